@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the counting needs to know of one instruction; each architecture answers it from the bytes. */
+#ifndef KDELTA_ARCH_H
+#define KDELTA_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The marks of kdelta.h. */
+enum mark {
+    MARK_NONE,
+    MARK_ARM,     /* instrumentation will be wanted soon */
+    MARK_BEGIN,   /* a region starts; the bytes sent before are its name */
+    MARK_ITER,    /* an iteration ends */
+    MARK_END,     /* the region ends */
+    MARK_JOIN,    /* the calling task belongs to the measured work */
+    MARK_MESSAGE, /* the bytes sent before are a message to the host */
+    MARK_KINDS,
+};
+
+/* Bytes of a string operation follow from which of its accesses. */
+enum string_by { STRING_NONE, STRING_BY_STORES, STRING_BY_LOADS, STRING_BY_LOAD_PAIRS };
+
+struct insn_facts {
+    enum mark mark;
+    bool argument;         /* the tagged load: its address carries a byte */
+    bool can_fault;        /* may leave the block at itself; in doubt: true */
+    bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
+    bool frame_return;     /* ends an exception or interrupt frame */
+    bool repeats;          /* one pass an iteration, jumping back to itself */
+    bool by_helper;        /* its memory accesses are made by QEMU's helpers, not by translated code */
+    uint8_t accesses;      /* memory accesses of one complete pass */
+    uint8_t special;       /* index into arch->special_names, 0: none */
+    uint8_t string_by;     /* enum string_by */
+    uint8_t element_bytes; /* of a string operation */
+    bool switch_store;     /* saves the stack pointer of the task that leaves */
+    bool switch_load;      /* loads the stack pointer of the task that comes */
+};
+
+struct arch {
+    const char *target_name; /* QEMU's name of the emulator's target */
+    uint64_t kernel_start;   /* lowest address of kernel code */
+    unsigned page_bytes;
+    unsigned max_insn_bytes;
+    bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
+    const char *const *special_names; /* ends with NULL */
+    void (*classify)(const uint8_t *bytes, size_t size, struct insn_facts *facts);
+};
+
+extern const struct arch arch_x86_64;
+
+#endif

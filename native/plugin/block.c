@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Blocks by address and bytes, cut into groups. */
+#include "block.h"
+
+#include "memory.h"
+#include "qemu_api.h"
+
+#define CHAINS (1u << 16)
+
+bool load_filter_works;
+static struct block *chains[CHAINS];
+static uint32_t blocks;
+
+static uint32_t hash_of(uint64_t vaddr, uint64_t n)
+{
+    uint64_t h = (vaddr ^ n * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+    return (uint32_t)(h >> 40) & (CHAINS - 1);
+}
+
+/* The groups of a translation; groups is NULL when they are only counted. */
+static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bool doubtful,
+                    struct group *groups)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+    uint16_t group = 0, length = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        struct insn_facts facts;
+
+        arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
+        bool stands_alone = facts.mark || (doubtful && i == n - 1);
+
+        if (stands_alone && length)
+            group++, length = 0;
+        length++;
+        if (groups) {
+            struct group *g = &groups[group];
+
+            g->insns = length;
+            g->last = facts;
+            g->last_vaddr = qemu_plugin_insn_vaddr(insn);
+            g->end_vaddr = g->last_vaddr + qemu_plugin_insn_size(insn);
+        }
+        if ((facts.can_fault || facts.mark) && i < n - 1)
+            group++, length = 0;
+    }
+    return group + 1;
+}
+
+static bool last_is_doubtful(const struct qemu_plugin_tb *tb, const struct arch *arch)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+
+    if (!arch->drops_page_crossing || n < 2)
+        return false;
+    uint64_t last = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, n - 1));
+
+    return last % arch->page_bytes + arch->max_insn_bytes > arch->page_bytes;
+}
+
+static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *arch,
+                          const uint8_t *bytes, uint32_t n_bytes)
+{
+    struct block *b = zalloc(1, sizeof *b);
+
+    b->id = blocks++;
+    b->vaddr = qemu_plugin_tb_vaddr(tb);
+    b->user = b->vaddr < arch->kernel_start;
+    b->insns = qemu_plugin_tb_n_insns(tb);
+    b->doubtful = last_is_doubtful(tb, arch);
+    b->n_groups = cut(tb, arch, b->doubtful, NULL);
+    b->groups = zalloc(b->n_groups, sizeof *b->groups);
+    b->live = zalloc(b->n_groups, sizeof *b->live);
+    cut(tb, arch, b->doubtful, b->groups);
+    b->tail = &b->live[b->n_groups - 1].entered;
+    b->bytes = must(malloc(n_bytes));
+    memcpy(b->bytes, bytes, n_bytes);
+    b->n_bytes = n_bytes;
+    const struct insn_facts *last = &b->groups[b->n_groups - 1].last;
+
+    if (last->frame_return)
+        b->flags |= ENDS_FRAME;
+    if (last->repeats)
+        b->flags |= ENDS_STRING;
+    return b;
+}
+
+struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch)
+{
+    static struct bytes code;
+    uint64_t vaddr = qemu_plugin_tb_vaddr(tb);
+    size_t n = qemu_plugin_tb_n_insns(tb);
+
+    code.size = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+        bytes_add(&code, qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
+    }
+    struct block **chain = &chains[hash_of(vaddr, n)];
+
+    for (struct block *b = *chain; b; b = b->next)
+        if (b->vaddr == vaddr && b->n_bytes == code.size && !memcmp(b->bytes, code.data, code.size))
+            return b;
+    struct block *b = make(tb, arch, code.data, (uint32_t)code.size);
+
+    b->next = *chain;
+    return *chain = b;
+}
+
+uint16_t block_group_at(const struct block *b, size_t insn_index)
+{
+    uint16_t group = 0;
+
+    for (size_t first = b->groups[0].insns; insn_index >= first && group + 1 < b->n_groups;)
+        first += b->groups[++group].insns;
+    return group;
+}
+
+uint32_t block_count(void)
+{
+    return blocks;
+}
+
+/* An open-addressed set of (address, size); an empty slot has size 0. */
+static struct seen { uint64_t vaddr; uint32_t size; } *seen;
+static size_t seen_capacity, seen_used;
+
+static struct seen *seen_slot(struct seen *table, size_t capacity, uint64_t vaddr, uint32_t size)
+{
+    size_t i = (vaddr ^ size) * 0x9e3779b97f4a7c15u >> 20 & (capacity - 1);
+
+    while (table[i].size && (table[i].vaddr != vaddr || table[i].size != size))
+        i = (i + 1) & (capacity - 1);
+    return &table[i];
+}
+
+void seen_add(uint64_t vaddr, uint32_t size)
+{
+    if (2 * seen_used >= seen_capacity) {
+        size_t capacity = seen_capacity ? 2 * seen_capacity : 1 << 16;
+        struct seen *table = zalloc(capacity, sizeof *table);
+
+        for (size_t i = 0; i < seen_capacity; i++)
+            if (seen[i].size)
+                *seen_slot(table, capacity, seen[i].vaddr, seen[i].size) = seen[i];
+        free(seen);
+        seen = table;
+        seen_capacity = capacity;
+    }
+    struct seen *slot = seen_slot(seen, seen_capacity, vaddr, size);
+
+    seen_used += !slot->size;
+    *slot = (struct seen){ vaddr, size };
+}
+
+size_t seen_count(void)
+{
+    return seen_used;
+}
+
+void seen_each(void (*visit)(uint64_t vaddr, uint32_t size, void *data), void *data)
+{
+    for (size_t i = 0; i < seen_capacity; i++)
+        if (seen[i].size)
+            visit(seen[i].vaddr, seen[i].size, data);
+}

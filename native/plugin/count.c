@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The counters' rules.
+ *
+ * Every group counts its entries by itself. What is left to do at each block is to see whether the block before it was left early, and to
+ * keep a running total, so that iterations and contexts can be told apart without looking at all blocks each time.
+ */
+#include "count.h"
+
+#include "output.h"
+#include "symbols.h"
+#include "task.h"
+
+#define MAX_ITERATIONS (1u << 20)
+
+struct counting now;
+static struct block before_all; /* stands in until the first block: complete, and without flags */
+
+void count_init(void)
+{
+    before_all.tail = &before_all.entered;
+    now.block = &before_all;
+    now.epoch = 1;
+}
+
+static void touch(struct block *b)
+{
+    if (b == &before_all)
+        return;
+    b->epoch = now.epoch;
+    if (now.n_touched == now.touched_capacity) {
+        now.touched_capacity = now.touched_capacity ? 2 * now.touched_capacity : 4096;
+        now.touched = must(realloc(now.touched, now.touched_capacity * sizeof *now.touched));
+    }
+    now.touched[now.n_touched++] = b;
+}
+
+static void region_add(struct block *b)
+{
+    struct region *r = &now.region;
+
+    if (b->in_region)
+        return;
+    b->in_region = true;
+    if (r->n_blocks == r->blocks_capacity) {
+        r->blocks_capacity = r->blocks_capacity ? 2 * r->blocks_capacity : 4096;
+        r->blocks = must(realloc(r->blocks, r->blocks_capacity * sizeof *r->blocks));
+    }
+    r->blocks[r->n_blocks++] = b;
+}
+
+static void flush_group(struct group *g, const struct live *live, struct tally *sum)
+{
+    uint64_t loads = live_loads(live, &g->last);
+    struct tally t = { live->entered, loads, live->accesses - loads, g->lost, g->again, g->mmio };
+
+    if (sum) {
+        sum->entered += t.entered - g->flushed.entered;
+        sum->loads += t.loads - g->flushed.loads;
+        sum->stores += t.stores - g->flushed.stores;
+        sum->lost += t.lost - g->flushed.lost;
+        sum->again += t.again - g->flushed.again;
+        sum->mmio += t.mmio - g->flushed.mmio;
+    }
+    g->flushed = t;
+}
+
+static void flush_touched(enum context context)
+{
+    bool wanted = now.region.serial;
+
+    for (size_t i = 0; i < now.n_touched; i++) {
+        struct block *b = now.touched[i];
+
+        if (wanted)
+            region_add(b);
+        for (uint16_t g = 0; g < b->n_groups; g++)
+            flush_group(&b->groups[g], &b->live[g], wanted ? &b->groups[g].sum[context] : NULL);
+    }
+    now.n_touched = 0;
+    now.epoch++;
+    touch(now.block); /* its later groups belong to the next segment */
+}
+
+/* Moves the running totals, less what is still to come of the block under way, into the iteration. */
+static void account(enum context context, uint64_t rest)
+{
+    struct iteration *sum = &now.region.sum;
+    uint64_t reached[2] = { now.run[0], now.run[1] };
+
+    reached[now.block->user] -= rest;
+    uint64_t kernel = reached[0] - now.run_flushed[0], user = reached[1] - now.run_flushed[1];
+
+    now.run_flushed[0] = reached[0];
+    now.run_flushed[1] = reached[1];
+    switch (context) {
+    case OWN: sum->own_kernel += kernel; sum->own_user += user; break;
+    case INTERRUPTS: sum->interrupts += kernel + user; break;
+    default: sum->other += kernel + user;
+    }
+}
+
+void segment_close(enum context context)
+{
+    account(context, 0);
+    flush_touched(context);
+}
+
+static uint64_t insns_from(const struct block *b, unsigned group)
+{
+    uint64_t n = 0;
+
+    for (; group < b->n_groups; group++)
+        n += b->groups[group].insns;
+    return n;
+}
+
+void segment_close_at(enum context context, const struct site *site)
+{
+    account(context, insns_from(site->block, site->group));
+    flush_touched(context);
+}
+
+/* Whether all accesses of the group's last instruction were made, each time that it was reached. */
+static bool last_completed(const struct block *b, unsigned group)
+{
+    const struct group *g = &b->groups[group];
+    const struct live *live = &b->live[group];
+
+    return live->accesses >= g->last.accesses * (live->entered - g->lost);
+}
+
+static void lose(struct block *b, unsigned group)
+{
+    b->groups[group].lost++;
+    now.run[b->user]--;
+}
+
+/* QEMU left the last instruction out of the translation: it starts the next block. */
+static void drop_last(struct block *b)
+{
+    b->n_groups--;
+    b->insns--;
+    b->tail = &b->live[b->n_groups - 1].entered;
+    b->doubtful = false;
+    now.run[b->user]--;
+}
+
+static bool last_was_dropped(const struct block *b, unsigned left_after, const struct block *to)
+{
+    if (!b->doubtful || left_after + 2u != b->n_groups || b->live[b->n_groups - 1].entered)
+        return false;
+    if (to->vaddr == b->groups[b->n_groups - 1].last_vaddr || to->flags & AT_INTERRUPT)
+        return true;
+    return to->flags & AT_FAULT && b->user && last_completed(b, left_after);
+}
+
+/* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
+static void left_early(struct block *b, const struct block *to)
+{
+    unsigned g = 0;
+
+    while (b->live[g].entered - b->groups[g].left == b->live[g + 1].entered)
+        g++;
+    if (last_was_dropped(b, g, to)) {
+        drop_last(b);
+        return;
+    }
+    b->groups[g].left++;
+    b->entered--;
+    now.run[b->user] -= insns_from(b, g + 1);
+    if (to->flags & AT_FAULT || to->vaddr == b->groups[g].last_vaddr)
+        lose(b, g);
+}
+
+/* A fault after a block whose groups were all entered: of its last instruction, or of the fetch of what follows. */
+static void fault_after(struct block *b)
+{
+    unsigned tail = b->n_groups - 1u;
+
+    if (b == &before_all || !b->groups[tail].last.can_fault || b->groups[tail].last.leaves_kernel)
+        return;
+    if (!b->user || !last_completed(b, tail))
+        lose(b, tail);
+}
+
+static void string_goes_on(struct block *b)
+{
+    b->groups[0].again++;
+    now.run[b->user]--;
+}
+
+static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
+{
+    bool goes_on = before->flags & ENDS_STRING && before != &before_all &&
+        before->groups[before->n_groups - 1].last_vaddr == b->vaddr;
+
+    if (before->flags & ENDS_FRAME && task_depth)
+        goes_on = task_frame_pop(b);
+    if (b->user && task_depth)
+        task_back_in_user_code();
+    if (b->flags & AT_FAULT && !early)
+        fault_after(before);
+    if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
+        task_frame_push(b, before);
+    if (b->flags & AT_EVENT)
+        task_event(b->event);
+    if (goes_on && !early)
+        string_goes_on(b);
+}
+
+void count_block(unsigned int vcpu, void *data)
+{
+    struct block *b = data, *before = now.block;
+    bool early = *before->tail != before->entered;
+
+    (void)vcpu;
+    if (__builtin_expect(early, 0))
+        left_early(before, b);
+    if (__builtin_expect(b->flags | (before->flags & (ENDS_FRAME | ENDS_STRING)) | (task_depth & -(unsigned)b->user), 0))
+        count_rare(b, before, early);
+    now.block = b;
+    b->entered++;
+    now.run[b->user] += b->insns;
+    if (__builtin_expect(b->epoch != now.epoch, 0))
+        touch(b);
+}
+
+/* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */
+void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
+{
+    struct block *b = data;
+    struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
+
+    (void)vcpu;
+    if (b->epoch != now.epoch)
+        touch(b);
+    bool store = qemu_plugin_mem_is_store(info), helper = b->groups[0].last.by_helper;
+
+    b->live[0].accesses++;
+    b->live[0].filtered += store != (load_filter_works || helper);
+    if (address && qemu_plugin_hwaddr_is_io(address))
+        b->groups[0].mmio++;
+}
+
+void region_begin(const char *name, size_t length, const struct site *site)
+{
+    struct region *r = &now.region;
+
+    if (r->serial)
+        region_end(site); /* the new one is inside it: what was before has its own record */
+    segment_close_at(task_context(), site);
+    if (length >= sizeof r->name)
+        length = sizeof r->name - 1;
+    memcpy(r->name, name, length);
+    r->name[length] = 0;
+    r->serial = ++now.regions_begun;
+    r->n_iterations = r->iterations_lost = r->n_blocks = 0;
+    memset(&r->sum, 0, sizeof r->sum);
+    memset(&r->whole, 0, sizeof r->whole);
+    task_claim();
+}
+
+static void sum_up(struct region *r)
+{
+    r->whole.own_user += r->sum.own_user;
+    r->whole.own_kernel += r->sum.own_kernel;
+    r->whole.interrupts += r->sum.interrupts;
+    r->whole.other += r->sum.other;
+}
+
+void region_iteration(const struct site *site)
+{
+    struct region *r = &now.region;
+
+    if (!r->serial)
+        return;
+    account(task_context(), insns_from(site->block, site->group));
+    if (r->n_iterations == MAX_ITERATIONS) {
+        r->iterations_lost++;
+    } else {
+        if (r->n_iterations == r->capacity) {
+            r->capacity = r->capacity ? 2 * r->capacity : 1024;
+            r->iterations = must(realloc(r->iterations, r->capacity * sizeof *r->iterations));
+        }
+        r->iterations[r->n_iterations++] = r->sum;
+    }
+    sum_up(r);
+    memset(&r->sum, 0, sizeof r->sum);
+}
+
+static void forget_blocks(struct region *r)
+{
+    for (size_t i = 0; i < r->n_blocks; i++) {
+        struct block *b = r->blocks[i];
+
+        b->in_region = false;
+        for (uint16_t g = 0; g < b->n_groups; g++)
+            memset(b->groups[g].sum, 0, sizeof b->groups[g].sum);
+    }
+    r->n_blocks = 0;
+}
+
+void region_end(const struct site *site)
+{
+    struct region *r = &now.region;
+
+    if (!r->serial)
+        return;
+    segment_close_at(task_context(), site);
+    sum_up(r);
+    output_region(r);
+    forget_blocks(r);
+    r->serial = 0;
+}

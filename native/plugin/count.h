@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Counting: what was executed, by whom, in which region and iteration. */
+#ifndef KDELTA_COUNT_H
+#define KDELTA_COUNT_H
+
+#include "block.h"
+#include "memory.h"
+#include "qemu_api.h"
+
+/* Instructions of one iteration; a string operation counts once. */
+struct iteration {
+    uint64_t own_user, own_kernel, interrupts, other;
+};
+
+struct region {
+    char name[256];
+    uint64_t serial;             /* 0: no region is active */
+    struct iteration *iterations, sum, whole;
+    size_t n_iterations, capacity, iterations_lost;
+    struct block **blocks;       /* touched in the region */
+    size_t n_blocks, blocks_capacity;
+};
+
+/* Where in a block something happens. */
+struct site {
+    struct block *block;
+    uint16_t group;
+    enum mark mark;
+};
+
+struct counting {
+    struct block *block;         /* the one under way */
+    uint64_t run[2];             /* instructions so far: kernel, user; string operations once */
+    uint64_t run_flushed[2];
+    uint32_t epoch;              /* of the segment under way */
+    struct block **touched;      /* in this segment */
+    size_t n_touched, touched_capacity;
+    struct region region;
+    uint64_t regions_begun;
+};
+
+extern struct counting now;
+
+void count_init(void);
+void count_block(unsigned int vcpu, void *block);
+void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);
+
+/* Ends the segment: all that was executed since the last one belongs to that context. */
+void segment_close(enum context context);
+/* The same in the middle of a block: its groups from `group` on come later. */
+void segment_close_at(enum context context, const struct site *site);
+
+void region_begin(const char *name, size_t length, const struct site *site);
+void region_iteration(const struct site *site);
+void region_end(const struct site *site);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes what was counted, chunk by chunk, as it becomes known, so that a run that dies keeps what it had. */
+#include "output.h"
+
+#include <inttypes.h>
+
+static FILE *out;
+static uint64_t written;
+
+/* A guest that sends for ever must not fill the disk. */
+#define MESSAGE_LIMIT_BYTES (UINT64_C(256) << 20)
+
+static void chunk(const char tag[4], const void *data, uint64_t size)
+{
+    uint32_t reserved = 0;
+
+    if (!out)
+        return;
+    fwrite(tag, 1, 4, out);
+    fwrite(&reserved, sizeof reserved, 1, out);
+    fwrite(&size, sizeof size, 1, out);
+    fwrite(data, 1, size, out);
+    if (fflush(out)) {
+        perror("kdelta plugin: cannot write the counts");
+        fclose(out);
+        out = NULL; /* no END chunk: the reader will say that the file is cut short */
+    }
+}
+
+bool output_open(const char *path, const struct arch *arch)
+{
+    struct bytes head = { 0 };
+
+    out = fopen(path, "wb");
+    if (!out) {
+        fprintf(stderr, "kdelta plugin: cannot create %s\n", path);
+        return false;
+    }
+    bytes_u32(&head, 1); /* version of the format */
+    for (size_t i = 0; arch->special_names[i]; i++)
+        bytes_add(&head, arch->special_names[i], strlen(arch->special_names[i]) + 1);
+    chunk("HEAD", head.data, head.size);
+    free(head.data);
+    return true;
+}
+
+void output_message(const struct bytes *message)
+{
+    written += message->size;
+    if (written <= MESSAGE_LIMIT_BYTES)
+        chunk("MSG ", message->data, message->size);
+    else
+        output_warning("messages dropped: the guest sent too much", 1);
+}
+
+void output_warning(const char *text, uint64_t count)
+{
+    char line[256];
+    int n = snprintf(line, sizeof line, "%s (%" PRIu64 ")", text, count);
+
+    chunk("WARN", line, (uint64_t)n);
+}
+
+static void define(struct bytes *out_bytes, struct block *b)
+{
+    bytes_u32(out_bytes, b->id);
+    bytes_u32(out_bytes, b->n_bytes);
+    bytes_u64(out_bytes, b->vaddr);
+    bytes_u32(out_bytes, b->user);
+    bytes_u32(out_bytes, b->n_groups);
+    for (uint16_t i = 0; i < b->n_groups; i++) {
+        const struct group *g = &b->groups[i];
+        const uint8_t facts[4] = { g->last.special, g->last.string_by, g->last.element_bytes, 0 };
+
+        bytes_u32(out_bytes, g->insns);
+        bytes_add(out_bytes, facts, sizeof facts);
+    }
+    bytes_add(out_bytes, b->bytes, b->n_bytes);
+    b->defined = true;
+}
+
+static void rows_of(struct bytes *rows, const struct block *b)
+{
+    for (uint16_t i = 0; i < b->n_groups; i++)
+        for (int context = 0; context < CONTEXTS; context++) {
+            const struct tally *t = &b->groups[i].sum[context];
+
+            if (!t->entered && !t->loads && !t->stores && !t->lost && !t->again && !t->mmio)
+                continue;
+            bytes_u32(rows, b->id);
+            bytes_u32(rows, (uint32_t)i | (uint32_t)context << 16);
+            bytes_add(rows, t, sizeof *t);
+        }
+}
+
+void output_region(const struct region *region)
+{
+    struct bytes blocks = { 0 }, r = { 0 };
+    uint32_t name_length = (uint32_t)strlen(region->name);
+
+    bytes_u32(&r, name_length);
+    bytes_add(&r, region->name, name_length);
+    bytes_u64(&r, region->iterations_lost);
+    bytes_u64(&r, region->n_iterations);
+    bytes_add(&r, region->iterations, region->n_iterations * sizeof *region->iterations);
+    bytes_add(&r, &region->whole, sizeof region->whole);
+    for (size_t i = 0; i < region->n_blocks; i++) {
+        if (!region->blocks[i]->defined)
+            define(&blocks, region->blocks[i]);
+        rows_of(&r, region->blocks[i]);
+    }
+    chunk("BLKS", blocks.data, blocks.size);
+    chunk("REGN", r.data, r.size);
+    free(blocks.data);
+    free(r.data);
+}
+
+static void add_seen(uint64_t vaddr, uint32_t size, void *data)
+{
+    bytes_u64(data, vaddr);
+    bytes_u32(data, size);
+}
+
+void output_seen(void)
+{
+    struct bytes seen = { 0 };
+
+    seen_each(add_seen, &seen);
+    chunk("SEEN", seen.data, seen.size);
+    free(seen.data);
+}
+
+void output_end(void)
+{
+    chunk("END ", "", 0);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
+ *
+ * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off]. Until the guest's first ARM mark only marks are acted on and
+ * translated code is noted; then all code is translated anew, with counters.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "channel.h"
+#include "count.h"
+#include "output.h"
+#include "symbols.h"
+#include "task.h"
+
+__attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API_VERSION;
+
+static const struct arch *const arches[] = { &arch_x86_64, NULL };
+static const struct arch *arch;
+static qemu_plugin_id_t plugin;
+
+static struct site *site_of(struct block *b, uint16_t group, enum mark mark)
+{
+    struct site *s = zalloc(1, sizeof *s);
+
+    *s = (struct site){ b, group, mark };
+    return s;
+}
+
+static void listen(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb_t cb, void *data)
+{
+    qemu_plugin_register_vcpu_mem_cb(insn, cb, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, data);
+}
+
+static void load_filter_seen(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
+{
+    (void)vcpu, (void)info, (void)vaddr, (void)unused;
+    load_filter_works = true;
+}
+
+static void note_seen(const struct qemu_plugin_tb *tb, size_t n)
+{
+    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
+    uint64_t start = qemu_plugin_tb_vaddr(tb);
+
+    seen_add(start, (uint32_t)(qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - start));
+}
+
+/* Before the first region: only what the guest says. */
+static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+
+    (void)id;
+    note_seen(tb, n);
+    for (size_t i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        struct insn_facts facts;
+
+        arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
+        if (facts.argument) {
+            listen(insn, channel_byte, NULL);
+            qemu_plugin_register_vcpu_mem_cb(insn, load_filter_seen, QEMU_PLUGIN_CB_NO_REGS,
+                                             QEMU_PLUGIN_MEM_R, NULL);
+        }
+        if (facts.mark)
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
+                                                   site_of(NULL, 0, facts.mark));
+    }
+}
+
+static void count_accesses(struct qemu_plugin_insn *insn, struct live *live)
+{
+    /* In this order: QEMU 7.2 stops at the first callback of a helper's access whose filter does not fit. */
+    qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW, QEMU_PLUGIN_INLINE_ADD_U64,
+                                         &live->accesses, 1);
+    qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_R, QEMU_PLUGIN_INLINE_ADD_U64,
+                                         &live->filtered, 1);
+}
+
+static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint16_t group)
+{
+    const struct insn_facts *facts = &b->groups[group].last;
+
+    if (facts->argument)
+        listen(insn, channel_byte, NULL);
+    if (facts->switch_store && symbols_in_switch(b->groups[group].last_vaddr))
+        listen(insn, task_switch_store, NULL);
+    if (facts->switch_load && symbols_in_switch(b->groups[group].last_vaddr))
+        listen(insn, task_switch_load, site_of(b, group + 1u, MARK_NONE));
+    if (!facts->can_fault)
+        return;
+    if (b->n_groups == 1 && b->groups[0].insns == 1 && !b->user)
+        listen(insn, count_device_access, b);
+    else
+        count_accesses(insn, &b->live[group]);
+}
+
+static void find_place(struct block *b)
+{
+    b->flags |= symbols_flags_at(b->vaddr);
+    b->event = symbols_event_at(b->vaddr);
+    if (b->flags & ENDS_FRAME && !symbols_in_return_text(b->groups[b->n_groups - 1].last_vaddr))
+        b->flags &= ~ENDS_FRAME;
+}
+
+static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb), index = 0;
+    struct block *b = block_of(tb, arch);
+
+    (void)id;
+    note_seen(tb, n);
+    find_place(b);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, count_block, QEMU_PLUGIN_CB_NO_REGS, b);
+    for (uint16_t g = 0; g < b->n_groups; g++) {
+        struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
+
+        index += b->groups[g].insns;
+        /* A mark's callback comes before its group's counter: the region starts and ends at the mark itself. */
+        if (b->groups[g].last.mark)
+            qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, index - 1), channel_mark,
+                                                   QEMU_PLUGIN_CB_NO_REGS,
+                                                   site_of(b, g, b->groups[g].last.mark));
+        qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64,
+                                                   &b->live[g].entered, 1);
+        instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
+    }
+}
+
+static void at_exit(qemu_plugin_id_t id, void *data)
+{
+    (void)id, (void)data;
+    if (now.region.serial)
+        output_warning("a region never ended", 1);
+    if (task_ambiguous_forks())
+        output_warning("forks whose maker is a guess", task_ambiguous_forks());
+    output_seen();
+    output_end();
+}
+
+static void start_counting(qemu_plugin_id_t id)
+{
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_counting);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+}
+
+static void arm(void)
+{
+    channel_arm = NULL;
+    if (!symbols_known())
+        output_warning("the guest's symbols are not known: tasks and interrupts are not told apart", 1);
+    qemu_plugin_reset(plugin, start_counting);
+}
+
+static bool parse(int argc, char **argv, const char **out)
+{
+    bool rules = false;
+
+    for (int i = 0; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+        size_t key = value ? (size_t)(value++ - argv[i]) : 0;
+
+        if (key == 3 && !memcmp(argv[i], "out", 3))
+            *out = value;
+        else if (key == 5 && !memcmp(argv[i], "rules", 5))
+            rules = rules_load(value);
+        else if (key == 7 && !memcmp(argv[i], "symbols", 7)) {
+            if (!symbols_load_file(value))
+                return false;
+        } else if (!strcmp(argv[i], "count=off"))
+            channel_counting = false;
+        else {
+            fprintf(stderr, "kdelta plugin: argument %s not understood\n", argv[i]);
+            return false;
+        }
+    }
+    if (!rules || !*out)
+        fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
+    return rules && *out;
+}
+
+static bool fits(const qemu_info_t *info)
+{
+    for (size_t i = 0; arches[i]; i++)
+        if (!strcmp(arches[i]->target_name, info->target_name))
+            arch = arches[i];
+    if (!info->system_emulation || !arch)
+        fprintf(stderr, "kdelta plugin: %s emulation is not supported\n", info->target_name);
+    else if (info->system.max_vcpus != 1)
+        fputs("kdelta plugin: one CPU only\n", stderr);
+    else
+        return true;
+    return false;
+}
+
+__attribute__((visibility("default")))
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+    const char *out = NULL;
+
+    if (!fits(info) || !parse(argc, argv, &out) || !output_open(out, arch))
+        return 1;
+    plugin = id;
+    count_init();
+    task_init();
+    if (channel_counting)
+        channel_arm = arm;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translate_quiet);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    return 0;
+}

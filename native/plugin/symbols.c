@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Rules of an architecture against the guest's symbols.
+ *
+ * A rules file has one rule a line, "KIND NAME"; a NAME that ends in * is a prefix. Compiler suffixes (".isra.0") do not count.
+ */
+#include "symbols.h"
+
+#include <inttypes.h>
+
+#include "block.h"
+#include "memory.h"
+
+enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, SWITCH, RETURN_START, RETURN_END,
+            FORKED, STARTS, RESUMES, EXITS, IDLES, KINDS };
+
+static const char *const kind_names[KINDS] = {
+    "interrupt", "interrupt-range", "exception", "fault", "switch", "return-text-start",
+    "return-text-end", "forked", "starts", "resumes", "exits", "idles",
+};
+
+struct rule { enum kind kind; char name[64]; size_t length; bool prefix; };
+struct place { uint64_t start, end; uint16_t flags; enum event event; };
+
+#define MAX_RULES 96
+#define MAX_PLACES 1024
+
+static struct rule rules[MAX_RULES];
+static size_t n_rules;
+static struct place exact[MAX_PLACES], ranges[MAX_PLACES];
+static size_t n_exact, n_ranges;
+static struct place switch_text, return_text;
+
+static bool rule_add(const char *kind, const char *name)
+{
+    struct rule *r = &rules[n_rules];
+
+    if (n_rules == MAX_RULES || strlen(name) >= sizeof r->name)
+        return false;
+    for (r->kind = 0; r->kind < KINDS; r->kind++)
+        if (!strcmp(kind, kind_names[r->kind]))
+            break;
+    if (r->kind == KINDS)
+        return false;
+    strcpy(r->name, name);
+    r->length = strlen(name);
+    r->prefix = r->length && name[r->length - 1] == '*';
+    r->length -= r->prefix;
+    n_rules++;
+    return true;
+}
+
+bool rules_load(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char kind[32], name[128];
+    bool good = f;
+
+    while (good && fscanf(f, "%31s %127s", kind, name) == 2)
+        good = rule_add(kind, name);
+    if (f)
+        fclose(f);
+    if (!good)
+        fprintf(stderr, "kdelta plugin: cannot use the rules in %s\n", path);
+    return good;
+}
+
+static bool matches(const struct rule *r, const char *name, size_t length)
+{
+    const char *dot = memchr(name, '.', length);
+
+    if (r->prefix)
+        return length >= r->length && !memcmp(name, r->name, r->length);
+    return (size_t)(dot ? dot - name : (ptrdiff_t)length) == r->length &&
+           !memcmp(name, r->name, r->length);
+}
+
+static void remember(struct place *table, size_t *n, uint64_t vaddr, uint16_t flags, enum event event)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (table[i].start == vaddr) {
+            table[i].flags |= flags;
+            table[i].event = event ? event : table[i].event;
+            return;
+        }
+    if (*n < MAX_PLACES)
+        table[(*n)++] = (struct place){ vaddr, vaddr + 1, flags, event };
+}
+
+static void apply(enum kind kind, uint64_t vaddr)
+{
+    switch (kind) {
+    case INTERRUPT: remember(exact, &n_exact, vaddr, AT_INTERRUPT, EVENT_NONE); break;
+    case INTERRUPT_RANGE: remember(ranges, &n_ranges, vaddr, AT_INTERRUPT, EVENT_NONE); break;
+    case EXCEPTION: remember(exact, &n_exact, vaddr, AT_EXCEPTION, EVENT_NONE); break;
+    case FAULT: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT, EVENT_NONE); break;
+    case FORKED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_FORKED); break;
+    case STARTS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_STARTS); break;
+    case RESUMES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_RESUMES); break;
+    case EXITS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXITS); break;
+    case IDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IDLES); break;
+    case SWITCH: switch_text.start = vaddr; break;
+    case RETURN_START: return_text.start = vaddr; break;
+    case RETURN_END: return_text.end = vaddr; break;
+    case KINDS: break;
+    }
+}
+
+/* Calls visit for each "address type name" line. */
+static void each_symbol(const char *text, size_t size,
+                        void (*visit)(uint64_t vaddr, const char *name, size_t length))
+{
+    const char *end = text + size;
+
+    while (text < end) {
+        const char *newline = memchr(text, '\n', end - text);
+        const char *stop = newline ? newline : end;
+        const char *type = memchr(text, ' ', stop - text);
+
+        if (type && stop - type > 3) {
+            const char *name = type + 3, *tab = memchr(name, '\t', stop - name);
+            uint64_t vaddr = 0;
+
+            for (const char *p = text; p < type; p++)
+                vaddr = vaddr << 4 | (uint64_t)(*p <= '9' ? *p - '0' : (*p | 32) - 'a' + 10);
+            visit(vaddr, name, (tab ? tab : stop) - name);
+        }
+        text = stop + 1;
+    }
+}
+
+static void match_symbol(uint64_t vaddr, const char *name, size_t length)
+{
+    for (size_t i = 0; i < n_rules; i++)
+        if (matches(&rules[i], name, length))
+            apply(rules[i].kind, vaddr);
+}
+
+static void close_one(struct place *p, uint64_t vaddr)
+{
+    if (p->start && vaddr > p->start && (p->end <= p->start + 1 || vaddr < p->end))
+        p->end = vaddr;
+}
+
+/* A range reaches to the next symbol. */
+static void close_ranges(uint64_t vaddr, const char *name, size_t length)
+{
+    (void)name, (void)length;
+    for (size_t i = 0; i < n_ranges; i++)
+        close_one(&ranges[i], vaddr);
+    close_one(&switch_text, vaddr);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    uint64_t x = ((const struct place *)a)->start, y = ((const struct place *)b)->start;
+
+    return x < y ? -1 : x > y;
+}
+
+void symbols_load(const char *kallsyms, size_t size)
+{
+    n_exact = n_ranges = 0;
+    switch_text = return_text = (struct place){ 0 };
+    each_symbol(kallsyms, size, match_symbol);
+    each_symbol(kallsyms, size, close_ranges);
+    qsort(exact, n_exact, sizeof *exact, by_start);
+}
+
+bool symbols_load_file(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    struct bytes text = { 0 };
+    char chunk[1 << 16];
+    size_t n;
+
+    if (!f) {
+        fprintf(stderr, "kdelta plugin: cannot read the symbols in %s\n", path);
+        return false;
+    }
+    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        bytes_add(&text, chunk, n);
+    fclose(f);
+    symbols_load((const char *)text.data, text.size);
+    free(text.data);
+    return true;
+}
+
+bool symbols_known(void)
+{
+    return switch_text.start && n_exact;
+}
+
+static const struct place *exact_at(uint64_t vaddr)
+{
+    struct place key = { .start = vaddr };
+
+    return bsearch(&key, exact, n_exact, sizeof *exact, by_start);
+}
+
+uint16_t symbols_flags_at(uint64_t vaddr)
+{
+    const struct place *p = exact_at(vaddr);
+
+    for (size_t i = 0; !p && i < n_ranges; i++)
+        if (vaddr >= ranges[i].start && vaddr < ranges[i].end)
+            p = &ranges[i];
+    return p ? p->flags : 0;
+}
+
+enum event symbols_event_at(uint64_t vaddr)
+{
+    const struct place *p = exact_at(vaddr);
+
+    return p ? p->event : EVENT_NONE;
+}
+
+bool symbols_in_switch(uint64_t vaddr)
+{
+    return vaddr >= switch_text.start && vaddr < switch_text.end;
+}
+
+bool symbols_in_return_text(uint64_t vaddr)
+{
+    return !return_text.start || (vaddr >= return_text.start && vaddr < return_text.end);
+}

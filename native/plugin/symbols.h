@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Addresses in the kernel that matter to the counting, found by the rules of an architecture in /proc/kallsyms text. */
+#ifndef KDELTA_SYMBOLS_H
+#define KDELTA_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum event {
+    EVENT_NONE,
+    EVENT_FORKED,   /* the running task made another */
+    EVENT_STARTS,   /* first function of a new task */
+    EVENT_RESUMES,  /* a task goes on after a switch */
+    EVENT_EXITS,    /* the running task runs no more */
+    EVENT_IDLES,    /* the running task is the idle task */
+};
+
+/* Reads the rules file; returns false and says why on stderr when it cannot. */
+bool rules_load(const char *path);
+void symbols_load(const char *kallsyms, size_t size);
+bool symbols_load_file(const char *path);
+bool symbols_known(void);
+
+uint16_t symbols_flags_at(uint64_t vaddr); /* enum block_flags that follow from the address */
+enum event symbols_event_at(uint64_t vaddr);
+bool symbols_in_switch(uint64_t vaddr);
+bool symbols_in_return_text(uint64_t vaddr);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tasks are known by where the switch of stacks keeps their stack pointer; interrupts by their entries and returns. */
+#include "task.h"
+
+#include "symbols.h"
+
+#define MAX_FRAMES 32
+#define MAX_FORKS 4096
+
+struct frame {
+    bool interrupt;
+    uint64_t string_vaddr; /* of the string operation that was interrupted, or 0 */
+};
+
+struct task {
+    uint64_t key;          /* address of its saved stack pointer; 0 until it is known */
+    uint64_t region;       /* serial of the region that it belongs to */
+    bool joined, dead, undecided;
+    unsigned depth, interrupts;
+    struct frame frames[MAX_FRAMES];
+    struct task *next;
+};
+
+#define CHAINS 1024
+
+static struct task *chains[CHAINS];
+static struct task *running;
+static bool forks[MAX_FORKS]; /* of tasks not yet started: was it the region's own that made it? */
+static unsigned forks_head, forks_used;
+static uint64_t ambiguous_forks;
+unsigned task_depth;
+
+static struct task **chain_of(uint64_t key)
+{
+    return &chains[(key >> 6 ^ key >> 16) % CHAINS];
+}
+
+static struct task *task_of(uint64_t key)
+{
+    for (struct task *t = *chain_of(key); t; t = t->next)
+        if (t->key == key)
+            return t;
+    struct task *t = zalloc(1, sizeof *t);
+
+    t->key = key;
+    t->undecided = true;
+    t->next = *chain_of(key);
+    return *chain_of(key) = t;
+}
+
+void task_init(void)
+{
+    running = zalloc(1, sizeof *running); /* its key follows when it is switched away from */
+}
+
+static bool is_own(const struct task *t)
+{
+    return now.region.serial && (t->joined || t->region == now.region.serial);
+}
+
+static enum context context_of(const struct task *t)
+{
+    return t->interrupts ? INTERRUPTS : is_own(t) ? OWN : OTHER;
+}
+
+enum context task_context(void)
+{
+    return context_of(running);
+}
+
+void task_claim(void)
+{
+    running->region = now.region.serial;
+}
+
+void task_join(void)
+{
+    running->joined = true;
+}
+
+static void fork_push(bool own)
+{
+    if (forks_used == MAX_FORKS) {
+        ambiguous_forks++;
+        return;
+    }
+    forks[(forks_head + forks_used++) % MAX_FORKS] = own;
+}
+
+/* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
+static bool fork_pop(void)
+{
+    if (!forks_used)
+        return false;
+    bool own = forks[forks_head];
+
+    for (unsigned i = 1; i < forks_used; i++)
+        if (forks[(forks_head + i) % MAX_FORKS] != own) {
+            ambiguous_forks++;
+            break;
+        }
+    forks_head = (forks_head + 1) % MAX_FORKS;
+    forks_used--;
+    return own;
+}
+
+static void task_starts(struct task *t)
+{
+    t->joined = t->dead = false;
+    t->depth = t->interrupts = 0;
+    t->region = fork_pop() ? now.region.serial : 0;
+    t->undecided = false;
+    task_depth = 0;
+}
+
+void task_event(uint16_t event)
+{
+    switch (event) {
+    case EVENT_FORKED: fork_push(is_own(running)); break;
+    case EVENT_STARTS:
+        if (running->undecided)
+            task_starts(running);
+        break;
+    case EVENT_RESUMES: running->undecided = false; break;
+    case EVENT_EXITS: running->dead = true; break;
+    }
+}
+
+void task_frame_push(const struct block *entry, const struct block *from)
+{
+    bool interrupt = entry->flags & AT_INTERRUPT;
+
+    if (interrupt && !running->interrupts)
+        segment_close(task_context());
+    if (running->depth == MAX_FRAMES)
+        return;
+    struct frame *f = &running->frames[running->depth++];
+
+    f->interrupt = interrupt;
+    f->string_vaddr = interrupt && from->flags & ENDS_STRING ?
+        from->groups[from->n_groups - 1].last_vaddr : 0;
+    running->interrupts += interrupt;
+    task_depth = running->depth;
+}
+
+bool task_frame_pop(const struct block *to)
+{
+    struct frame *f = &running->frames[--running->depth];
+
+    task_depth = running->depth;
+    if (f->interrupt && running->interrupts == 1)
+        segment_close(INTERRUPTS);
+    running->interrupts -= f->interrupt;
+    return f->string_vaddr && f->string_vaddr == to->vaddr;
+}
+
+void task_back_in_user_code(void)
+{
+    if (running->interrupts)
+        segment_close(INTERRUPTS);
+    running->depth = running->interrupts = task_depth = 0;
+}
+
+void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
+{
+    (void)vcpu, (void)info, (void)site;
+    if (running->key)
+        return;
+    running->key = vaddr;
+    running->next = *chain_of(vaddr);
+    *chain_of(vaddr) = running;
+}
+
+void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
+{
+    struct task *next = task_of(vaddr);
+
+    (void)vcpu, (void)info;
+    if (next->dead)
+        next->undecided = true;
+    /* Who an undecided task is shows in what it executes next, before this segment ends. */
+    if (next->undecided || context_of(running) != context_of(next))
+        segment_close_at(context_of(running), data);
+    if (next->undecided) {
+        next->joined = false;
+        next->region = 0;
+        next->depth = next->interrupts = 0;
+    }
+    running = next;
+    task_depth = running->depth;
+}
+
+uint64_t task_ambiguous_forks(void)
+{
+    return ambiguous_forks;
+}

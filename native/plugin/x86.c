@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* x86-64: marks, special instructions, string operations and what can fault, told from the bytes. */
+#include <string.h>
+
+#include "arch.h"
+
+enum special {
+    SP_NONE, SP_SYSCALL, SP_SYSRET, SP_SYSENTER, SP_SYSEXIT, SP_IRET, SP_INT, SP_SWAPGS,
+    SP_RDMSR, SP_WRMSR, SP_MOV_CR, SP_MOV_DR, SP_INVLPG, SP_INVPCID, SP_CPUID, SP_VERW, SP_LOCK,
+    SP_PAUSE, SP_LFENCE, SP_MFENCE, SP_SFENCE, SP_XSAVE, SP_XRSTOR, SP_SEGMENT, SP_LGDT, SP_LIDT,
+    SP_LLDT, SP_LTR, SP_WRFSBASE, SP_WRGSBASE, SP_RDTSC, SP_RDPMC, SP_CLFLUSH, SP_MONITOR,
+    SP_MWAIT, SP_FAR, SP_HLT, SP_PORT_IO, SP_WBINVD, SP_XSETBV, SP_RDRAND, SP_STAC_CLAC, SP_CLI_STI,
+};
+
+static const char *const special_names[] = {
+    "", "syscall", "sysret", "sysenter", "sysexit", "iret", "int", "swapgs",
+    "rdmsr", "wrmsr", "mov-cr", "mov-dr", "invlpg", "invpcid", "cpuid", "verw", "lock",
+    "pause", "lfence", "mfence", "sfence", "xsave", "xrstor", "segment-load", "lgdt", "lidt",
+    "lldt", "ltr", "wrfsbase", "wrgsbase", "rdtsc", "rdpmc", "clflush", "monitor",
+    "mwait", "far-transfer", "hlt", "port-io", "wbinvd", "xsetbv", "rdrand", "stac-clac",
+    "cli-sti", NULL,
+};
+
+/* One instruction, taken apart as far as the questions need it. */
+struct decoded {
+    const uint8_t *next, *end;
+    bool operand16, rep, repne, lock, wide;
+    uint8_t modrm;
+    bool has_modrm, memory;
+};
+
+static int take(struct decoded *d)
+{
+    return d->next < d->end ? *d->next++ : -1;
+}
+
+static unsigned reg_field(const struct decoded *d)
+{
+    return d->modrm >> 3 & 7;
+}
+
+static void take_modrm(struct decoded *d)
+{
+    int byte = take(d);
+
+    d->has_modrm = true;
+    d->modrm = byte < 0 ? 0 : (uint8_t)byte;
+    d->memory = d->modrm < 0xc0;
+}
+
+static int take_prefixes(struct decoded *d)
+{
+    for (;;) {
+        int byte = take(d);
+
+        switch (byte) {
+        case 0x66: d->operand16 = true; continue;
+        case 0xf2: d->repne = true; continue;
+        case 0xf3: d->rep = true; continue;
+        case 0xf0: d->lock = true; continue;
+        case 0x67: case 0x2e: case 0x36: case 0x3e: case 0x26: case 0x64: case 0x65: continue;
+        }
+        if (byte >= 0x40 && byte <= 0x4f) { /* REX; the opcode follows */
+            d->wide = byte & 8;
+            return take(d);
+        }
+        return byte;
+    }
+}
+
+static void special(struct insn_facts *f, enum special kind)
+{
+    f->special = kind;
+    f->can_fault = true;
+}
+
+static void string_operation(struct decoded *d, int opcode, struct insn_facts *f)
+{
+    f->element_bytes = !(opcode & 1) ? 1 : d->wide ? 8 : d->operand16 ? 2 : 4;
+    f->repeats = d->rep || d->repne;
+    f->can_fault = true;
+    f->accesses = 1;
+    switch (opcode & 0xfe) {
+    case 0xa4: f->string_by = STRING_BY_STORES; f->accesses = 2; break; /* movs */
+    case 0xaa: f->string_by = STRING_BY_STORES; break;                  /* stos */
+    case 0xa6: f->string_by = STRING_BY_LOAD_PAIRS; f->accesses = 2; break; /* cmps */
+    case 0xac: case 0xae: f->string_by = STRING_BY_LOADS; break;        /* lods, scas */
+    case 0x6c: f->string_by = STRING_BY_STORES; special(f, SP_PORT_IO); break; /* ins */
+    case 0x6e: f->string_by = STRING_BY_LOADS; special(f, SP_PORT_IO); break;  /* outs */
+    }
+}
+
+static void group_0f01(const struct decoded *d, struct insn_facts *f)
+{
+    static const uint8_t by_memory[8] = {
+        [2] = SP_LGDT, [3] = SP_LIDT, [6] = SP_MOV_CR, [7] = SP_INVLPG,
+    };
+
+    f->can_fault = true;
+    if (d->memory) {
+        f->special = by_memory[reg_field(d)];
+        return;
+    }
+    switch (d->modrm) {
+    case 0xc8: f->special = SP_MONITOR; break;
+    case 0xc9: f->special = SP_MWAIT; break;
+    case 0xca: case 0xcb: f->special = SP_STAC_CLAC; break;
+    case 0xd1: f->special = SP_XSETBV; break;
+    case 0xf8: f->special = SP_SWAPGS; break;
+    case 0xf9: f->special = SP_RDTSC; break;
+    }
+}
+
+static void group_0fae(const struct decoded *d, struct insn_facts *f)
+{
+    static const uint8_t by_memory[8] = {
+        SP_XSAVE, SP_XRSTOR, 0, 0, SP_XSAVE, SP_XRSTOR, SP_XSAVE, SP_CLFLUSH,
+    };
+    static const uint8_t by_fence[8] = { [5] = SP_LFENCE, [6] = SP_MFENCE, [7] = SP_SFENCE };
+    static const uint8_t by_base[8] = { [2] = SP_WRFSBASE, [3] = SP_WRGSBASE };
+    unsigned reg = reg_field(d);
+
+    f->can_fault = true;
+    if (d->memory)
+        f->special = d->operand16 && reg == 6 ? SP_CLFLUSH : by_memory[reg];
+    else
+        f->special = d->rep ? by_base[reg] : by_fence[reg];
+}
+
+static bool memory_is_rewritten_0f(int opcode)
+{
+    return opcode == 0xab || opcode == 0xb3 || opcode == 0xbb || opcode == 0xba ||
+           opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc0 || opcode == 0xc1 ||
+           opcode == 0xa4 || opcode == 0xa5 || opcode == 0xac || opcode == 0xad;
+}
+
+/* Two-byte opcodes without ModRM, or whose meaning hangs on more than the opcode. */
+static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts *f)
+{
+    switch (opcode) {
+    case 0x05: special(f, SP_SYSCALL); return true;
+    case 0x07: special(f, SP_SYSRET); f->leaves_kernel = true; return true;
+    case 0x34: special(f, SP_SYSENTER); return true;
+    case 0x35: special(f, SP_SYSEXIT); f->leaves_kernel = true; return true;
+    case 0x08: case 0x09: special(f, SP_WBINVD); return true;
+    case 0x06: special(f, SP_MOV_CR); return true;
+    case 0x30: special(f, SP_WRMSR); return true;
+    case 0x31: special(f, SP_RDTSC); return true;
+    case 0x32: special(f, SP_RDMSR); return true;
+    case 0x33: special(f, SP_RDPMC); return true;
+    case 0xa2: special(f, SP_CPUID); return true;
+    case 0x20: case 0x22: take_modrm(d); special(f, SP_MOV_CR); return true;
+    case 0x21: case 0x23: take_modrm(d); special(f, SP_MOV_DR); return true;
+    case 0xa1: case 0xa9: f->accesses = 1; special(f, SP_SEGMENT); return true;
+    case 0xb2: case 0xb4: case 0xb5: take_modrm(d); f->accesses = 2; special(f, SP_SEGMENT); return true;
+    case 0x01: take_modrm(d); group_0f01(d, f); return true;
+    case 0xae: take_modrm(d); f->accesses = d->memory; group_0fae(d, f); return true;
+    case 0x00:
+        take_modrm(d);
+        switch (reg_field(d)) {
+        case 2: special(f, SP_LLDT); break;
+        case 3: special(f, SP_LTR); break;
+        case 4: case 5: special(f, SP_VERW); break;
+        default: f->can_fault = true;
+        }
+        return true;
+    case 0xc7:
+        take_modrm(d);
+        f->can_fault = true;
+        f->accesses = 2;
+        if (!d->memory && reg_field(d) >= 6)
+            f->special = d->rep ? SP_NONE : SP_RDRAND;
+        else if (reg_field(d) == 3)
+            f->special = SP_XRSTOR;
+        else if (reg_field(d) == 4 || reg_field(d) == 5)
+            f->special = SP_XSAVE;
+        return true;
+    case 0x38:
+        if (take(d) == 0x82 && d->operand16)
+            f->special = SP_INVPCID;
+        f->can_fault = true;
+        f->accesses = 1;
+        return true;
+    }
+    return false;
+}
+
+static void classify_0f(struct decoded *d, struct insn_facts *f)
+{
+    int opcode = take(d);
+
+    if (classify_0f_special(d, opcode, f))
+        return;
+    if ((opcode >= 0x80 && opcode <= 0x8f) || (opcode >= 0xc8 && opcode <= 0xcf) || opcode == 0x77)
+        return; /* jcc, bswap, emms */
+    if (opcode == 0x0d || (opcode >= 0x18 && opcode <= 0x1f))
+        return; /* prefetches, hints, long NOPs, endbr: no access whatever the operand says */
+    if (opcode == 0xa0 || opcode == 0xa8) { /* push fs, gs */
+        f->can_fault = true;
+        f->accesses = 1;
+        return;
+    }
+    take_modrm(d);
+    f->accesses = d->memory;
+    if (d->memory && memory_is_rewritten_0f(opcode) &&
+        !(opcode == 0xba && reg_field(d) == 4))
+        f->accesses = 2;
+    /* General-purpose forms on registers cannot fault; vector and unknown ones might. */
+    f->can_fault = d->memory ||
+        !((opcode >= 0x40 && opcode <= 0x4f) || (opcode >= 0x90 && opcode <= 0x9f) ||
+          (opcode >= 0xa3 && opcode <= 0xc1));
+}
+
+/* One-byte opcodes whose meaning hangs on more than "has ModRM". */
+static bool classify_special(struct decoded *d, int opcode, struct insn_facts *f)
+{
+    switch (opcode) {
+    case 0x6c: case 0x6d: case 0x6e: case 0x6f:
+    case 0xa4: case 0xa5: case 0xa6: case 0xa7:
+    case 0xaa: case 0xab: case 0xac: case 0xad: case 0xae: case 0xaf:
+        string_operation(d, opcode, f);
+        return true;
+    case 0x90: if (d->rep) special(f, SP_PAUSE); return true;
+    case 0xcc: case 0xcd: case 0xce: case 0xf1: special(f, SP_INT); return true;
+    case 0xcf:
+        special(f, SP_IRET);
+        f->frame_return = f->leaves_kernel = true;
+        return true;
+    case 0xca: case 0xcb: case 0x9a: case 0xea: special(f, SP_FAR); return true;
+    case 0xe4: case 0xe5: case 0xe6: case 0xe7: case 0xec: case 0xed: case 0xee: case 0xef:
+        special(f, SP_PORT_IO);
+        return true;
+    case 0xf4: special(f, SP_HLT); return true;
+    case 0xfa: case 0xfb: special(f, SP_CLI_STI); return true;
+    case 0x8e: take_modrm(d); f->accesses = d->memory; special(f, SP_SEGMENT); return true;
+    case 0x8d: return true; /* lea */
+    case 0xc4: case 0xc5: case 0x62: /* VEX and EVEX: whatever they do, they may access memory */
+        f->can_fault = true;
+        f->accesses = 1;
+        return true;
+    }
+    return false;
+}
+
+static bool is_plain(int op)
+{
+    bool alu_immediate = op < 0x40 && (op & 7) >= 4;
+
+    return alu_immediate || (op >= 0x70 && op <= 0x7f) || (op >= 0x91 && op <= 0x99) ||
+           op == 0x9b || op == 0x9e || op == 0x9f || op == 0xa8 || op == 0xa9 ||
+           (op >= 0xb0 && op <= 0xbf) || (op >= 0xe0 && op <= 0xe3) || op == 0xe9 || op == 0xeb ||
+           op == 0xf5 || op == 0xf8 || op == 0xf9 || op == 0xfc || op == 0xfd;
+}
+
+static bool has_modrm(int op)
+{
+    return (op < 0x40 && (op & 7) < 4) || op == 0x63 || op == 0x69 || op == 0x6b ||
+           (op >= 0x80 && op <= 0x8f) || op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 ||
+           (op >= 0xd0 && op <= 0xd3) || (op >= 0xd8 && op <= 0xdf) || op == 0xf6 || op == 0xf7 ||
+           op == 0xfe || op == 0xff;
+}
+
+static bool memory_is_rewritten(const struct decoded *d, int op)
+{
+    unsigned reg = reg_field(d);
+
+    if (op < 0x40)
+        return (op & 7) < 2 && (op & 0x38) != 0x38; /* not cmp */
+    if (op >= 0x80 && op <= 0x83)
+        return reg != 7;
+    if (op == 0xf6 || op == 0xf7)
+        return reg == 2 || reg == 3;
+    if (op == 0xff)
+        return reg != 4; /* jmp reads only; inc, dec, call and push do both */
+    return op == 0x86 || op == 0x87 || op == 0x8f || op == 0xc0 || op == 0xc1 ||
+           (op >= 0xd0 && op <= 0xd3) || op == 0xfe;
+}
+
+static void classify_modrm(struct decoded *d, int op, struct insn_facts *f)
+{
+    take_modrm(d);
+    bool divides = (op == 0xf6 || op == 0xf7) && reg_field(d) >= 6;
+    bool x87 = op >= 0xd8 && op <= 0xdf;
+    bool pushes = op == 0xff && !d->memory && (reg_field(d) == 2 || reg_field(d) == 6);
+
+    f->can_fault = d->memory || divides || x87 || pushes || (op == 0x8f);
+    f->accesses = d->memory ? 1 + memory_is_rewritten(d, op) : pushes || op == 0x8f;
+    if (op == 0xff && d->memory && (reg_field(d) == 3 || reg_field(d) == 5))
+        special(f, SP_FAR);
+    if ((op == 0x86 || op == 0x87) && d->memory)
+        special(f, SP_LOCK); /* xchg with memory locks without the prefix */
+}
+
+static bool is_tagged(const uint8_t *bytes, size_t size, struct insn_facts *f)
+{
+    static const uint8_t nop[3] = { 0x0f, 0x1f, 0x80 };
+    static const uint8_t load[7] = { 0x0f, 0xb6, 0x88, 0x00, 0x10, 0x64, 0x4b };
+
+    if (size != 7)
+        return false;
+    if (!memcmp(bytes, nop, 3) && bytes[4] == 0 && bytes[5] == 0x64 && bytes[6] == 0x4b &&
+        bytes[3] > MARK_NONE && bytes[3] < MARK_KINDS) {
+        f->mark = bytes[3];
+        return true;
+    }
+    if (!memcmp(bytes, load, 7)) {
+        f->argument = f->can_fault = true;
+        f->accesses = 1;
+        return true;
+    }
+    return false;
+}
+
+/* mov %rsp,disp(%rdi) and mov disp(%rsi),%rsp, displacement of one or four bytes. */
+static void find_stack_switch(const uint8_t *bytes, size_t size, struct insn_facts *f)
+{
+    if ((size != 4 && size != 7) || bytes[0] != 0x48)
+        return;
+    f->switch_store = bytes[1] == 0x89 && (bytes[2] == 0xa7 || bytes[2] == 0x67);
+    f->switch_load = bytes[1] == 0x8b && (bytes[2] == 0xa6 || bytes[2] == 0x66);
+}
+
+static bool accesses_by_helper(const uint8_t *bytes, int kind, int op)
+{
+    (void)bytes;
+    return kind == SP_XSAVE || kind == SP_XRSTOR || kind == SP_IRET || kind == SP_SEGMENT ||
+           kind == SP_FAR || kind == SP_LLDT || kind == SP_LTR || kind == SP_VERW ||
+           op == 0xdb || op == 0xd9 || op == 0xdd || op == 0xdf;
+}
+
+static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
+{
+    struct decoded d = { .next = bytes, .end = bytes + size };
+
+    memset(f, 0, sizeof *f);
+    if (is_tagged(bytes, size, f))
+        return;
+    find_stack_switch(bytes, size, f);
+    int op = take_prefixes(&d);
+
+    if (op == 0x0f)
+        classify_0f(&d, f);
+    else if (classify_special(&d, op, f) || is_plain(op))
+        ;
+    else if (has_modrm(op))
+        classify_modrm(&d, op, f);
+    else { /* push, pop, call, ret, leave, moffs, and what is unknown */
+        f->can_fault = true;
+        f->accesses = 1;
+    }
+    if (d.lock)
+        special(f, SP_LOCK);
+    f->by_helper = accesses_by_helper(bytes, f->special, op);
+}
+
+const struct arch arch_x86_64 = {
+    .target_name = "x86_64",
+    .kernel_start = UINT64_C(0xffff800000000000),
+    .page_bytes = 4096,
+    .max_insn_bytes = 15,
+    .drops_page_crossing = true,
+    .special_names = special_names,
+    .classify = classify,
+};
