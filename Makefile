@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What one does with a checkout. `make help` lists it.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all test-build check format bench requirements clean
+
+BIN := .venv/bin
+# The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
+BASE ?= deb:linux-image-cloud-amd64
+OTHER ?= deb:linux-image-6.12-cloud-amd64
+PYTEST_FLAGS ?= -n 2 --dist loadfile
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+setup:  ## install what is missing: system packages (apt) and .venv (uv)
+	@scripts/setup
+
+demo: setup  ## the main job: compare two kernels, call by call
+	$(BIN)/kdelta compare $(BASE) $(OTHER)
+
+test: setup  ## all tests but those that compile a kernel
+	$(BIN)/pytest -m "not build" $(PYTEST_FLAGS)
+
+# Exit code 5 is pytest's "no such test".
+test-build: setup
+	$(BIN)/pytest -m build || [ $$? -eq 5 ]
+
+test-all: test test-build  ## all tests
+
+check: setup  ## ruff, mypy and the import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup  ## lay out the Python sources
+	$(BIN)/ruff format
+
+bench: setup  ## measure the figures that the README gives
+	$(BIN)/python scripts/bench
+
+requirements:  ## pin the newest versions that pyproject.toml allows
+	scripts/pin-requirements
+
+clean:  ## remove what set-up and tests made here; caches under HOME stay
+	rm -rf .venv .uv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	    .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workloads: one folder each, and the catalogue that loads them."""
