@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run counted: regions, their iterations, and the cost of each function in them.
+
+The types are arrays in JSON, so that a run of 60 regions with 1,500 rows each is read in about
+60 ms. A string operation (rep movs) counts as one instruction; `string_iterations` holds its
+further iterations, each of which the virtual clock counts too.
+"""
+
+import statistics
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from kdelta.spec.errors import LabError
+
+SCHEMA = 1
+
+Context = Literal["own", "interrupts", "other"]
+"""Whose work: the measured tasks' own, that of interrupts on their time, that of other tasks."""
+
+CONTEXTS: tuple[Context, ...] = ("own", "interrupts", "other")
+
+KERNEL = "kernel"
+VDSO = "[vdso]"
+
+
+def is_kernel(origin: str) -> bool:
+    """Whether code of that origin runs in the kernel: its image and its [module]s, not [vdso]."""
+    return origin == KERNEL or (origin.startswith("[") and origin != VDSO)
+
+
+class Cost(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Executed instructions, and of what kinds. `specials` counts those that cost nothing like one
+    cycle, by kind, and holds no zeros.
+    """
+
+    insns: int = 0
+    string_iterations: int = 0
+    loads: int = 0
+    stores: int = 0
+    string_bytes: int = 0
+    specials: dict[str, int] = {}
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """The cost of both."""
+        return total_cost((self, other))
+
+
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """The sum of costs; nothing costs nothing."""
+    insns = string_iterations = loads = stores = string_bytes = 0
+    specials: dict[str, int] = {}
+    for cost in costs:
+        insns += cost.insns
+        string_iterations += cost.string_iterations
+        loads += cost.loads
+        stores += cost.stores
+        string_bytes += cost.string_bytes
+        for kind, count in cost.specials.items():
+            specials[kind] = specials.get(kind, 0) + count
+    specials = {kind: count for kind, count in sorted(specials.items()) if count}
+    return Cost(insns, string_iterations, loads, stores, string_bytes, specials)
+
+
+class FunctionCost(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one function executed in a whole region in one context.
+
+    `origin` is "kernel", "[module]", "[vdso]" or the name of the user's binary.
+    """
+
+    context: Context
+    origin: str
+    name: str
+    cost: Cost
+
+
+class Iterations(msgspec.Struct, frozen=True, array_like=True):
+    """Instructions of each iteration, one entry an iteration in each of the four rows."""
+
+    own_user: tuple[int, ...] = ()
+    own_kernel: tuple[int, ...] = ()
+    interrupts: tuple[int, ...] = ()
+    other: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError when the rows differ in length."""
+        if (
+            len({len(self.own_user), len(self.own_kernel), len(self.interrupts), len(self.other)})
+            > 1
+        ):
+            raise ValueError("the rows of iterations differ in length")
+
+    def __len__(self) -> int:
+        """How many iterations."""
+        return len(self.own_user)
+
+    def own(self) -> tuple[int, ...]:
+        """The task's own work, user and kernel, by iteration."""
+        rows = zip(self.own_user, self.own_kernel, strict=True)
+        return tuple(user + kernel for user, kernel in rows)
+
+
+class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
+    """One region of a run.
+
+    The functions hold all that was executed between its begin and its end; the iterations may miss
+    a few instructions before the end, after the last iteration's mark. `iterations_lost` were
+    executed and not recorded one by one. `clock_ticks` is how far the virtual clock went, in its
+    ticks of 1 ns, idle time included; None if nobody knows.
+    """
+
+    name: str
+    iterations: Iterations
+    functions: tuple[FunctionCost, ...]
+    clock_ticks: int | None = None
+    iterations_lost: int = 0
+
+    @property
+    def iteration_count(self) -> int:
+        """How many passes; a region without marks for its iterations is one."""
+        return max(1, len(self.iterations) + self.iterations_lost)
+
+    def cost(self, context: Context, kernel: bool | None = None) -> Cost:
+        """The whole region's cost in a context; in the kernel (True) or the user (False) only."""
+        return total_cost(
+            row.cost
+            for row in self.functions
+            if row.context == context and (kernel is None or is_kernel(row.origin) is kernel)
+        )
+
+    def mean_own_insns(self) -> Fraction:
+        """The task's own instructions an iteration, exactly."""
+        return Fraction(self.cost("own").insns, self.iteration_count)
+
+    def median_own_insns(self) -> Fraction:
+        """The median iteration's own instructions; the mean where iterations are not known."""
+        if len(self.iterations) == 0:
+            return self.mean_own_insns()
+        return statistics.median(Fraction(insns) for insns in self.iterations.own())
+
+    def executed_insns(self) -> int:
+        """What the virtual clock saw: all contexts, and every iteration of string operations."""
+        return sum(row.cost.insns + row.cost.string_iterations for row in self.functions)
+
+    def idle_ticks(self) -> int | None:
+        """Clock ticks of 1 ns in which nothing was executed; None if nobody knows."""
+        return None if self.clock_ticks is None else self.clock_ticks - self.executed_insns()
+
+
+class RunCounts(msgspec.Struct, frozen=True):
+    """All that a run counted, and what is to be said about it."""
+
+    regions: tuple[RegionCounts, ...]
+    warnings: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+class _Head(msgspec.Struct):
+    schema: int
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_DECODER = msgspec.json.Decoder(RunCounts)
+
+
+def encode_counts(counts: RunCounts) -> bytes:
+    """The JSON of a run's counts: the same bytes for equal counts."""
+    return msgspec.json.encode(counts, order="deterministic")
+
+
+def decode_counts(text: bytes) -> RunCounts:
+    """Reads that JSON; raises LabError for counts of a newer schema and for damaged ones."""
+    try:
+        schema = _HEAD.decode(text).schema
+        if schema <= SCHEMA:
+            return _DECODER.decode(text)
+    except msgspec.DecodeError as error:
+        raise LabError(
+            f"a run's counts cannot be read: {error}", "make the run again with --again"
+        ) from error
+    raise LabError(
+        f"a run's counts have schema {schema}, and this kdelta knows {SCHEMA}",
+        "use the newer kdelta that made them",
+    )
+
+
+def merged_regions(counts: RunCounts) -> dict[str, RegionCounts]:
+    """The regions by name, in the order of their first begin.
+
+    A region that was begun more than once under its name is one region with all the iterations.
+    """
+    by_name: dict[str, list[RegionCounts]] = {}
+    for region in counts.regions:
+        by_name.setdefault(region.name, []).append(region)
+    return {name: _merge(regions) for name, regions in by_name.items()}
+
+
+def _merge(regions: list[RegionCounts]) -> RegionCounts:
+    if len(regions) == 1:
+        return regions[0]
+    iterations = Iterations(
+        *(
+            tuple(value for region in regions for value in getattr(region.iterations, row))
+            for row in Iterations.__struct_fields__
+        )
+    )
+    costs: dict[tuple[Context, str, str], list[Cost]] = {}
+    for region in regions:
+        for function in region.functions:
+            costs.setdefault((function.context, function.origin, function.name), []).append(
+                function.cost
+            )
+    ticks = [region.clock_ticks for region in regions]
+    return RegionCounts(
+        name=regions[0].name,
+        iterations=iterations,
+        functions=tuple(FunctionCost(*key, total_cost(rows)) for key, rows in costs.items()),
+        clock_ticks=None if None in ticks else sum(tick for tick in ticks if tick is not None),
+        iterations_lost=sum(region.iteration_count for region in regions) - len(iterations),
+    )
