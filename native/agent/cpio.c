@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads a cpio archive ("newc": ASCII headers, everything padded to 4 bytes) and unpacks it. */
+#define _GNU_SOURCE
+#include "cpio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER_BYTES 110
+#define FIELD_BYTES 8
+
+enum field { INO, MODE, UID, GID, NLINK, MTIME, FILE_SIZE, DEV_MAJOR, DEV_MINOR, RDEV_MAJOR, RDEV_MINOR, NAME_SIZE, CHECK, FIELDS };
+
+static char wrong[CPIO_PATH_MAX + 128];
+
+__attribute__((format(printf, 1, 2))) static const char *complain(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(wrong, sizeof wrong, format, arguments);
+    va_end(arguments);
+    return wrong;
+}
+
+/* Copies the next bytes to `to`, or passes over them when that is NULL. */
+static bool take(struct stream *stream, void *to, size_t size)
+{
+    uint8_t *out = to;
+
+    while (size) {
+        size_t part;
+
+        if (!stream->size && !stream->fill(stream))
+            return false;
+        part = size < stream->size ? size : stream->size;
+        if (out)
+            out = (uint8_t *)memcpy(out, stream->data, part) + part;
+        stream->data += part;
+        stream->size -= part;
+        size -= part;
+    }
+    return true;
+}
+
+static size_t padding(size_t size)
+{
+    return -size & 3;
+}
+
+static bool parse_hex(const char *digits, uint32_t *value)
+{
+    *value = 0;
+    for (int i = 0; i < FIELD_BYTES; i++) {
+        char c = digits[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+
+        if (digit < 0)
+            return false;
+        *value = *value << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+bool cpio_clean_path(const char *name, char *clean)
+{
+    size_t size = 0;
+
+    while (*name) {
+        size_t part = strcspn(name, "/");
+
+        if (part == 2 && !memcmp(name, "..", 2))
+            return false;
+        if (part && !(part == 1 && *name == '.')) {
+            if (size + 1 + part >= CPIO_PATH_MAX)
+                return false;
+            if (size)
+                clean[size++] = '/';
+            memcpy(clean + size, name, part);
+            size += part;
+        }
+        name += part;
+        name += *name == '/';
+    }
+    clean[size] = '\0';
+    return true;
+}
+
+/* The folders above a path that are not there yet. */
+static void make_parents(int root, char *path)
+{
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdirat(root, path, 0755); /* when it fails, making the file says why */
+        *slash = '/';
+    }
+}
+
+static const char *unpack_file(struct stream *stream, int root, const char *path, mode_t mode, size_t size)
+{
+    int fd;
+
+    unlinkat(root, path, 0); /* a program that runs, or a link, is replaced and not written to */
+    fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return complain("%s: %s", path, strerror(errno));
+    while (size) {
+        ssize_t written;
+
+        if (!stream->size && !stream->fill(stream)) {
+            close(fd);
+            return complain("the archive ends within %s", path);
+        }
+        written = write(fd, stream->data, size < stream->size ? size : stream->size);
+        if (written < 0) {
+            complain("%s: %s", path, strerror(errno));
+            close(fd);
+            return wrong;
+        }
+        stream->data += written;
+        stream->size -= (size_t)written;
+        size -= (size_t)written;
+    }
+    fchmod(fd, mode & 07777);
+    close(fd);
+    return NULL;
+}
+
+static const char *unpack_link(struct stream *stream, int root, const char *path, size_t size)
+{
+    char target[CPIO_PATH_MAX];
+
+    if (!size || size >= sizeof target)
+        return complain("%s: a link of %zu bytes", path, size);
+    if (!take(stream, target, size))
+        return complain("the archive ends within %s", path);
+    target[size] = '\0';
+    unlinkat(root, path, 0);
+    if (symlinkat(target, root, path))
+        return complain("%s: %s", path, strerror(errno));
+    return NULL;
+}
+
+static const char *unpack_entry(struct stream *stream, int root, const char *name, mode_t mode, size_t size)
+{
+    char path[CPIO_PATH_MAX];
+
+    if (!cpio_clean_path(name, path))
+        return complain("unsafe path: %s", name);
+    if (!*path && !S_ISDIR(mode))
+        return complain("not a path of a file: %s", name);
+    make_parents(root, path);
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return unpack_file(stream, root, path, mode, size);
+    case S_IFLNK:
+        return unpack_link(stream, root, path, size);
+    case S_IFDIR:
+        if (*path && mkdirat(root, path, mode & 07777) && errno != EEXIST)
+            return complain("%s: %s", path, strerror(errno));
+        return take(stream, NULL, size) ? NULL : complain("the archive ends within %s", path);
+    default:
+        return complain("%s: neither file, folder nor link", path);
+    }
+}
+
+const char *cpio_unpack(struct stream *stream, int root)
+{
+    for (;;) {
+        char header[HEADER_BYTES], name[CPIO_PATH_MAX];
+        uint32_t field[FIELDS];
+        const char *failed;
+
+        if (!take(stream, header, sizeof header))
+            return complain("the archive ends without a trailer");
+        if (memcmp(header, "070701", 6))
+            return complain("not a cpio archive (newc)");
+        for (int i = 0; i < FIELDS; i++)
+            if (!parse_hex(header + 6 + i * FIELD_BYTES, &field[i]))
+                return complain("a header with something else than hexadecimal digits");
+        if (!field[NAME_SIZE] || field[NAME_SIZE] > sizeof name)
+            return complain("a name of %u bytes", (unsigned)field[NAME_SIZE]);
+        if (!take(stream, name, field[NAME_SIZE]) || !take(stream, NULL, padding(HEADER_BYTES + field[NAME_SIZE])))
+            return complain("the archive ends within a name");
+        if (strnlen(name, sizeof name) != field[NAME_SIZE] - 1)
+            return complain("a name that does not end where its size says");
+        if (!strcmp(name, "TRAILER!!!"))
+            return NULL;
+        failed = unpack_entry(stream, root, name, field[MODE], field[FILE_SIZE]);
+        if (failed)
+            return failed;
+        if (!take(stream, NULL, padding(field[FILE_SIZE])))
+            return complain("the archive ends after %s", name);
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a job wants changed in the kernel before its program runs: modules, and the perturbations of a run. */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/random.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096
+#define HELD_FOLDER "/run/held"
+#define HELD_FILES 16
+
+void modules_load(const struct job *job)
+{
+    for (size_t i = 0; i < job->n_modules; i++) {
+        int fd = open(job->modules[i], O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
+            finish("module %s: %s", job->modules[i], strerror(errno));
+        close(fd);
+    }
+    if (job->n_modules)
+        facts_send_modules();
+}
+
+static bool seed_pool(const uint8_t *seed, size_t size)
+{
+    struct {
+        struct rand_pool_info info;
+        uint8_t bytes[JOB_SEED_MAX_BYTES];
+    } pool = {.info = {.entropy_count = (int)size * 8, .buf_size = (int)size}};
+    int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
+    bool good;
+
+    memcpy(pool.info.buf, seed, size);
+    good = fd >= 0 && !ioctl(fd, RNDADDENTROPY, &pool) && !ioctl(fd, RNDRESEEDCRNG);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* Pages, and some files with their inodes and names, that are held as long as the guest lives: what is allocated later lies
+ * elsewhere. */
+static bool hold(uint64_t pages)
+{
+    size_t size = pages * PAGE_BYTES;
+    volatile uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return false;
+    madvise((void *)memory, size, MADV_NOHUGEPAGE);
+    madvise((void *)memory, size, MADV_DONTFORK); /* or each fork would copy their table entries */
+    for (size_t i = 0; i < size; i += PAGE_BYTES)
+        memory[i] = 1;
+    mkdir(HELD_FOLDER, 0755);
+    for (uint64_t i = 0; i <= pages % HELD_FILES; i++) {
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof path, HELD_FOLDER "/%llu", (unsigned long long)i);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return false;
+        close(fd);
+    }
+    return true;
+}
+
+void perturb(const struct job *job)
+{
+    if (job->seed_bytes && !seed_pool(job->seed, job->seed_bytes))
+        message("note", "the kernel takes no seed: %s", strerror(errno));
+    if (job->pages && !hold(job->pages))
+        message("note", "%llu pages cannot be held: %s", (unsigned long long)job->pages, strerror(errno));
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Runs the job's program, and tells how it ended. */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kdelta.h"
+
+#define NS_PER_SECOND 1000000000
+/* The program starts at a multiple of this, so that how long it took to load moves neither ticks nor periodic work; at least a
+ * second later, since what loading left to be done later is done then. Waiting is free. */
+#define START_GRID_NS (10ll * NS_PER_SECOND)
+#define SETTLE_NS (1ll * NS_PER_SECOND)
+
+#define STDOUT_FILE OUTPUT_FOLDER "/stdout"
+#define STDERR_FILE OUTPUT_FOLDER "/stderr"
+#define OUTPUT_LIMIT_BYTES (64 << 10)
+
+/* Written by the child when it cannot start the program. */
+struct failure {
+    int error;
+    bool in_cwd;
+};
+
+static void redirect(const char *path, int flags, int to)
+{
+    int fd = open(path, flags, 0644);
+
+    if (fd < 0 || dup2(fd, to) < 0)
+        _exit(127);
+    if (fd != to)
+        close(fd);
+}
+
+/* In the child. The parent already waits when the start time comes, so nothing else is about to run. */
+static _Noreturn void start(const struct job *job, int64_t start_ns, volatile struct failure *failure)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(STDOUT_FILE, O_WRONLY | O_CREAT | O_APPEND, STDOUT_FILENO);
+    redirect(STDERR_FILE, O_WRONLY | O_CREAT | O_APPEND, STDERR_FILENO);
+    if (chdir(job->cwd)) {
+        failure->error = errno;
+        failure->in_cwd = true;
+        _exit(127);
+    }
+    prctl(PR_SET_TIMERSLACK, 1);
+    sleep_until_ns(start_ns);
+    prctl(PR_SET_TIMERSLACK, 0); /* the default */
+    kdelta_arm();
+    if (job->region)
+        kdelta_begin(job->region);
+    execve(job->argv[0], job->argv, job->env);
+    failure->error = errno;
+    if (job->region)
+        kdelta_end();
+    _exit(127);
+}
+
+/* Waits for the child, and takes in orphans meanwhile; false when time is up first. */
+static bool await(pid_t child, int64_t deadline_ns, int *status)
+{
+    sigset_t children;
+
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    for (;;) {
+        struct timespec left;
+        int64_t left_ns = deadline_ns - now_ns();
+        pid_t ended;
+
+        while ((ended = waitpid(-1, status, WNOHANG)) > 0)
+            if (ended == child)
+                return true;
+        if (left_ns <= 0)
+            return false;
+        left = (struct timespec){.tv_sec = left_ns / NS_PER_SECOND, .tv_nsec = left_ns % NS_PER_SECOND};
+        sigtimedwait(&children, NULL, &left); /* a child that ended since the look above is pending, and ends this at once */
+    }
+}
+
+static void output(const char *type, const char *path)
+{
+    message_start(type);
+    message_file(path, OUTPUT_LIMIT_BYTES);
+    message_end();
+}
+
+static void tell(const struct job *job, const struct failure *failure, bool in_time, int status)
+{
+    if (failure->error)
+        finish("missing %s: %s", failure->in_cwd ? job->cwd : job->argv[0], strerror(failure->error));
+    if (!in_time)
+        finish("timeout");
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+
+        finish("signal %d SIG%s", WTERMSIG(status), name ? name : "RT");
+    }
+    finish("exit %d", WEXITSTATUS(status));
+}
+
+void run(const struct job *job)
+{
+    struct failure *failure = mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int64_t start_ns, deadline_ns;
+    bool in_time;
+    int status = 0;
+    pid_t child;
+    sigset_t children;
+
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &children, NULL);
+    start_ns = ((now_ns() + SETTLE_NS) / START_GRID_NS + 1) * START_GRID_NS + (int64_t)job->phase_ns;
+    deadline_ns = job->seconds ? start_ns + (int64_t)job->seconds * NS_PER_SECOND : INT64_MAX;
+
+    child = failure == MAP_FAILED ? -1 : fork();
+    if (child < 0)
+        finish("agent cannot start a process: %s", strerror(errno));
+    if (!child)
+        start(job, start_ns, failure);
+    in_time = await(child, deadline_ns, &status);
+    if (job->region)
+        kdelta_end();
+    kill(-1, SIGKILL); /* whatever it left behind: everything but init */
+    while (wait(NULL) > 0)
+        ;
+    output("stdout", STDOUT_FILE);
+    output("stderr", STDERR_FILE);
+    tell(job, failure, in_time, status);
+    abort();
+}
