@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that are there whole or not at all, and what to tell a user whose disk is full."""
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from kdelta.spec.errors import LabError
+
+_HINTS = {
+    errno.ENOSPC: "free some space, or set {setting} to a folder on another disk",
+    errno.EDQUOT: "your quota is used up; free some space, or set {setting} to another folder",
+    errno.EACCES: "make it writable for you, or set {setting} to another folder",
+    errno.EPERM: "make it writable for you, or set {setting} to another folder",
+    errno.EROFS: "set {setting} to a folder that can be written",
+}
+_SETTING = "KDELTA_CACHE_DIR or KDELTA_DATA_DIR"
+
+PARTIAL = ".partial"
+"""The ending of what is not whole yet. It is never taken for the thing itself."""
+
+
+def os_failure(error: OSError, doing: str, path: Path) -> LabError:
+    """An operating system's refusal as a LabError that says what to do about it."""
+    hint = _HINTS.get(error.errno or 0, "").format(setting=_SETTING)
+    if error.errno == errno.ENOSPC:
+        hint += _space(path)
+    return LabError(f"{doing} {path}: {error.strerror or error}", hint)
+
+
+def _space(path: Path) -> str:
+    for folder in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            return f" ({shutil.disk_usage(folder).free >> 20} MiB free)"
+    return ""
+
+
+@contextlib.contextmanager
+def lab_errors(doing: str, path: Path) -> Iterator[None]:
+    """Turns an OSError of its body into a LabError about `path`; `doing` is as in "writing"."""
+    try:
+        yield
+    except OSError as error:
+        raise os_failure(error, doing, path) from error
+
+
+def make_folder(path: Path) -> Path:
+    """Creates a folder and those above it; LabError when that cannot be."""
+    with lab_errors("creating the folder", path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's content, as 64 hexadecimal digits."""
+    with lab_errors("reading", path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Writes a file so that whoever looks sees the old content or all of the new, also after a
+    kill or a power cut; LabError when it cannot be written.
+    """
+    # A name of its own: two processes may write the same file, and each must rename its own.
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    with lab_errors("writing", path):
+        try:
+            with partial.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def new_folder(final: Path) -> Iterator[Path]:
+    """Gives an empty folder to fill, which becomes `final` when the body ends, and goes when it
+    fails. Whoever calls must hold a lock for `final`; what a killed process left is removed.
+    """
+    partial = final.with_name(final.name + PARTIAL)
+    remove(partial)
+    make_folder(partial)
+    try:
+        yield partial
+        with lab_errors("writing", final):
+            remove(final)
+            partial.rename(final)
+    except BaseException:
+        remove(partial)
+        raise
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder with all that is in it; nothing there is fine."""
+    with lab_errors("removing", path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

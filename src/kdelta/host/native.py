@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds kdelta's C parts where they run: into the cache, by their sources, compiler and flags."""
+
+import functools
+import hashlib
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+import kdelta
+from kdelta.host.command import find_program, quiet, run
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import new_folder, sha256_file, write_atomic
+from kdelta.host.lock import locked
+from kdelta.spec.errors import LabError
+from kdelta.spec.identity import identity
+
+COMPILER = "gcc"
+COMMON_FLAGS = ("-std=gnu11", "-O2")
+STATIC_FLAGS = ("-static", "-no-pie")
+STRICT_FLAGS = ("-Wall", "-Wextra", "-Werror")
+"""For tests. A user's newer compiler may warn of something, and that must not stop kdelta."""
+
+
+class NativeProgram(msgspec.Struct, frozen=True):
+    """A program to compile: all of `sources` (relative to `folder`) in one call."""
+
+    name: str
+    folder: Path
+    sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
+
+
+def native_folder() -> Path:
+    """The folder of the C sources: beside this package when installed, else the checkout's."""
+    package = Path(kdelta.__file__).parent
+    for folder in (package / "native", package.parents[1] / "native"):
+        if (folder / "include" / "kdelta.h").is_file():
+            return folder
+    raise LabError("kdelta's C sources are missing", "install kdelta again")
+
+
+def _parts() -> dict[str, tuple[str, ...]]:
+    return {"plugin": ("-shared", "-fPIC", "-fvisibility=hidden"), "agent": STATIC_FLAGS}
+
+
+def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+    """The path of the built "plugin" (a shared object) or "agent" (a static program)."""
+    native = native_folder()
+    folder = native / name
+    return build_program(
+        NativeProgram(
+            name=name,
+            folder=folder,
+            sources=tuple(sorted(source.name for source in folder.glob("*.c"))),
+            flags=_parts()[name],
+            includes=(native / "include",),
+        ),
+        talk,
+        strict=strict,
+    )
+
+
+def build_program(
+    program: NativeProgram, talk: Callable[[str], None] = quiet, *, strict: bool = False
+) -> Path:
+    """The path of the built program, compiled unless the cache has it. LabError if the compiler is
+    missing or refuses.
+    """
+    flags = (*COMMON_FLAGS, *program.flags, *(STRICT_FLAGS if strict else ()))
+    key = identity(
+        {
+            "name": program.name,
+            "sources": _hashes(program),
+            "compiler": _compiler(),
+            "libc": _static_libc() if "-static" in flags else "",
+            "flags": flags,
+        }
+    )
+    built = cache_dir("native") / f"{program.name}-{key[:32]}"
+    output = built / program.name
+    if output.is_file():
+        return output
+    with locked(built.name, f"compiling {program.name}", talk):
+        if not output.is_file():
+            talk(f"compiling {program.name}")
+            with new_folder(built) as folder:
+                _compile(program, flags, folder / program.name)
+    return output
+
+
+def _hashes(program: NativeProgram) -> dict[str, str]:
+    files = {name: program.folder / name for name in program.sources}
+    if not files:
+        raise LabError(f"no C sources in {program.folder}", "install kdelta again")
+    for include in (program.folder, *program.includes):
+        for header in include.glob("*.h"):
+            files[f"{include.name}/{header.name}"] = header
+    return {name: sha256_file(path) for name, path in sorted(files.items())}
+
+
+@functools.cache
+def _compiler() -> str:
+    said = run([COMPILER, "-v"])
+    # The last line names version and package; the rest is how it was configured.
+    return hashlib.sha256(said.stderr.encode()).hexdigest()
+
+
+@functools.cache
+def _static_libc() -> str:
+    path = Path(run([COMPILER, "-print-file-name=libc.a"]).stdout.strip())
+    if not path.is_absolute():
+        raise LabError(
+            "the static C library is missing",
+            "on Debian or Ubuntu: sudo apt-get install libc6-dev",
+        )
+    return sha256_file(path)
+
+
+def _compile(program: NativeProgram, flags: tuple[str, ...], output: Path) -> None:
+    find_program("ld")
+    # Relative names and the prefix map keep the checkout's path out of the result.
+    argv = [
+        COMPILER,
+        *flags,
+        *(f"-I{include}" for include in program.includes),
+        f"-ffile-prefix-map={program.folder}=.",
+        "-o",
+        str(output),
+        *program.sources,
+    ]
+    result = run(argv, cwd=program.folder)
+    if result.ok:
+        return
+    log = cache_dir("logs") / f"{program.name}-build.log"
+    write_atomic(log, (shlex.join(argv) + "\n" + result.stderr).encode())
+    first = next(
+        (line for line in result.stderr.splitlines() if "error:" in line or "undefined" in line),
+        result.last_words(1),
+    )
+    raise LabError(f"compiling {program.name} failed: {first}", f"all it said is in {log}")

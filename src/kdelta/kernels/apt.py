@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The distribution's packages through apt: what there is, and downloads that apt verifies."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.command import Result, run
+from kdelta.host.dirs import cache_dir
+from kdelta.spec.errors import LabError
+
+SYSTEM_LISTS = Path("/var/lib/apt/lists")
+_UPDATE_SECONDS = 300.0
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """The first alternative of one dependency, with its version if exactly one will do."""
+
+    package: str
+    version: str | None
+
+
+class OutdatedListsError(Exception):
+    """apt knows the package, and the mirror has it no more."""
+
+
+class Apt:
+    """apt with the system's package lists, or with kdelta's own, which need no root to update."""
+
+    def __init__(self, own_lists: Path | None = None) -> None:
+        self._own = own_lists
+        # As root apt drops to a user that cannot write into the caller's cache.
+        self._options = ["-q", "-o", "APT::Sandbox::User=root"]
+        if own_lists is not None:
+            self._options += [
+                "-o",
+                f"Dir::State::Lists={own_lists / 'lists'}",
+                "-o",
+                f"Dir::Cache={own_lists / 'cache'}",
+            ]
+
+    @classmethod
+    def best(cls) -> "Apt":
+        """With kdelta's own lists if those are newer than the system's."""
+        own = cls.with_own_lists()
+        return own if own.updated() > cls().updated() else cls()
+
+    @classmethod
+    def with_own_lists(cls) -> "Apt":
+        """With the lists that kdelta keeps in its cache; they may be empty."""
+        return cls(cache_dir("apt"))
+
+    def updated(self) -> float:
+        """When the lists were last updated, in seconds since the epoch; 0 for never."""
+        stamp = SYSTEM_LISTS if self._own is None else self._own / "updated"
+        return stamp.stat().st_mtime if stamp.exists() else 0.0
+
+    def update(self, talk: Callable[[str], None]) -> None:
+        """Loads kdelta's own lists anew; LabError when that fails."""
+        assert self._own is not None
+        for folder in ("lists/partial", "cache/archives/partial"):
+            (self._own / folder).mkdir(parents=True, exist_ok=True)
+        talk("loading the distribution's package lists (apt-get update, into kdelta's cache)")
+        result = self._run("apt-get", "update", seconds=_UPDATE_SECONDS)
+        # apt-get update ends with 0 when a mirror could not be reached, and warns.
+        if not result.ok or "Failed to fetch" in result.stderr:
+            raise LabError(
+                f"the package lists could not be loaded: {_first_complaint(result)}",
+                "check the network, and that `apt-get update` works",
+            )
+        (self._own / "updated").touch()
+
+    def names(self, start: str) -> list[str]:
+        """The packages whose name starts so."""
+        return sorted(self._run("apt-cache", "pkgnames", start).stdout.split())
+
+    def versions(self, package: str) -> list[str]:
+        """The versions that can be had, in apt's order: newest first."""
+        lines = self._run("apt-cache", "madison", package).stdout.splitlines()
+        found = (line.split("|") for line in lines if "Packages" in line)
+        return list(dict.fromkeys(fields[1].strip() for fields in found if len(fields) == 3))
+
+    def candidate(self, package: str) -> str | None:
+        """The version that apt would install; None when there is none."""
+        said = self._run("apt-cache", "policy", package).stdout
+        match = re.search(r"^ *Candidate: (\S+)$", said, re.MULTILINE)
+        return None if match is None or match.group(1) == "(none)" else match.group(1)
+
+    def dependencies(self, package: str, version: str) -> list[Dependency]:
+        """What a package depends on."""
+        said = self._run("apt-cache", "show", f"{package}={version}").stdout
+        match = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
+        return parse_dependencies(match.group(1)) if match else []
+
+    def download(self, package: str, version: str, folder: Path) -> Path:
+        """Downloads a package into an empty folder; apt verifies it against the signed lists.
+
+        OutdatedListsError when the mirror no longer has it; LabError for any other failure.
+        """
+        result = self._run("apt-get", "download", f"{package}={version}", cwd=folder)
+        files = list(folder.glob("*.deb"))
+        if result.ok and len(files) == 1:
+            return files[0]
+        if re.search(r"\b404\b", result.stderr):
+            raise OutdatedListsError(_first_complaint(result))
+        raise LabError(f"{package}={version} could not be downloaded: {_first_complaint(result)}")
+
+    def _run(
+        self, program: str, *words: str, cwd: Path | None = None, seconds: float | None = None
+    ) -> Result:
+        return run([program, *self._options, *words], cwd=cwd, seconds=seconds)
+
+
+def parse_dependencies(field: str) -> list[Dependency]:
+    """Reads a Depends field (Debian policy 7.1)."""
+    found = []
+    for group in field.split(","):
+        first = group.split("|")[0]
+        match = re.match(r"\s*([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\(\s*=\s*(\S+?)\s*\))?", first)
+        if match:
+            found.append(Dependency(match.group(1), match.group(2)))
+    return found
+
+
+def _first_complaint(result: Result) -> str:
+    for line in result.stderr.splitlines():
+        if line.startswith(("E: ", "W: Failed to fetch")):
+            # The address of the mirror says nothing about what to do.
+            return re.sub(r"Failed to fetch \S+\s+", "", line[3:]).strip()
+    return result.last_words(1)

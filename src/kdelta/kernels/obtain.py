@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Any kernel spec -> kernel."""
+
+from collections.abc import Callable
+
+from kdelta.kernels.deb import obtain_deb
+from kdelta.kernels.image import obtain_image
+from kdelta.kernels.model import Kernel
+from kdelta.spec.kernel import DebSpec, KernelSpec
+
+
+def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel:
+    """The kernel that a spec names; `talk` is told what takes long.
+
+    UserError when the spec names nothing that can be booted here, LabError when it cannot be had.
+    """
+    if isinstance(spec, DebSpec):
+        return obtain_deb(spec, talk)
+    return obtain_image(spec)
