@@ -19,9 +19,6 @@ enum mark {
     MARK_KINDS,
 };
 
-/* Bytes of a string operation follow from which of its accesses. */
-enum string_by { STRING_NONE, STRING_BY_STORES, STRING_BY_LOADS, STRING_BY_LOAD_PAIRS };
-
 struct insn_facts {
     enum mark mark;
     bool argument;         /* the tagged load: its address carries a byte */
@@ -29,10 +26,9 @@ struct insn_facts {
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
     bool frame_return;     /* ends an exception or interrupt frame */
     bool repeats;          /* one pass an iteration, jumping back to itself */
-    bool by_helper;        /* its memory accesses are made by QEMU's helpers, not by translated code */
-    uint8_t accesses;      /* memory accesses of one complete pass */
+    uint8_t loads, stores; /* memory operands read and written */
     uint8_t special;       /* index into arch->special_names, 0: none */
-    uint8_t string_by;     /* enum string_by */
+    bool is_string;        /* a string operation: its loads and stores are an element's, and counted as they happen */
     uint8_t element_bytes; /* of a string operation */
     bool switch_store;     /* saves the stack pointer of the task that leaves */
     bool switch_load;      /* loads the stack pointer of the task that comes */

@@ -7,7 +7,6 @@
 
 #define CHAINS (1u << 16)
 
-bool load_filter_works;
 static struct block *chains[CHAINS];
 static uint32_t blocks;
 
@@ -60,25 +59,41 @@ static bool last_is_doubtful(const struct qemu_plugin_tb *tb, const struct arch 
     return last % arch->page_bytes + arch->max_insn_bytes > arch->page_bytes;
 }
 
+static struct block *allocate(uint16_t n_groups)
+{
+    size_t line = 64, size = sizeof(struct block) + n_groups * sizeof(uint64_t);
+    struct block *b = must(aligned_alloc(line, (size + line - 1) / line * line));
+
+    memset(b, 0, size);
+    b->origin = zalloc(1, sizeof *b->origin);
+    b->origin->n_groups = n_groups;
+    b->origin->groups = zalloc(n_groups, sizeof *b->origin->groups);
+    b->tail = &b->live[n_groups - 1];
+    return b;
+}
+
+struct block *block_dummy(void)
+{
+    return allocate(1);
+}
+
 static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *arch,
                           const uint8_t *bytes, uint32_t n_bytes)
 {
-    struct block *b = zalloc(1, sizeof *b);
+    bool doubtful = last_is_doubtful(tb, arch);
+    struct block *b = allocate(cut(tb, arch, doubtful, NULL));
+    struct origin *o = b->origin;
 
-    b->id = blocks++;
-    b->vaddr = qemu_plugin_tb_vaddr(tb);
-    b->user = b->vaddr < arch->kernel_start;
-    b->insns = qemu_plugin_tb_n_insns(tb);
-    b->doubtful = last_is_doubtful(tb, arch);
-    b->n_groups = cut(tb, arch, b->doubtful, NULL);
-    b->groups = zalloc(b->n_groups, sizeof *b->groups);
-    b->live = zalloc(b->n_groups, sizeof *b->live);
-    cut(tb, arch, b->doubtful, b->groups);
-    b->tail = &b->live[b->n_groups - 1].entered;
-    b->bytes = must(malloc(n_bytes));
-    memcpy(b->bytes, bytes, n_bytes);
-    b->n_bytes = n_bytes;
-    const struct insn_facts *last = &b->groups[b->n_groups - 1].last;
+    cut(tb, arch, doubtful, o->groups);
+    o->id = blocks++;
+    o->vaddr = qemu_plugin_tb_vaddr(tb);
+    o->doubtful = doubtful;
+    o->bytes = must(malloc(n_bytes));
+    memcpy(o->bytes, bytes, n_bytes);
+    o->n_bytes = n_bytes;
+    b->user = o->vaddr < arch->kernel_start;
+    b->insns = (uint16_t)qemu_plugin_tb_n_insns(tb);
+    const struct insn_facts *last = &o->groups[o->n_groups - 1].last;
 
     if (last->frame_return)
         b->flags |= ENDS_FRAME;
@@ -101,27 +116,14 @@ struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch)
     }
     struct block **chain = &chains[hash_of(vaddr, n)];
 
-    for (struct block *b = *chain; b; b = b->next)
-        if (b->vaddr == vaddr && b->n_bytes == code.size && !memcmp(b->bytes, code.data, code.size))
+    for (struct block *b = *chain; b; b = b->origin->next)
+        if (b->origin->vaddr == vaddr && b->origin->n_bytes == code.size &&
+            !memcmp(b->origin->bytes, code.data, code.size))
             return b;
     struct block *b = make(tb, arch, code.data, (uint32_t)code.size);
 
-    b->next = *chain;
+    b->origin->next = *chain;
     return *chain = b;
-}
-
-uint16_t block_group_at(const struct block *b, size_t insn_index)
-{
-    uint16_t group = 0;
-
-    for (size_t first = b->groups[0].insns; insn_index >= first && group + 1 < b->n_groups;)
-        first += b->groups[++group].insns;
-    return group;
-}
-
-uint32_t block_count(void)
-{
-    return blocks;
 }
 
 /* An open-addressed set of (address, size); an empty slot has size 0. */

@@ -11,39 +11,25 @@
 
 enum context { OWN, INTERRUPTS, OTHER, CONTEXTS };
 
-/* Moved by inline additions in the translated code, and never set back. */
-struct live {
-    uint64_t entered;  /* times that the group's first instruction started */
-    uint64_t accesses; /* loads and stores that were made */
-    uint64_t filtered; /* those for which QEMU's filter says "load"; see live_loads */
-};
-
 struct tally {
-    uint64_t entered;
-    uint64_t loads, stores;
-    uint64_t lost;  /* attempts of the last instruction that faulted: not executed */
-    uint64_t again; /* further iterations of a string operation */
-    uint64_t mmio;  /* accesses of device memory */
+    uint64_t entered; /* times that the group's first instruction started */
+    uint64_t lost;    /* attempts of the last instruction that faulted: not executed */
+    uint64_t again;   /* further iterations of a string operation */
+    uint64_t accesses; /* of a string operation */
+    uint64_t mmio;    /* accesses of device memory */
 };
 
+/* What is seldom needed of a group. */
 struct group {
-    uint64_t left; /* times the block was left after this group */
-    uint64_t lost, again, mmio; /* since power-on, as live */
-    struct tally flushed;       /* what was already added to a sum */
-    struct tally sum[CONTEXTS]; /* of the region that is active */
+    uint64_t left;                      /* times the block was left after this group */
+    uint64_t lost, again, accesses, mmio; /* since power-on, as the counter of its entries */
+    uint64_t accessed_at;               /* entries when the last instruction's access was last made (user code only) */
+    struct tally flushed;               /* what was already added to a sum */
+    struct tally sum[CONTEXTS];         /* of the region that is active */
     uint16_t insns;
-    struct insn_facts last;     /* of the group's last instruction */
+    struct insn_facts last;             /* of the group's last instruction */
     uint64_t last_vaddr, end_vaddr;
 };
-
-/* QEMU 7.2 tests the filter of a memory callback against the wrong bits: what is registered for loads sees the stores of
- * translated code, though the loads of helpers. Whether this QEMU does so is found out by the first load of the channel. */
-extern bool load_filter_works;
-
-static inline uint64_t live_loads(const struct live *live, const struct insn_facts *last)
-{
-    return load_filter_works || last->by_helper ? live->filtered : live->accesses - live->filtered;
-}
 
 enum block_flags {
     AT_INTERRUPT = 1 << 0,  /* entry of an interrupt */
@@ -52,25 +38,32 @@ enum block_flags {
     AT_EVENT = 1 << 3,      /* entry of a function that the task watch wants to see */
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
     ENDS_STRING = 1 << 5,   /* ends with a string operation that repeats */
+    AT_ANY = AT_INTERRUPT | AT_EXCEPTION | AT_FAULT | AT_EVENT,
+    ENDS_ANY = ENDS_FRAME | ENDS_STRING,
 };
 
+/* What every execution touches, in one cache line with the counters of the first four groups. */
 struct block {
-    uint64_t vaddr;
-    uint64_t entered;      /* complete executions, and the one under way */
-    uint64_t *tail;        /* the last group's live.entered: equal unless left early */
-    uint64_t insns;
-    struct live *live;     /* one a group */
-    struct group *groups;
+    uint64_t *tail;        /* the last group's counter: equal to the first's but for `left` */
+    uint64_t left;         /* times the block was left before its last group */
     uint32_t epoch;        /* of the segment in which it was last touched */
-    uint16_t n_groups;
-    uint16_t flags;
-    uint16_t event;
+    uint16_t insns;
+    uint8_t flags;
     bool user;
+    struct origin *origin;
+    uint64_t live[];       /* one a group: moved by additions in the translated code, never set back */
+};
+
+/* What is seldom needed of a block. */
+struct origin {
+    uint64_t vaddr;
+    struct group *groups;
+    uint8_t *bytes;
+    uint32_t n_bytes, id;
+    uint16_t n_groups;
+    uint16_t event;
     bool doubtful;         /* QEMU may have left the last instruction out */
     bool in_region, defined;
-    uint32_t id;
-    uint32_t n_bytes;
-    uint8_t *bytes;
     struct block *next;    /* in its hash chain */
 };
 
@@ -78,8 +71,7 @@ struct qemu_plugin_tb;
 
 /* The block of a translation; the same one each time for the same address, bytes and cut. */
 struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch);
-uint16_t block_group_at(const struct block *b, size_t insn_index);
-uint32_t block_count(void);
+struct block *block_dummy(void);
 
 /* From power-on: which code was ever translated. */
 void seen_add(uint64_t vaddr, uint32_t size);

@@ -13,18 +13,17 @@
 #define MAX_ITERATIONS (1u << 20)
 
 struct counting now;
-static struct block before_all; /* stands in until the first block: complete, and without flags */
+static struct block *before_all; /* stands in until the first block: complete, and without flags */
 
 void count_init(void)
 {
-    before_all.tail = &before_all.entered;
-    now.block = &before_all;
+    now.block = before_all = block_dummy();
     now.epoch = 1;
 }
 
 static void touch(struct block *b)
 {
-    if (b == &before_all)
+    if (b == before_all)
         return;
     b->epoch = now.epoch;
     if (now.n_touched == now.touched_capacity) {
@@ -38,9 +37,9 @@ static void region_add(struct block *b)
 {
     struct region *r = &now.region;
 
-    if (b->in_region)
+    if (b->origin->in_region)
         return;
-    b->in_region = true;
+    b->origin->in_region = true;
     if (r->n_blocks == r->blocks_capacity) {
         r->blocks_capacity = r->blocks_capacity ? 2 * r->blocks_capacity : 4096;
         r->blocks = must(realloc(r->blocks, r->blocks_capacity * sizeof *r->blocks));
@@ -48,17 +47,15 @@ static void region_add(struct block *b)
     r->blocks[r->n_blocks++] = b;
 }
 
-static void flush_group(struct group *g, const struct live *live, struct tally *sum)
+static void flush_group(struct group *g, uint64_t entered, struct tally *sum)
 {
-    uint64_t loads = live_loads(live, &g->last);
-    struct tally t = { live->entered, loads, live->accesses - loads, g->lost, g->again, g->mmio };
+    struct tally t = { entered, g->lost, g->again, g->accesses, g->mmio };
 
     if (sum) {
         sum->entered += t.entered - g->flushed.entered;
-        sum->loads += t.loads - g->flushed.loads;
-        sum->stores += t.stores - g->flushed.stores;
         sum->lost += t.lost - g->flushed.lost;
         sum->again += t.again - g->flushed.again;
+        sum->accesses += t.accesses - g->flushed.accesses;
         sum->mmio += t.mmio - g->flushed.mmio;
     }
     g->flushed = t;
@@ -70,11 +67,12 @@ static void flush_touched(enum context context)
 
     for (size_t i = 0; i < now.n_touched; i++) {
         struct block *b = now.touched[i];
+        struct origin *o = b->origin;
 
         if (wanted)
             region_add(b);
-        for (uint16_t g = 0; g < b->n_groups; g++)
-            flush_group(&b->groups[g], &b->live[g], wanted ? &b->groups[g].sum[context] : NULL);
+        for (uint16_t g = 0; g < o->n_groups; g++)
+            flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
     }
     now.n_touched = 0;
     now.epoch++;
@@ -109,8 +107,8 @@ static uint64_t insns_from(const struct block *b, unsigned group)
 {
     uint64_t n = 0;
 
-    for (; group < b->n_groups; group++)
-        n += b->groups[group].insns;
+    for (; group < b->origin->n_groups; group++)
+        n += b->origin->groups[group].insns;
     return n;
 }
 
@@ -120,82 +118,86 @@ void segment_close_at(enum context context, const struct site *site)
     flush_touched(context);
 }
 
-/* Whether all accesses of the group's last instruction were made, each time that it was reached. */
-static bool last_completed(const struct block *b, unsigned group)
-{
-    const struct group *g = &b->groups[group];
-    const struct live *live = &b->live[group];
-
-    return live->accesses >= g->last.accesses * (live->entered - g->lost);
-}
-
 static void lose(struct block *b, unsigned group)
 {
-    b->groups[group].lost++;
+    b->origin->groups[group].lost++;
     now.run[b->user]--;
 }
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
 static void drop_last(struct block *b)
 {
-    b->n_groups--;
+    b->origin->n_groups--;
     b->insns--;
-    b->tail = &b->live[b->n_groups - 1].entered;
-    b->doubtful = false;
+    b->tail--;
+    b->origin->doubtful = false;
     now.run[b->user]--;
+}
+
+/* Whether the access of the group's last instruction was made when it was last reached; kept for user code only. */
+static bool access_made(const struct block *b, unsigned group)
+{
+    return b->origin->groups[group].accessed_at == b->live[group];
 }
 
 static bool last_was_dropped(const struct block *b, unsigned left_after, const struct block *to)
 {
-    if (!b->doubtful || left_after + 2u != b->n_groups || b->live[b->n_groups - 1].entered)
+    const struct origin *o = b->origin;
+    unsigned last = o->n_groups - 1u;
+
+    if (!o->doubtful || left_after + 1 != last || b->live[last])
         return false;
-    if (to->vaddr == b->groups[b->n_groups - 1].last_vaddr || to->flags & AT_INTERRUPT)
+    if (to->origin->vaddr == o->groups[last].last_vaddr || to->flags & AT_INTERRUPT)
         return true;
-    return to->flags & AT_FAULT && b->user && last_completed(b, left_after);
+    return to->flags & AT_FAULT && b->user &&
+        (!o->groups[left_after].last.can_fault || access_made(b, left_after));
 }
 
 /* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
 static void left_early(struct block *b, const struct block *to)
 {
+    struct group *groups = b->origin->groups;
     unsigned g = 0;
 
-    while (b->live[g].entered - b->groups[g].left == b->live[g + 1].entered)
+    while (b->live[g] - groups[g].left == b->live[g + 1])
         g++;
     if (last_was_dropped(b, g, to)) {
         drop_last(b);
         return;
     }
-    b->groups[g].left++;
-    b->entered--;
+    groups[g].left++;
+    b->left++;
     now.run[b->user] -= insns_from(b, g + 1);
-    if (to->flags & AT_FAULT || to->vaddr == b->groups[g].last_vaddr)
+    if (to->flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
         lose(b, g);
 }
 
 /* A fault after a block whose groups were all entered: of its last instruction, or of the fetch of what follows. */
 static void fault_after(struct block *b)
 {
-    unsigned tail = b->n_groups - 1u;
+    unsigned tail = b->origin->n_groups - 1u;
+    const struct insn_facts *last = &b->origin->groups[tail].last;
 
-    if (b == &before_all || !b->groups[tail].last.can_fault || b->groups[tail].last.leaves_kernel)
+    if (b == before_all || !last->can_fault || last->leaves_kernel)
         return;
-    if (!b->user || !last_completed(b, tail))
+    if (!b->user || !access_made(b, tail))
         lose(b, tail);
 }
 
-static void string_goes_on(struct block *b)
+static bool string_continues(const struct block *before, const struct block *b)
 {
-    b->groups[0].again++;
-    now.run[b->user]--;
+    return before->flags & ENDS_STRING &&
+        before->origin->groups[before->origin->n_groups - 1].last_vaddr == b->origin->vaddr;
 }
 
 static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
 {
-    bool goes_on = before->flags & ENDS_STRING && before != &before_all &&
-        before->groups[before->n_groups - 1].last_vaddr == b->vaddr;
+    bool continues = !early && string_continues(before, b);
 
+    if (early)
+        left_early(before, b);
     if (before->flags & ENDS_FRAME && task_depth)
-        goes_on = task_frame_pop(b);
+        continues = task_frame_pop(b);
     if (b->user && task_depth)
         task_back_in_user_code();
     if (b->flags & AT_FAULT && !early)
@@ -203,26 +205,32 @@ static __attribute__((noinline)) void count_rare(struct block *b, struct block *
     if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
         task_frame_push(b, before);
     if (b->flags & AT_EVENT)
-        task_event(b->event);
-    if (goes_on && !early)
-        string_goes_on(b);
+        task_event(b->origin->event);
+    if (continues) {
+        b->origin->groups[0].again++;
+        now.run[b->user]--;
+    }
+    if (b->epoch != now.epoch)
+        touch(b);
 }
 
 void count_block(unsigned int vcpu, void *data)
 {
     struct block *b = data, *before = now.block;
-    bool early = *before->tail != before->entered;
+    uint64_t early = before->live[0] - before->left - *before->tail;
+    uint64_t rare = early | (b->flags & AT_ANY) | (before->flags & ENDS_ANY) | (b->epoch ^ now.epoch) |
+        (task_depth & -(unsigned)b->user);
 
     (void)vcpu;
-    if (__builtin_expect(early, 0))
-        left_early(before, b);
-    if (__builtin_expect(b->flags | (before->flags & (ENDS_FRAME | ENDS_STRING)) | (task_depth & -(unsigned)b->user), 0))
+    if (__builtin_expect(rare != 0, 0)) {
+        if (rare == ENDS_STRING && b == before && b->insns == 1) { /* one more iteration: not an instruction */
+            b->origin->groups[0].again++;
+            return;
+        }
         count_rare(b, before, early);
+    }
     now.block = b;
-    b->entered++;
     now.run[b->user] += b->insns;
-    if (__builtin_expect(b->epoch != now.epoch, 0))
-        touch(b);
 }
 
 /* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */
@@ -232,14 +240,22 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
     struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
 
     (void)vcpu;
+    if (!address || !qemu_plugin_hwaddr_is_io(address))
+        return;
     if (b->epoch != now.epoch)
         touch(b);
-    bool store = qemu_plugin_mem_is_store(info), helper = b->groups[0].last.by_helper;
+    b->origin->groups[0].mmio++;
+}
 
-    b->live[0].accesses++;
-    b->live[0].filtered += store != (load_filter_works || helper);
-    if (address && qemu_plugin_hwaddr_is_io(address))
-        b->groups[0].mmio++;
+/* An instruction that reads and writes has made its access when it has written. */
+void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
+{
+    const struct site *site = data;
+    struct group *g = &site->block->origin->groups[site->group];
+
+    (void)vcpu, (void)vaddr;
+    if (!g->last.stores || qemu_plugin_mem_is_store(info))
+        g->accessed_at = site->block->live[site->group];
 }
 
 void region_begin(const char *name, size_t length, const struct site *site)
@@ -291,11 +307,11 @@ void region_iteration(const struct site *site)
 static void forget_blocks(struct region *r)
 {
     for (size_t i = 0; i < r->n_blocks; i++) {
-        struct block *b = r->blocks[i];
+        struct origin *o = r->blocks[i]->origin;
 
-        b->in_region = false;
-        for (uint16_t g = 0; g < b->n_groups; g++)
-            memset(b->groups[g].sum, 0, sizeof b->groups[g].sum);
+        o->in_region = false;
+        for (uint16_t g = 0; g < o->n_groups; g++)
+            memset(o->groups[g].sum, 0, sizeof o->groups[g].sum);
     }
     r->n_blocks = 0;
 }

@@ -43,6 +43,7 @@ extern struct counting now;
 
 void count_init(void);
 void count_block(unsigned int vcpu, void *block);
+void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);
 
 /* Ends the segment: all that was executed since the last one belongs to that context. */

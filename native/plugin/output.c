@@ -63,31 +63,37 @@ void output_warning(const char *text, uint64_t count)
 
 static void define(struct bytes *out_bytes, struct block *b)
 {
-    bytes_u32(out_bytes, b->id);
-    bytes_u32(out_bytes, b->n_bytes);
-    bytes_u64(out_bytes, b->vaddr);
-    bytes_u32(out_bytes, b->user);
-    bytes_u32(out_bytes, b->n_groups);
-    for (uint16_t i = 0; i < b->n_groups; i++) {
-        const struct group *g = &b->groups[i];
-        const uint8_t facts[4] = { g->last.special, g->last.string_by, g->last.element_bytes, 0 };
+    struct origin *o = b->origin;
 
-        bytes_u32(out_bytes, g->insns);
+    bytes_u32(out_bytes, o->id);
+    bytes_u32(out_bytes, o->n_bytes);
+    bytes_u64(out_bytes, o->vaddr);
+    bytes_u32(out_bytes, b->user);
+    bytes_u32(out_bytes, o->n_groups);
+    for (uint16_t i = 0; i < o->n_groups; i++) {
+        const struct insn_facts *last = &o->groups[i].last;
+        const uint8_t facts[8] = {
+            (uint8_t)o->groups[i].insns, (uint8_t)(o->groups[i].insns >> 8), last->special,
+            last->is_string, last->element_bytes, last->loads, last->stores, 0,
+        };
+
         bytes_add(out_bytes, facts, sizeof facts);
     }
-    bytes_add(out_bytes, b->bytes, b->n_bytes);
-    b->defined = true;
+    bytes_add(out_bytes, o->bytes, o->n_bytes);
+    o->defined = true;
 }
 
 static void rows_of(struct bytes *rows, const struct block *b)
 {
-    for (uint16_t i = 0; i < b->n_groups; i++)
-        for (int context = 0; context < CONTEXTS; context++) {
-            const struct tally *t = &b->groups[i].sum[context];
+    const struct origin *o = b->origin;
 
-            if (!t->entered && !t->loads && !t->stores && !t->lost && !t->again && !t->mmio)
+    for (uint16_t i = 0; i < o->n_groups; i++)
+        for (int context = 0; context < CONTEXTS; context++) {
+            const struct tally *t = &o->groups[i].sum[context];
+
+            if (!t->entered && !t->lost && !t->again && !t->accesses && !t->mmio)
                 continue;
-            bytes_u32(rows, b->id);
+            bytes_u32(rows, o->id);
             bytes_u32(rows, (uint32_t)i | (uint32_t)context << 16);
             bytes_add(rows, t, sizeof *t);
         }
@@ -105,7 +111,7 @@ void output_region(const struct region *region)
     bytes_add(&r, region->iterations, region->n_iterations * sizeof *region->iterations);
     bytes_add(&r, &region->whole, sizeof region->whole);
     for (size_t i = 0; i < region->n_blocks; i++) {
-        if (!region->blocks[i]->defined)
+        if (!region->blocks[i]->origin->defined)
             define(&blocks, region->blocks[i]);
         rows_of(&r, region->blocks[i]);
     }

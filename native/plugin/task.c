@@ -138,7 +138,7 @@ void task_frame_push(const struct block *entry, const struct block *from)
 
     f->interrupt = interrupt;
     f->string_vaddr = interrupt && from->flags & ENDS_STRING ?
-        from->groups[from->n_groups - 1].last_vaddr : 0;
+        from->origin->groups[from->origin->n_groups - 1].last_vaddr : 0;
     running->interrupts += interrupt;
     task_depth = running->depth;
 }
@@ -151,7 +151,7 @@ bool task_frame_pop(const struct block *to)
     if (f->interrupt && running->interrupts == 1)
         segment_close(INTERRUPTS);
     running->interrupts -= f->interrupt;
-    return f->string_vaddr && f->string_vaddr == to->vaddr;
+    return f->string_vaddr && f->string_vaddr == to->origin->vaddr;
 }
 
 void task_back_in_user_code(void)

@@ -68,6 +68,14 @@ static int take_prefixes(struct decoded *d)
     }
 }
 
+/* Memory operands that the instruction reads and writes. */
+static void accesses(struct insn_facts *f, uint8_t loads, uint8_t stores)
+{
+    f->loads = loads;
+    f->stores = stores;
+    f->can_fault = true;
+}
+
 static void special(struct insn_facts *f, enum special kind)
 {
     f->special = kind;
@@ -78,16 +86,15 @@ static void string_operation(struct decoded *d, int opcode, struct insn_facts *f
 {
     f->element_bytes = !(opcode & 1) ? 1 : d->wide ? 8 : d->operand16 ? 2 : 4;
     f->repeats = d->rep || d->repne;
-    f->can_fault = true;
-    f->accesses = 1;
     switch (opcode & 0xfe) {
-    case 0xa4: f->string_by = STRING_BY_STORES; f->accesses = 2; break; /* movs */
-    case 0xaa: f->string_by = STRING_BY_STORES; break;                  /* stos */
-    case 0xa6: f->string_by = STRING_BY_LOAD_PAIRS; f->accesses = 2; break; /* cmps */
-    case 0xac: case 0xae: f->string_by = STRING_BY_LOADS; break;        /* lods, scas */
-    case 0x6c: f->string_by = STRING_BY_STORES; special(f, SP_PORT_IO); break; /* ins */
-    case 0x6e: f->string_by = STRING_BY_LOADS; special(f, SP_PORT_IO); break;  /* outs */
+    case 0xa4: accesses(f, 1, 1); break;                        /* movs */
+    case 0xaa: accesses(f, 0, 1); break;                        /* stos */
+    case 0xa6: accesses(f, 2, 0); break;                        /* cmps */
+    case 0xac: case 0xae: accesses(f, 1, 0); break;             /* lods, scas */
+    case 0x6c: accesses(f, 0, 1); special(f, SP_PORT_IO); break; /* ins */
+    case 0x6e: accesses(f, 1, 0); special(f, SP_PORT_IO); break; /* outs */
     }
+    f->is_string = true;
 }
 
 static void group_0f01(const struct decoded *d, struct insn_facts *f)
@@ -99,6 +106,8 @@ static void group_0f01(const struct decoded *d, struct insn_facts *f)
     f->can_fault = true;
     if (d->memory) {
         f->special = by_memory[reg_field(d)];
+        if (f->special != SP_INVLPG)
+            accesses(f, reg_field(d) >= 2 && reg_field(d) != 4, reg_field(d) < 2 || reg_field(d) == 4);
         return;
     }
     switch (d->modrm) {
@@ -121,6 +130,8 @@ static void group_0fae(const struct decoded *d, struct insn_facts *f)
     unsigned reg = reg_field(d);
 
     f->can_fault = true;
+    if (d->memory && reg != 7 && !(reg == 6 && d->operand16))
+        accesses(f, reg == 1 || reg == 2 || reg == 5, reg == 0 || reg == 3 || reg == 4 || reg == 6);
     if (d->memory)
         f->special = d->operand16 && reg == 6 ? SP_CLFLUSH : by_memory[reg];
     else
@@ -132,6 +143,23 @@ static bool memory_is_rewritten_0f(int opcode)
     return opcode == 0xab || opcode == 0xb3 || opcode == 0xbb || opcode == 0xba ||
            opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc0 || opcode == 0xc1 ||
            opcode == 0xa4 || opcode == 0xa5 || opcode == 0xac || opcode == 0xad;
+}
+
+static bool is_vector_store(int opcode, bool rep)
+{
+    static const uint8_t stores[] = { 0x11, 0x13, 0x17, 0x29, 0x2b, 0x7f, 0xc3, 0xd6, 0xe7 };
+
+    return memchr(stores, opcode, sizeof stores) || (opcode == 0x7e && !rep);
+}
+
+static void access_0f(const struct decoded *d, int opcode, struct insn_facts *f)
+{
+    if (memory_is_rewritten_0f(opcode) && !(opcode == 0xba && reg_field(d) == 4))
+        accesses(f, 1, 1);
+    else if (is_vector_store(opcode, d->rep) || (opcode >= 0x90 && opcode <= 0x9f))
+        accesses(f, 0, 1); /* setcc too */
+    else
+        accesses(f, 1, 0);
 }
 
 /* Two-byte opcodes without ModRM, or whose meaning hangs on more than the opcode. */
@@ -151,12 +179,13 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
     case 0xa2: special(f, SP_CPUID); return true;
     case 0x20: case 0x22: take_modrm(d); special(f, SP_MOV_CR); return true;
     case 0x21: case 0x23: take_modrm(d); special(f, SP_MOV_DR); return true;
-    case 0xa1: case 0xa9: f->accesses = 1; special(f, SP_SEGMENT); return true;
-    case 0xb2: case 0xb4: case 0xb5: take_modrm(d); f->accesses = 2; special(f, SP_SEGMENT); return true;
+    case 0xa1: case 0xa9: accesses(f, 1, 0); special(f, SP_SEGMENT); return true;
+    case 0xb2: case 0xb4: case 0xb5: take_modrm(d); accesses(f, 1, 0); special(f, SP_SEGMENT); return true;
     case 0x01: take_modrm(d); group_0f01(d, f); return true;
-    case 0xae: take_modrm(d); f->accesses = d->memory; group_0fae(d, f); return true;
+    case 0xae: take_modrm(d); group_0fae(d, f); return true;
     case 0x00:
         take_modrm(d);
+        accesses(f, d->memory && reg_field(d) >= 2, d->memory && reg_field(d) < 2);
         switch (reg_field(d)) {
         case 2: special(f, SP_LLDT); break;
         case 3: special(f, SP_LTR); break;
@@ -167,19 +196,20 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
     case 0xc7:
         take_modrm(d);
         f->can_fault = true;
-        f->accesses = 2;
         if (!d->memory && reg_field(d) >= 6)
             f->special = d->rep ? SP_NONE : SP_RDRAND;
         else if (reg_field(d) == 3)
-            f->special = SP_XRSTOR;
+            special(f, SP_XRSTOR), accesses(f, 1, 0);
         else if (reg_field(d) == 4 || reg_field(d) == 5)
-            f->special = SP_XSAVE;
+            special(f, SP_XSAVE), accesses(f, 0, 1);
+        else
+            accesses(f, 1, 1); /* cmpxchg8b, cmpxchg16b */
         return true;
     case 0x38:
         if (take(d) == 0x82 && d->operand16)
             f->special = SP_INVPCID;
-        f->can_fault = true;
-        f->accesses = 1;
+        take_modrm(d);
+        accesses(f, d->memory, 0);
         return true;
     }
     return false;
@@ -196,19 +226,43 @@ static void classify_0f(struct decoded *d, struct insn_facts *f)
     if (opcode == 0x0d || (opcode >= 0x18 && opcode <= 0x1f))
         return; /* prefetches, hints, long NOPs, endbr: no access whatever the operand says */
     if (opcode == 0xa0 || opcode == 0xa8) { /* push fs, gs */
-        f->can_fault = true;
-        f->accesses = 1;
+        accesses(f, 0, 1);
         return;
     }
     take_modrm(d);
-    f->accesses = d->memory;
-    if (d->memory && memory_is_rewritten_0f(opcode) &&
-        !(opcode == 0xba && reg_field(d) == 4))
-        f->accesses = 2;
+    if (d->memory)
+        access_0f(d, opcode, f);
     /* General-purpose forms on registers cannot fault; vector and unknown ones might. */
     f->can_fault = d->memory ||
         !((opcode >= 0x40 && opcode <= 0x4f) || (opcode >= 0x90 && opcode <= 0x9f) ||
           (opcode >= 0xa3 && opcode <= 0xc1));
+}
+
+/* VEX and EVEX: the opcode map is in the prefix; in map 1 the opcodes are those after 0f. */
+static void classify_vector(struct decoded *d, int prefix, struct insn_facts *f)
+{
+    int map = 1, pp = take(d);
+
+    if (prefix == 0xc4) {
+        map = pp & 0x1f;
+        pp = take(d);
+    } else if (prefix == 0x62) {
+        map = pp & 7;
+        pp = take(d);
+        take(d);
+    }
+    int opcode = take(d);
+
+    if (map == 1 && opcode == 0x77) { /* vzeroupper has no ModRM */
+        f->can_fault = true;
+        return;
+    }
+    take_modrm(d);
+    bool store = d->memory && ((map == 1 && is_vector_store(opcode, (pp & 3) == 2)) ||
+                               (map == 2 && (opcode == 0x2e || opcode == 0x2f || opcode == 0x8e)) ||
+                               (map == 3 && ((opcode >= 0x14 && opcode <= 0x17) || opcode == 0x19 || opcode == 0x39)));
+
+    accesses(f, d->memory && !store, store);
 }
 
 /* One-byte opcodes whose meaning hangs on more than "has ModRM". */
@@ -223,21 +277,20 @@ static bool classify_special(struct decoded *d, int opcode, struct insn_facts *f
     case 0x90: if (d->rep) special(f, SP_PAUSE); return true;
     case 0xcc: case 0xcd: case 0xce: case 0xf1: special(f, SP_INT); return true;
     case 0xcf:
+        accesses(f, 1, 0);
         special(f, SP_IRET);
         f->frame_return = f->leaves_kernel = true;
         return true;
-    case 0xca: case 0xcb: case 0x9a: case 0xea: special(f, SP_FAR); return true;
+    case 0xca: case 0xcb: accesses(f, 1, 0); special(f, SP_FAR); return true;
+    case 0x9a: case 0xea: special(f, SP_FAR); return true;
     case 0xe4: case 0xe5: case 0xe6: case 0xe7: case 0xec: case 0xed: case 0xee: case 0xef:
         special(f, SP_PORT_IO);
         return true;
     case 0xf4: special(f, SP_HLT); return true;
     case 0xfa: case 0xfb: special(f, SP_CLI_STI); return true;
-    case 0x8e: take_modrm(d); f->accesses = d->memory; special(f, SP_SEGMENT); return true;
+    case 0x8e: take_modrm(d); accesses(f, d->memory, 0); special(f, SP_SEGMENT); return true;
     case 0x8d: return true; /* lea */
-    case 0xc4: case 0xc5: case 0x62: /* VEX and EVEX: whatever they do, they may access memory */
-        f->can_fault = true;
-        f->accesses = 1;
-        return true;
+    case 0xc4: case 0xc5: case 0x62: classify_vector(d, opcode, f); return true;
     }
     return false;
 }
@@ -276,6 +329,24 @@ static bool memory_is_rewritten(const struct decoded *d, int op)
            (op >= 0xd0 && op <= 0xd3) || op == 0xfe;
 }
 
+static bool memory_is_only_written(const struct decoded *d, int op)
+{
+    static const uint8_t x87_stores[8] = { 0x00, 0xcc, 0x00, 0x8e, 0x00, 0xce, 0x00, 0xce };
+    unsigned reg = reg_field(d);
+
+    if (op >= 0xd8 && op <= 0xdf)
+        return x87_stores[op & 7] >> reg & 1;
+    return op == 0x88 || op == 0x89 || op == 0x8c || op == 0xc6 || op == 0xc7;
+}
+
+static void access_modrm(const struct decoded *d, int op, struct insn_facts *f)
+{
+    if (memory_is_only_written(d, op))
+        accesses(f, 0, 1);
+    else
+        accesses(f, 1, memory_is_rewritten(d, op));
+}
+
 static void classify_modrm(struct decoded *d, int op, struct insn_facts *f)
 {
     take_modrm(d);
@@ -283,8 +354,13 @@ static void classify_modrm(struct decoded *d, int op, struct insn_facts *f)
     bool x87 = op >= 0xd8 && op <= 0xdf;
     bool pushes = op == 0xff && !d->memory && (reg_field(d) == 2 || reg_field(d) == 6);
 
-    f->can_fault = d->memory || divides || x87 || pushes || (op == 0x8f);
-    f->accesses = d->memory ? 1 + memory_is_rewritten(d, op) : pushes || op == 0x8f;
+    if (d->memory)
+        access_modrm(d, op, f);
+    else if (pushes)
+        accesses(f, 0, 1);
+    else if (op == 0x8f)
+        accesses(f, 1, 0);
+    f->can_fault |= divides || x87;
     if (op == 0xff && d->memory && (reg_field(d) == 3 || reg_field(d) == 5))
         special(f, SP_FAR);
     if ((op == 0x86 || op == 0x87) && d->memory)
@@ -304,8 +380,8 @@ static bool is_tagged(const uint8_t *bytes, size_t size, struct insn_facts *f)
         return true;
     }
     if (!memcmp(bytes, load, 7)) {
-        f->argument = f->can_fault = true;
-        f->accesses = 1;
+        f->argument = true;
+        accesses(f, 1, 0);
         return true;
     }
     return false;
@@ -320,12 +396,14 @@ static void find_stack_switch(const uint8_t *bytes, size_t size, struct insn_fac
     f->switch_load = bytes[1] == 0x8b && (bytes[2] == 0xa6 || bytes[2] == 0x66);
 }
 
-static bool accesses_by_helper(const uint8_t *bytes, int kind, int op)
+/* Opcodes that access memory without a ModRM byte; and what is unknown. */
+static void classify_implicit(int op, struct insn_facts *f)
 {
-    (void)bytes;
-    return kind == SP_XSAVE || kind == SP_XRSTOR || kind == SP_IRET || kind == SP_SEGMENT ||
-           kind == SP_FAR || kind == SP_LLDT || kind == SP_LTR || kind == SP_VERW ||
-           op == 0xdb || op == 0xd9 || op == 0xdd || op == 0xdf;
+    bool pushes = (op >= 0x50 && op <= 0x57) || op == 0x68 || op == 0x6a || op == 0x9c || op == 0xe8 || op == 0xc8;
+    bool pops = (op >= 0x58 && op <= 0x5f) || op == 0x9d || op == 0xc2 || op == 0xc3 || op == 0xc9;
+    bool stores = op == 0xa2 || op == 0xa3, loads = op == 0xa0 || op == 0xa1 || op == 0xd7;
+
+    accesses(f, pops || loads, pushes || stores);
 }
 
 static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
@@ -344,13 +422,10 @@ static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
         ;
     else if (has_modrm(op))
         classify_modrm(&d, op, f);
-    else { /* push, pop, call, ret, leave, moffs, and what is unknown */
-        f->can_fault = true;
-        f->accesses = 1;
-    }
+    else
+        classify_implicit(op, f);
     if (d.lock)
         special(f, SP_LOCK);
-    f->by_helper = accesses_by_helper(bytes, f->special, op);
 }
 
 const struct arch arch_x86_64 = {

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which user binary a block of user code is from.
+
+The plugin sees addresses and bytes, no mappings. A file is mapped by whole pages, so code keeps its offset within a page; a binary's base is
+the one under which most blocks find their own bytes in it. Binaries at equal addresses are told apart in the same way.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+_PAGE_BYTES = 4096
+_PROBES = 64
+_PROBE_BYTES = 12
+
+
+class Binary(msgspec.Struct, frozen=True):
+    """The executable segments and function symbols of an ELF file."""
+
+    name: str
+    fixed: bool  # linked to its address: the base is 0
+    segments: tuple[tuple[int, bytes], ...]
+    symbols: tuple[tuple[int, str, str], ...]  # (address, type letter, name)
+
+    def holds(self, base: int, vaddr: int, code: bytes) -> bool:
+        """Whether the file has these bytes there when it is loaded at `base`."""
+        for start, data in self.segments:
+            at = vaddr - base - start
+            if 0 <= at <= len(data) - len(code):
+                return data[at : at + len(code)] == code
+        return False
+
+
+def load_binary(name: str, content: bytes) -> Binary | None:
+    """A binary from an ELF file's content; None for what is no ELF file."""
+    try:
+        elf = ELFFile(io.BytesIO(content))  # type: ignore[no-untyped-call]
+        segments = tuple(
+            (int(s["p_vaddr"]), bytes(s.data()))
+            for s in elf.iter_segments("PT_LOAD")  # type: ignore[no-untyped-call]
+            if s["p_flags"] & 1
+        )
+        symbols: list[tuple[int, str, str]] = []
+        for section in elf.iter_sections():  # type: ignore[no-untyped-call]
+            if isinstance(section, SymbolTableSection):
+                symbols += _functions(section)
+        return Binary(name, elf["e_type"] == "ET_EXEC", segments, tuple(symbols))
+    except (ELFError, KeyError, ValueError):
+        return None
+
+
+def _functions(section: SymbolTableSection) -> Iterable[tuple[int, str, str]]:
+    for symbol in section.iter_symbols():  # type: ignore[no-untyped-call]
+        info = symbol["st_info"]
+        if info["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
+            yield int(symbol["st_value"]), "T" if info["bind"] == "STB_GLOBAL" else "t", symbol.name
+
+
+def _votes(binary: Binary, blocks: Iterable[tuple[int, bytes]]) -> Counter[int]:
+    votes: Counter[int] = Counter()
+    for vaddr, code in blocks:
+        for start, data in binary.segments:
+            at = data.find(code)
+            seen = 0
+            while at >= 0 and seen < 32:
+                if (start + at - vaddr) % _PAGE_BYTES == 0:
+                    votes[vaddr - start - at] += 1
+                    seen += 1
+                at = data.find(code, at + 1)
+    return votes
+
+
+def find_bases(binaries: Iterable[Binary], blocks: Mapping[int, tuple[int, bytes]]) -> dict[Binary, int]:
+    """Where each binary was loaded, judged by `blocks` (id -> address and bytes) of user code."""
+    long = sorted((b for b in blocks.values() if len(b[1]) >= _PROBE_BYTES), key=lambda b: (-len(b[1]), b[0]))
+    bases: dict[Binary, int] = {}
+    for binary in binaries:
+        if binary.fixed:
+            bases[binary] = 0
+            continue
+        step = max(1, len(long) // (_PROBES * 8))
+        votes = _votes(binary, long[::step])
+        if votes:
+            bases[binary] = min(votes, key=lambda base: (-votes[base], base))
+    return bases
+
+
+def attribute(bases: Mapping[Binary, int], blocks: Mapping[int, tuple[int, bytes]]) -> dict[int, Binary]:
+    """The binary of each block (id -> address and bytes); blocks that no binary holds are left out."""
+    found: dict[int, Binary] = {}
+    for block, (vaddr, code) in blocks.items():
+        for binary, base in bases.items():
+            if binary.holds(base, vaddr, code):
+                found[block] = binary
+                break
+    return found

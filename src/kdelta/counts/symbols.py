@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which function an address belongs to: the guest's /proc/kallsyms, and the symbol tables of user binaries."""
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+_TEXT_TYPES = frozenset("tTwW")
+_HIDDEN = ("__pfx_", "__cfi_")  # padding before functions, not functions
+
+
+def _preference(kind: str, name: str) -> tuple[bool, bool, int, str]:
+    """Of names for one address: the global one, native rather than compat, the least decorated."""
+    return (kind not in "TW", name.startswith("__ia32_"), len(name), name)
+
+
+class SymbolTable:
+    """Sorted start addresses with (origin, name); an address belongs to the nearest start at or below it.
+
+    `starts` is uint64 of shape (n,); `labels` holds n (origin, name) pairs.
+    """
+
+    def __init__(self, symbols: Iterable[tuple[int, str, str, str]]) -> None:
+        """`symbols`: (address, type letter as nm prints it, name, origin)."""
+        best: dict[int, tuple[tuple[bool, bool, int, str], str, str]] = {}
+        for address, kind, name, origin in symbols:
+            rank = _preference(kind, name)
+            known = best.get(address)
+            if known is None or rank < known[0]:
+                best[address] = (rank, origin, name)
+        self.starts: npt.NDArray[np.uint64] = np.array(sorted(best), dtype=np.uint64)
+        self.labels = [best[int(address)][1:] for address in self.starts]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def indexes(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """For each address the index into `labels`, or -1 below the first symbol."""
+        return np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
+
+
+def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
+    """The text symbols of /proc/kallsyms: (address, type, name, origin "kernel" or "[module]")."""
+    found = []
+    for line in text.decode("ascii", "replace").splitlines():
+        parts = line.split(None, 3)
+        if len(parts) < 3 or parts[1] not in _TEXT_TYPES or parts[2].startswith(_HIDDEN):
+            continue
+        found.append((int(parts[0], 16), parts[1], parts[2], parts[3] if len(parts) > 3 else "kernel"))
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _parse_cached(path: Path, _modified_ns: int) -> tuple[tuple[int, str, str, str], ...]:
+    return tuple(parse_kallsyms(path.read_bytes()))
+
+
+def kallsyms_file(path: Path) -> tuple[tuple[int, str, str, str], ...]:
+    """`parse_kallsyms` of a file, kept in memory: the runs of one kernel share it."""
+    return _parse_cached(path, path.stat().st_mtime_ns)
