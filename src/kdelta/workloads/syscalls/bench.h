@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An operation that is measured, and what the operations share. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define KIB 1024l
+#define MIB (1024 * KIB)
+#define PAGE_BYTES 4096l
+
+struct operation {
+    const char *name;
+    unsigned iterations;    /* as many as keep all operations together well below 8e8 instructions */
+    void (*step)(void);     /* one iteration; what it needs is set up and touched before */
+    bool (*setup)(long argument); /* false when this machine cannot do it: said on stderr, and left out */
+    void (*teardown)(void);
+    long argument;
+    bool hidden;            /* runs only when it is named */
+};
+
+/* Each ends with an operation without name. One without step is a family: its name and a number, the argument, make one. */
+extern const struct operation call_operations[], file_operations[], memory_operations[], process_operations[],
+    wait_operations[], talk_operations[], check_operations[];
+
+/* Ends the program with a message unless a call's result is good. */
+_Noreturn void fail(const char *what);
+static inline long must(long result)
+{
+    if (__builtin_expect(result < 0, 0))
+        fail("a call failed");
+    return result;
+}
+
+/* An existing folder of a tmpfs with a file of 64 KiB in it. */
+extern const char *const folder_path, *const file_path;
+#define FILE_BYTES (64 * KIB)
+
+/* A child that plays the other part in what is measured, and one that does not belong to it. */
+pid_t partner_start(void (*serve)(void));
+pid_t stranger_start(void (*work)(void));
+void partner_stop(void);
+
+/* Executes exactly so many NOPs, at most SPIN_MAX, and a constant. */
+#define SPIN_MAX 4096
+void spin(unsigned nops);
+
+/* A function of the vDSO, or NULL. */
+void *vdso_function(const char *name);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The empty region, and operations by which kdelta checks its own counting. */
+#include "bench.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define STRANGER_NOPS 1000
+#define MANY_PAGES 64
+
+static unsigned spin_nops;
+static volatile char *many;
+
+static void step_nothing(void)
+{
+}
+
+#ifdef __x86_64__
+/* A slide of NOPs (one byte each) that is entered so far from its end. */
+__asm__(".pushsection .text\n"
+        ".type spin_slide, @function\n"
+        "spin_slide:\n"
+        ".fill 4096, 1, 0x90\n"
+        "spin_slide_end:\n"
+        "ret\n"
+        ".size spin_slide, . - spin_slide\n"
+        ".popsection");
+
+void spin(unsigned nops)
+{
+    extern const char spin_slide_end[];
+    void (*enter)(void) = (void (*)(void))(spin_slide_end - nops);
+
+    enter();
+}
+
+/* A block whose last instruction lies on two pages: 3 bytes of it on the first, 2 on the second. */
+__asm__(".pushsection .text\n"
+        ".balign 4096\n"
+        ".type cross_page, @function\n"
+        ".fill 4096 - 3 - 6, 1, 0x90\n"
+        "cross_page:\n"
+        ".fill 6, 1, 0x90\n"
+        "mov $1, %eax\n"
+        "ret\n"
+        ".size cross_page, . - cross_page\n"
+        ".popsection");
+
+void cross_page(void);
+#else
+void spin(unsigned nops)
+{
+    while (nops--)
+        __asm__ volatile("nop");
+}
+
+static void cross_page(void)
+{
+}
+#endif
+
+static bool spin_setup(long nops)
+{
+    spin_nops = (unsigned)nops;
+    if (nops < 0 || nops > SPIN_MAX) {
+        errno = ERANGE;
+        fail("so many NOPs");
+    }
+    return true;
+}
+
+static void step_spin(void)
+{
+    spin(spin_nops);
+}
+
+static void step_sleep(void)
+{
+    struct timespec millisecond = {.tv_nsec = 1000000};
+
+    must(syscall(SYS_nanosleep, &millisecond, NULL));
+}
+
+static void step_yield(void)
+{
+    must(syscall(SYS_sched_yield));
+}
+
+/* The same code at the same addresses in a process that does not belong to the region. */
+static void work_in_the_background(void)
+{
+    for (;;) {
+        spin(STRANGER_NOPS);
+        step_yield();
+    }
+}
+
+static bool background_setup(long unused)
+{
+    (void)unused;
+    stranger_start(work_in_the_background);
+    return true;
+}
+
+static bool many_setup(long unused)
+{
+    (void)unused;
+    many = (char *)must((long)mmap(NULL, MANY_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    madvise((void *)many, MANY_PAGES * PAGE_BYTES, MADV_NOHUGEPAGE);
+    return true;
+}
+
+static void step_many_faults(void)
+{
+    for (long i = 0; i < MANY_PAGES * PAGE_BYTES; i += PAGE_BYTES)
+        many[i] = 1;
+    must(madvise((void *)many, MANY_PAGES * PAGE_BYTES, MADV_DONTNEED));
+}
+
+static void many_teardown(void)
+{
+    must(munmap((void *)many, MANY_PAGES * PAGE_BYTES));
+}
+
+const struct operation check_operations[] = {
+    {"empty", 0, .step = step_nothing}, /* a region with nothing inside: the constant that each region has */
+    {"no-op", 100, .step = step_nothing, .hidden = true}, /* and the one that each iteration has */
+    {"spin-", 100, .step = step_spin, .setup = spin_setup, .hidden = true},
+    {"sleep", 20, .step = step_sleep, .hidden = true},
+    {"background", 50, .step = step_yield, .setup = background_setup, .teardown = partner_stop, .hidden = true},
+    {"fault-heavy", 50, .step = step_many_faults, .setup = many_setup, .teardown = many_teardown, .hidden = true},
+    {"cross-page", 100, .step = cross_page, .hidden = true},
+    {0},
+};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Runs operations, each as a region of its own with an iteration a step. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kdelta.h"
+
+#define WARM_UP_PART 4 /* of the iterations, and */
+#define WARM_UP_LEAST 2
+
+static const struct operation *const tables[] = {
+    call_operations, file_operations, memory_operations, process_operations,
+    wait_operations, talk_operations, check_operations, NULL,
+};
+
+static const struct operation *current;
+static unsigned long scale_percent = 100;
+static bool clock_wanted;
+
+static char folder[4096], file[4096 + 8];
+const char *const folder_path = folder, *const file_path = file;
+
+void fail(const char *what)
+{
+    dprintf(STDERR_FILENO, "syscalls: %s: %s: %s\n", current ? current->name : "start", what, strerror(errno));
+    _exit(1);
+}
+
+/* The time-stamp counter right before BEGIN and right after END. Under a clock that counts instructions,
+ * ticks = instructions of the region, string iterations included, + overhead + time spent idle. */
+#ifdef __x86_64__
+#define READ_CLOCK "rdtsc\n\tshl $32, %%rdx\n\tor %%rdx, %%rax\n\t"
+
+static inline uint64_t region_begin(void)
+{
+    uint64_t ticks;
+
+    __asm__ volatile(READ_CLOCK KDELTA_BEGIN : "=a"(ticks) : : "rdx", "memory");
+    return ticks;
+}
+
+static inline uint64_t region_end(void)
+{
+    uint64_t ticks;
+
+    __asm__ volatile(KDELTA_END READ_CLOCK : "=a"(ticks) : : "rdx", "memory");
+    return ticks;
+}
+
+/* The same path around nothing, with NOPs for marks. The first of them would belong to the region. */
+static uint64_t clock_overhead(void)
+{
+    uint64_t begin, end;
+
+    __asm__ volatile(READ_CLOCK "mov %%rax, %0" : "=r"(begin) : : "rax", "rdx");
+    __asm__ volatile(READ_CLOCK "mov %%rax, %0" : "=r"(begin) : : "rax", "rdx");
+    __asm__ volatile(READ_CLOCK "nop\n\tnop\n\tmov %%rax, %%rcx\n\t" READ_CLOCK : "=a"(end), "=c"(begin) : : "rdx");
+    return end - begin - 2; /* without that NOP and the move */
+}
+#else
+static inline uint64_t region_begin(void)
+{
+    return KDELTA_MARK(KDELTA_BEGIN), 0;
+}
+
+static inline uint64_t region_end(void)
+{
+    return KDELTA_MARK(KDELTA_END), 0;
+}
+
+static uint64_t clock_overhead(void)
+{
+    return 0;
+}
+#endif
+
+static void send_clock(const char *name, uint64_t ticks)
+{
+    char text[512];
+    int size = snprintf(text, sizeof text, "region-clock\n%s %llu %llu\n", name, (unsigned long long)ticks,
+                        (unsigned long long)clock_overhead());
+
+    kdelta_message(text, (size_t)size);
+}
+
+static void measure(const struct operation *op)
+{
+    unsigned long iterations = op->iterations * scale_percent / 100;
+    unsigned long warm_up = WARM_UP_LEAST + iterations / WARM_UP_PART;
+    uint64_t begin, end;
+
+    if (op->iterations && !iterations)
+        iterations = 1;
+    current = op;
+    if (op->setup && !op->setup(op->argument))
+        return;
+    for (unsigned long n = iterations ? warm_up : 0; n; n--)
+        op->step();
+    kdelta_announce(op->name);
+    begin = region_begin();
+    for (unsigned long n = iterations; n; n--) {
+        op->step();
+        kdelta_iter();
+    }
+    end = region_end();
+    if (op->teardown)
+        op->teardown();
+    if (clock_wanted)
+        send_clock(op->name, end - begin);
+    current = NULL;
+}
+
+static bool find(const char *name, struct operation *found)
+{
+    for (const struct operation *const *table = tables; *table; table++)
+        for (const struct operation *op = *table; op->name; op++) {
+            size_t size = strlen(op->name);
+            char *end;
+
+            *found = *op;
+            if (op->step && !strcmp(op->name, name))
+                return true;
+            if (op->hidden && op->name[size - 1] == '-' && !strncmp(op->name, name, size) && name[size]) {
+                found->name = name;
+                found->argument = strtol(name + size, &end, 10);
+                return !*end;
+            }
+        }
+    return false;
+}
+
+static void folder_make(const char *parent)
+{
+    static char bytes[FILE_BYTES];
+    int fd;
+
+    if (snprintf(folder, sizeof folder, "%s/kdelta-syscalls", parent) >= (int)sizeof folder)
+        folder[0] = '\0';
+    snprintf(file, sizeof file, "%s/file", folder);
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        fail(folder);
+    fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes)
+        fail(file);
+    close(fd);
+}
+
+static _Noreturn void usage(const char *wrong)
+{
+    dprintf(STDERR_FILENO,
+            "syscalls: %s\n"
+            "usage: syscalls [--list] [--clock] [--scale PERCENT] [--dir FOLDER] [OPERATION...]\n",
+            wrong);
+    exit(2);
+}
+
+static void list(void)
+{
+    for (const struct operation *const *table = tables; *table; table++)
+        for (const struct operation *op = *table; op->name; op++)
+            if (!op->hidden)
+                dprintf(STDOUT_FILENO, "%s\n", op->name);
+}
+
+int main(int argc, char **argv)
+{
+    const char *parent = "/tmp";
+    struct operation op;
+    int arg = 1;
+
+    for (; arg < argc && !strncmp(argv[arg], "--", 2); arg++) {
+        if (!strcmp(argv[arg], "--list"))
+            return list(), 0;
+        else if (!strcmp(argv[arg], "--clock"))
+            clock_wanted = true;
+        else if (!strcmp(argv[arg], "--scale") && arg + 1 < argc)
+            scale_percent = strtoul(argv[++arg], NULL, 10);
+        else if (!strcmp(argv[arg], "--dir") && arg + 1 < argc)
+            parent = argv[++arg];
+        else
+            usage("an option that it does not know, or without its value");
+    }
+    for (int i = arg; i < argc; i++)
+        if (!find(argv[i], &op))
+            usage("an operation that it does not know");
+    folder_make(parent);
+    for (int i = arg; i < argc; i++)
+        if (find(argv[i], &op))
+            measure(&op);
+    for (const struct operation *const *table = tables; arg == argc && *table; table++)
+        for (const struct operation *each = *table; each->name; each++)
+            if (!each->hidden)
+                measure(each);
+    unlink(file);
+    rmdir(folder);
+    return 0;
+}
