@@ -81,13 +81,21 @@ static uint64_t clock_overhead(void)
 }
 #endif
 
-static void send_clock(const char *name, uint64_t ticks)
+/* Lines of the message for all regions; sent once, at the end. */
+static char clock_lines[16 * KIB];
+static size_t clock_lines_bytes;
+
+static void note_clock(const char *name, uint64_t ticks)
 {
-    char text[512];
-    int size = snprintf(text, sizeof text, "region-clock\n%s %llu %llu\n", name, (unsigned long long)ticks,
+    size_t left = sizeof clock_lines - clock_lines_bytes;
+    int size = snprintf(clock_lines + clock_lines_bytes, left, "%s %llu %llu\n", name, (unsigned long long)ticks,
                         (unsigned long long)clock_overhead());
 
-    kdelta_message(text, (size_t)size);
+    if (size < 0 || (size_t)size >= left) {
+        errno = ENOSPC;
+        fail("too many regions for --clock");
+    }
+    clock_lines_bytes += (size_t)size;
 }
 
 static void measure(const struct operation *op)
@@ -113,7 +121,7 @@ static void measure(const struct operation *op)
     if (op->teardown)
         op->teardown();
     if (clock_wanted)
-        send_clock(op->name, end - begin);
+        note_clock(op->name, end - begin);
     current = NULL;
 }
 
@@ -198,6 +206,10 @@ int main(int argc, char **argv)
         for (const struct operation *each = *table; each->name; each++)
             if (!each->hidden)
                 measure(each);
+    if (clock_wanted) {
+        kdelta_send("region-clock\n", strlen("region-clock\n"));
+        kdelta_message(clock_lines, clock_lines_bytes);
+    }
     unlink(file);
     rmdir(folder);
     return 0;
