@@ -24,7 +24,6 @@ PACKAGES = {
     "ld": "binutils",
     "qemu-img": "qemu-utils",
     "qemu-system-x86_64": "qemu-system-x86",
-    "setpriv": "util-linux",
     "xz": "xz-utils",
     "zstd": "zstd",
 }
@@ -110,8 +109,8 @@ def run(
     return Result(tuple(map(str, argv)), done.returncode, done.stdout, done.stderr)
 
 
-def start(argv: Sequence[str | Path], stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
-    """Starts a program whose output is read from a pipe; its errors go to the open file."""
+def start(argv: Sequence[str | Path], stderr: IO[bytes] | int) -> "subprocess.Popen[bytes]":
+    """Starts a program whose output is read from a pipe; its errors go to an open file."""
     program = find_program(str(argv[0]))
     echo_command(argv)
     return subprocess.Popen(

@@ -20,8 +20,11 @@ from kdelta.spec.identity import identity
 COMPILER = "gcc"
 COMMON_FLAGS = ("-std=gnu11", "-O2")
 STATIC_FLAGS = ("-static", "-no-pie")
+PLUGIN_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden")
 STRICT_FLAGS = ("-Wall", "-Wextra", "-Werror")
 """For tests. A user's newer compiler may warn of something, and that must not stop kdelta."""
+
+_PARTS = {"plugin": PLUGIN_FLAGS, "probe": PLUGIN_FLAGS, "agent": STATIC_FLAGS}
 
 
 class NativeProgram(msgspec.Struct, frozen=True):
@@ -43,12 +46,8 @@ def native_folder() -> Path:
     raise LabError("kdelta's C sources are missing", "install kdelta again")
 
 
-def _parts() -> dict[str, tuple[str, ...]]:
-    return {"plugin": ("-shared", "-fPIC", "-fvisibility=hidden"), "agent": STATIC_FLAGS}
-
-
 def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
-    """The path of the built "plugin" (a shared object) or "agent" (a static program)."""
+    """The path of the built "plugin" or "probe" (shared objects for QEMU) or "agent" (a program)."""
     native = native_folder()
     folder = native / name
     return build_program(
@@ -56,7 +55,7 @@ def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = Fals
             name=name,
             folder=folder,
             sources=tuple(sorted(source.name for source in folder.glob("*.c"))),
-            flags=_parts()[name],
+            flags=_PARTS[name],
             includes=(native / "include",),
         ),
         talk,

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest is told to run: the command with its files, as the archive that the agent reads."""
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from kdelta.guests.cpio import archive, file
+from kdelta.host.files import sha256_file
+from kdelta.spec.errors import UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.run import Perturbation, perturbation
+
+# native/agent/job.h has the same limits.
+MAX_MODULES = 64
+MAX_WORDS = 4096
+MAX_REGION_BYTES = 255
+MAX_BYTES = 512 << 20
+"""Of all files together: they have to fit into the guest's memory, twice while being unpacked."""
+
+_RESERVED = ("/dev", "/proc", "/sys")
+_RESERVED_FILES = ("/", "/init", "/job")
+
+
+class JobFile(msgspec.Struct, frozen=True):
+    """A file of the host and the absolute path that it has in the guest."""
+
+    host: Path
+    guest: str
+    mode: int = 0o644
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One command for a guest. `argv[0]` is the program's absolute path in the guest. A region's
+    name makes the whole command a region. `modules` are loaded in order. After `seconds` of the
+    guest's time the command is killed.
+    """
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str = "/"
+    region: str | None = None
+    modules: tuple[JobFile, ...] = ()
+    seconds: int = 600
+    files: tuple[JobFile, ...] = ()
+    perturbation: Perturbation = perturbation(0)
+
+
+def job_identity(job: Job) -> str:
+    """The hash of what is to be run: the same under every perturbation, and wherever the files lie
+    on the host.
+    """
+    return identity(
+        {
+            "argv": job.argv,
+            "env": job.env,
+            "cwd": job.cwd,
+            "region": job.region,
+            "modules": [(module.guest, sha256_file(module.host)) for module in job.modules],
+            "seconds": job.seconds,
+            "files": [(f.guest, f.mode, sha256_file(f.host)) for f in _sorted_files(job.files)],
+        }
+    )
+
+
+def job_archive(job: Job) -> bytes:
+    """The cpio archive that the agent unpacks, with /job in it: the same bytes for the same job.
+
+    UserError for a file that cannot be carried or a command that cannot be told.
+    """
+    entries = [file("job", job_text(job).encode())]
+    total_bytes = 0
+    for carried in _sorted_files((*job.files, *job.modules)):
+        try:
+            content = carried.host.read_bytes()
+        except OSError as error:
+            raise UserError(f"{carried.host} cannot be read: {error.strerror}") from error
+        total_bytes += len(content)
+        if total_bytes > MAX_BYTES:
+            raise UserError(
+                f"the files for the guest have more than {MAX_BYTES >> 20} MiB", "carry fewer files"
+            )
+        name = carried.guest.lstrip("/")
+        entries.append(file(name, content, executable=bool(carried.mode & 0o111)))
+    return archive(entries)
+
+
+def job_text(job: Job) -> str:
+    """The text of /job: one directive a line."""
+    _check(job)
+    return "".join(f"{word} {_encoded(value)}\n" for word, value in _directives(job))
+
+
+def _directives(job: Job) -> Iterator[tuple[str, str]]:
+    for module in job.modules:
+        yield "module", module.guest
+    if job.perturbation.seed:
+        yield "seed", job.perturbation.seed
+    if job.perturbation.pages:
+        yield "pages", str(job.perturbation.pages)
+    if job.perturbation.phase_ns:
+        yield "phase-ns", str(job.perturbation.phase_ns)
+    yield "seconds", str(job.seconds)
+    if job.region is not None:
+        yield "region", job.region
+    yield "cwd", job.cwd
+    for name, value in job.env:
+        yield "env", f"{name}={value}"
+    for word in job.argv:
+        yield "arg", word
+
+
+def _encoded(value: str) -> str:
+    return value.replace("%", "%25").replace("\n", "%0A")
+
+
+def _check(job: Job) -> None:
+    words = [*job.argv, *(f"{name}={value}" for name, value in job.env), job.cwd, job.region or ""]
+    if any("\0" in word for word in words):
+        raise UserError("a command's words cannot have NUL bytes")
+    if not job.argv or not job.argv[0].startswith("/"):
+        raise UserError("a job needs the absolute path of a program")
+    if len(job.argv) > MAX_WORDS or len(job.env) > MAX_WORDS:
+        raise UserError(f"more than {MAX_WORDS} words in a command or its environment")
+    if len(job.modules) > MAX_MODULES:
+        raise UserError(f"more than {MAX_MODULES} modules to load")
+    if job.region is not None and not 1 <= len(job.region.encode()) <= MAX_REGION_BYTES:
+        raise UserError(f"the name of a region has 1 to {MAX_REGION_BYTES} bytes: {job.region!r}")
+
+
+def _sorted_files(files: tuple[JobFile, ...]) -> list[JobFile]:
+    """The files by guest path, each once; UserError where two claim the same path."""
+    by_guest: dict[str, JobFile] = {}
+    for carried in files:
+        check_guest_path(carried.guest)
+        other = by_guest.setdefault(carried.guest, carried)
+        if other.host != carried.host and sha256_file(other.host) != sha256_file(carried.host):
+            raise UserError(
+                f"two files for {carried.guest} in the guest: {other.host} and {carried.host}"
+            )
+    for path in by_guest:
+        above = next((str(p) for p in PurePosixPath(path).parents if str(p) in by_guest), None)
+        if above is not None:
+            raise UserError(f"{above} cannot be a file and a folder, for {path}, in the guest")
+    return [by_guest[path] for path in sorted(by_guest)]
+
+
+def check_guest_path(path: str) -> None:
+    """UserError unless a file can be put there in the guest."""
+    pure = PurePosixPath(path)
+    if not path.startswith("/") or str(pure) != path or ".." in pure.parts or "\0" in path:
+        raise UserError(
+            f"not a path for a file in the guest: {path!r}", "it must be absolute and without .."
+        )
+    if path in _RESERVED_FILES or any(pure.is_relative_to(folder) for folder in _RESERVED):
+        raise UserError(f"{path} belongs to the guest's system", "choose another path: HOST:GUEST")

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program of the host with all it needs to start in a guest: interpreter and shared libraries."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import InterpSegment
+
+from kdelta.guests.job import JobFile, check_guest_path
+from kdelta.host.command import run
+from kdelta.spec.errors import LabError, UserError
+
+# A file's interpreter is run on the host to list the libraries, so only well-known ones are.
+_LOADERS = re.compile(r"ld-linux-x86-64\.so\.2|ld-musl-x86_64\.so\.1")
+# Where loaders look without being told: no /etc/ld.so.cache is carried.
+_TRUSTED = re.compile(r"/(usr/)?lib(64)?(/x86_64-linux-gnu)?")
+_HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
+_MAX_SCRIPT_STEPS = 4
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """What a command needs in the guest: its words with the program's path, files, environment."""
+
+    argv: tuple[str, ...]
+    files: tuple[JobFile, ...]
+    env: tuple[tuple[str, str], ...]
+
+
+class _Elf(msgspec.Struct, frozen=True):
+    interpreter: str | None
+
+
+def carry(argv: list[str], files: list[JobFile]) -> Carried:
+    """Finds the program of a command on the host, and all that it and the executables among
+    `files` need to start. UserError for a program that is missing or cannot run in the guest.
+    """
+    program = find_program(argv[0])
+    needed = dict.fromkeys(program_files(program))
+    for carried in files:
+        if carried.mode & 0o111 and (elf := _read_elf(carried.host)) and elf.interpreter:
+            needed |= dict.fromkeys(_loaded(carried.host, elf.interpreter))
+    named = {carried.guest for carried in files}
+    found = [JobFile(path, str(path), 0o755) for path in needed if str(path) not in named]
+    folders = dict.fromkeys(str(path.parent) for path in needed if ".so" in path.name)
+    untold = [folder for folder in folders if not _TRUSTED.fullmatch(folder)]
+    env = (("LD_LIBRARY_PATH", ":".join(untold)),) if untold else ()
+    return Carried((str(program), *argv[1:]), (*files, *found), env)
+
+
+def find_program(word: str) -> Path:
+    """The absolute path of what a shell would start; UserError if it would start nothing."""
+    if "/" not in word:
+        found = shutil.which(word)
+        if found is None:
+            raise UserError(
+                f"no program {word} on this host's PATH", "install it, or write the path of yours"
+            )
+        return Path(found).absolute()
+    path = Path(os.path.normpath(Path(word).absolute()))
+    if not path.exists():
+        raise UserError(f"no such program: {word}")
+    if not path.is_file():
+        raise UserError(f"not a program: {word}")
+    if not os.access(path, os.X_OK):
+        raise UserError(f"{word} is not executable", f"if it is a program: chmod +x {word}")
+    return path
+
+
+def program_files(program: Path) -> list[Path]:
+    """The program and what it needs to start, all by the paths that they have on the host."""
+    files: list[Path] = []
+    current = program
+    for _ in range(_MAX_SCRIPT_STEPS):
+        files.append(current)
+        if elf := _read_elf(current):
+            return files + (_loaded(current, elf.interpreter) if elf.interpreter else [])
+        interpreter = _script_interpreter(current)
+        if interpreter[0].name == "env" and len(interpreter) > 1:
+            files += program_files(interpreter[0])
+            current = interpreter[1]
+        else:
+            current = interpreter[0]
+    raise UserError(f"{program} is a script whose interpreter is a script, and so on")
+
+
+def _script_interpreter(path: Path) -> list[Path]:
+    """The programs of a script's first line."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(256)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    words = line[2:].decode("utf-8", "replace").split()
+    if not line.startswith(b"#!") or not words:
+        raise UserError(f"{path} is neither an x86-64 program nor a script with an interpreter")
+    programs = [find_program(words[0])]
+    if programs[0].name == "env":
+        # env -S and assignments may stand before the program.
+        name = next((w for w in words[1:] if not w.startswith("-") and "=" not in w), None)
+        if name is not None:
+            programs.append(find_program(name))
+    return programs
+
+
+def _read_elf(path: Path) -> _Elf | None:
+    """The ELF facts of a file, None if it is no ELF; UserError if it is for another machine."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return None
+            elf = ELFFile(file)
+            machine = str(elf.header["e_machine"]).removeprefix("EM_")
+            if machine != "X86_64" or elf.elfclass != 64:
+                raise UserError(
+                    f"{path} is a program for another machine ({machine}, {elf.elfclass} bit)",
+                    "the guest runs 64-bit x86 programs",
+                )
+            for segment in elf.iter_segments(type="PT_INTERP"):
+                if isinstance(segment, InterpSegment):
+                    return _Elf(str(segment.get_interp_name()))
+            return _Elf(None)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except (ELFError, UnicodeDecodeError, ValueError) as error:
+        raise UserError(f"{path} is a damaged ELF file ({error})") from error
+
+
+def _loaded(program: Path, interpreter: str) -> list[Path]:
+    """The dynamic loader of a program and the libraries that the loader would map."""
+    if not _LOADERS.fullmatch(Path(interpreter).name):
+        raise UserError(f"{program} wants an unknown loader: {interpreter}")
+    if not Path(interpreter).is_file():
+        raise UserError(f"{program} wants a loader that this host does not have: {interpreter}")
+    result = run([interpreter, "--list", program])
+    missing = re.findall(r"^\s*(\S+) => not found", result.stdout, re.MULTILINE)
+    missing += re.findall(r"shared libraries: (\S+): cannot open", result.stderr)
+    if missing:
+        raise UserError(
+            f"{program} needs libraries that this host does not have: {', '.join(missing)}",
+            "set LD_LIBRARY_PATH if they are somewhere else",
+        )
+    if not result.ok:
+        raise LabError(f"{interpreter} cannot list {program}'s libraries: {result.last_words(1)}")
+    return parse_loader_list(result.stdout, interpreter)
+
+
+def parse_loader_list(said: str, interpreter: str) -> list[Path]:
+    """The paths in what a loader says to --list, with the loader itself."""
+    paths = [Path(interpreter)]
+    for line in said.splitlines():
+        match = re.fullmatch(r"\s*(?:\S+ => )?(/.+) \(0x[0-9a-f]+\)", line)
+        if match:
+            # A variant for newer CPUs, of which the guest's loader knows nothing.
+            plain = Path(_HWCAPS.sub("", match.group(1)))
+            paths.append(plain if plain.is_file() else Path(match.group(1)))
+    return list(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))
+
+
+def parse_file_option(text: str) -> list[JobFile]:
+    """Reads HOST[:GUEST] of --file: a file, or a folder with all that is in it."""
+    host_text, guest = text, None
+    if not Path(text).exists() and ":/" in text:
+        host_text, _, guest = text.rpartition(":/")
+        guest = f"/{guest}"
+    host = Path(os.path.normpath(Path(host_text).expanduser().absolute()))
+    guest = os.path.normpath(guest) if guest is not None else str(host)
+    if not host.exists():
+        raise UserError(f"no such file: {host_text}", "write --file HOST or --file HOST:/GUEST")
+    if host.is_file():
+        found = {guest: host}
+    elif host.is_dir():
+        found = {
+            f"{guest.rstrip('/')}/{path.relative_to(host).as_posix()}": path
+            for path in sorted(host.rglob("*"))
+            if path.is_file()
+        }
+    else:
+        raise UserError(f"{host_text} is neither a file nor a folder")
+    for path in found:
+        check_guest_path(path)
+    return [
+        JobFile(path, place, 0o755 if os.access(path, os.X_OK) else 0o644)
+        for place, path in found.items()
+    ]

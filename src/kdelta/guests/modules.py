@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel modules that a workload asks for, with what they depend on, in load order."""
+
+import difflib
+import gzip
+import lzma
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from kdelta.guests.job import JobFile
+from kdelta.host.command import start
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, sha256_file, write_atomic
+from kdelta.kernels import Kernel
+from kdelta.spec.errors import LabError, UserError
+
+MODULE_ENDINGS = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")
+
+
+def modules_for(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
+    """The files of modules and their dependencies, unpacked, each after what it depends on. What is
+    built into the kernel is left out. UserError for a module that the kernel does not have.
+    """
+    names = [_normal(name) for name in names]
+    if not names:
+        return ()
+    if kernel.modules is None:
+        raise UserError(
+            f"{kernel.spec} comes without modules, and {', '.join(names)} is asked for",
+            "name their folder: image:PATH,modules=FOLDER",
+        )
+    folder = Path(kernel.modules)
+    tree = _Tree(folder)
+    ordered: dict[str, Path] = {}
+    for name in names:
+        tree.add(name, ordered, ())
+    return tuple(JobFile(path, f"/modules/{name}.ko") for name, path in ordered.items())
+
+
+class _Tree:
+    """A folder lib/modules/RELEASE: which modules there are, and which are built in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with lab_errors("reading", folder):
+            self._paths = {
+                _normal(path.name.split(".ko")[0]): path
+                for path in folder.rglob("*.ko*")
+                if path.name.endswith(MODULE_ENDINGS)
+            }
+            listing = folder / "modules.builtin"
+            built_in = listing.read_text().split() if listing.is_file() else []
+        self._built_in = {_normal(Path(line).name.removesuffix(".ko")) for line in built_in}
+
+    def add(self, name: str, ordered: dict[str, Path], above: tuple[str, ...]) -> None:
+        """Adds a module to `ordered` after what it needs; `above` are those that need it."""
+        if name in ordered or name in self._built_in:
+            return
+        if name in above:
+            raise LabError(f"modules that need each other: {', '.join(above)}")
+        if name not in self._paths:
+            near = difflib.get_close_matches(name, self._paths, n=5)
+            needed_by = f", which {above[-1]} needs" if above else ""
+            raise UserError(
+                f"no module {name}{needed_by} in {self._folder}",
+                f"the nearest: {', '.join(near)}" if near else "",
+            )
+        path = unpacked(self._paths[name])
+        info = module_info(path)
+        for needed in _words(info, "depends"):
+            self.add(needed, ordered, (*above, name))
+        # A soft dependency may be missing; the module then works without it.
+        for needed in _soft_dependencies(info):
+            if needed in self._paths and needed not in above:
+                self.add(needed, ordered, (*above, name))
+        ordered[name] = path
+
+
+def module_info(path: Path) -> list[tuple[str, str]]:
+    """The keys and values of a module's .modinfo section."""
+    try:
+        with path.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".modinfo")
+            data = section.data() if section is not None else b""
+    except (OSError, ELFError) as error:
+        raise LabError(f"{path} is no kernel module: {error}") from error
+    pairs = (line.decode("utf-8", "replace").partition("=") for line in data.split(b"\0") if line)
+    return [(key, value) for key, _, value in pairs]
+
+
+def _words(info: list[tuple[str, str]], wanted: str) -> list[str]:
+    return [_normal(w) for key, value in info if key == wanted for w in value.split(",") if w]
+
+
+def _soft_dependencies(info: list[tuple[str, str]]) -> list[str]:
+    """What stands after "pre:" in the softdep lines."""
+    found = []
+    for line in (value for key, value in info if key == "softdep"):
+        before = False
+        for word in line.split():
+            if word.endswith(":"):
+                before = word == "pre:"
+            elif before:
+                found.append(_normal(word))
+    return found
+
+
+def _normal(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def unpacked(path: Path) -> Path:
+    """The module as the kernel can load it: itself, or its unpacked copy in the cache."""
+    if path.suffix == ".ko":
+        return path
+    copy = cache_dir("modules") / f"{sha256_file(path)[:32]}.ko"
+    if not copy.is_file():
+        write_atomic(copy, _UNPACKERS[path.suffix](path))
+    return copy
+
+
+def _gunzip(path: Path) -> bytes:
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError) as error:
+        raise LabError(f"{path} is damaged: {error}") from error
+
+
+def _unxz(path: Path) -> bytes:
+    try:
+        return lzma.decompress(path.read_bytes())
+    except (OSError, lzma.LZMAError) as error:
+        raise LabError(f"{path} is damaged: {error}") from error
+
+
+def _unzstd(path: Path) -> bytes:
+    with start(["zstd", "-q", "-d", "-c", path], subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        content = process.stdout.read()
+    if process.returncode != 0:
+        raise LabError(f"{path} is damaged: zstd ended with {process.returncode}")
+    return content
+
+
+_UNPACKERS: dict[str, Callable[[Path], bytes]] = {".gz": _gunzip, ".xz": _unxz, ".zst": _unzstd}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The catalogue of workloads: each is a folder with a workload.toml and C sources."""
+
+import difflib
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from kdelta.host.command import quiet
+from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.spec.errors import LabError, UserError
+
+DESCRIPTION = "workload.toml"
+
+
+class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that a workload measures; its name is that of its region."""
+
+    name: str
+    summary: str
+
+
+class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of workload.toml. `timeout_seconds` is time of the guest."""
+
+    name: str
+    summary: str
+    program: str
+    sources: tuple[str, ...]
+    image: str = "small"
+    cflags: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    timeout_seconds: int = 600
+    operation: tuple[Operation, ...] = ()
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A workload: where its sources are, the path of its program in the guest, what it measures."""
+
+    folder: Path
+    name: str
+    summary: str
+    program: str
+    sources: tuple[str, ...]
+    image: str
+    cflags: tuple[str, ...]
+    modules: tuple[str, ...]
+    timeout_seconds: int
+    operations: tuple[Operation, ...]
+
+    def operation(self, name: str) -> Operation:
+        """The operation of that name; UserError with the nearest if there is none."""
+        names = [operation.name for operation in self.operations]
+        if name not in names:
+            raise _unknown(f"operation of {self.name}", name, names)
+        return self.operations[names.index(name)]
+
+
+@functools.cache
+def workloads() -> Mapping[str, Workload]:
+    """All workloads that come with kdelta, by name."""
+    here = Path(__file__).parent
+    loaded = [load_workload(path) for path in sorted(here.glob(f"*/{DESCRIPTION}"))]
+    return MappingProxyType({workload.name: workload for workload in loaded})
+
+
+def find_workload(name: str) -> Workload:
+    """The workload of that name; UserError with the nearest if there is none."""
+    known = workloads()
+    if name not in known:
+        raise _unknown("workload", name, list(known))
+    return known[name]
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> UserError:
+    near = difflib.get_close_matches(name, known, n=5, cutoff=0.5) or known[:10]
+    return UserError(f"no {kind} is called {name!r}", f"there is: {', '.join(near)}")
+
+
+def load_workload(path: Path) -> Workload:
+    """Reads a workload.toml; LabError, with the field that is wrong, if it is not as it must be."""
+    try:
+        raw = msgspec.toml.decode(path.read_bytes(), type=_Description)
+    except (OSError, msgspec.DecodeError) as error:
+        raise LabError(f"{path}: {error}") from error
+    folder = path.parent
+    sources = sorted({source for glob in raw.sources for source in folder.glob(glob)})
+    names = [operation.name for operation in raw.operation]
+    wrong = {
+        "`name` must be that of the folder": raw.name != folder.name,
+        "`program` must be an absolute path": not raw.program.startswith("/"),
+        "`sources` match no file": not sources,
+        "`operation` has a name twice": len(set(names)) != len(names),
+    }
+    for complaint, applies in wrong.items():
+        if applies:
+            raise LabError(f"{path}: {complaint}")
+    return Workload(
+        folder=folder,
+        name=raw.name,
+        summary=raw.summary,
+        program=raw.program,
+        sources=tuple(source.relative_to(folder).as_posix() for source in sources),
+        image=raw.image,
+        cflags=raw.cflags,
+        modules=raw.modules,
+        timeout_seconds=raw.timeout_seconds,
+        operations=raw.operation,
+    )
+
+
+def build_workload(
+    workload: Workload, talk: Callable[[str], None] = quiet, *, strict: bool = False
+) -> Path:
+    """The path of the workload's program on the host, static, compiled unless the cache has it."""
+    program = NativeProgram(
+        name=workload.name,
+        folder=workload.folder,
+        sources=workload.sources,
+        flags=(*STATIC_FLAGS, *workload.cflags),
+        includes=(native_folder() / "include",),
+    )
+    return build_program(program, talk, strict=strict)
