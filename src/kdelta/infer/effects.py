@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the counts of perturbed runs of two kernels to effects and verdicts on path."""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.model import (
+    Context,
+    Cost,
+    FunctionCost,
+    RegionCounts,
+    RunCounts,
+    merged_regions,
+)
+from kdelta.infer.estimate import Estimate, Quantity, Scale, estimate
+from kdelta.infer.functions import FunctionEffect, by_function, check_sum, function_effects
+
+NS_PER_SECOND = 10**9
+
+
+class Word(enum.StrEnum):
+    """A verdict's word."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNRESOLVED = "unresolved"
+    NOT_COMPARABLE = "not comparable"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is known about one operation's path. `within` (instructions an iteration) belongs to
+    "same": 0 means exactly the same. `reason` says why nothing is known.
+    """
+
+    word: Word
+    within: Fraction | None = None
+    reason: str = ""
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """What is compared of a region's own work, each an iteration."""
+
+    insns: Quantity
+    median_insns: Quantity
+    kernel_insns: Quantity
+    user_insns: Quantity
+    string_iterations: Quantity
+    string_bytes: Quantity
+    loads: Quantity
+    stores: Quantity
+    specials: dict[str, Quantity]
+    interrupts: Quantity
+    background: Quantity
+
+
+class OperationEffect(msgspec.Struct, frozen=True):
+    """One operation on both sides. `costs` is None for one that is not comparable; `base` and
+    `other` are its instructions an iteration wherever it succeeded.
+    """
+
+    name: str
+    verdict: Verdict
+    base: Estimate | None
+    other: Estimate | None
+    costs: Costs | None
+    functions: tuple[FunctionEffect, ...]
+    notes: tuple[str, ...] = ()
+
+
+class BackgroundEffect(msgspec.Struct, frozen=True):
+    """What interrupts ("interrupts") or other tasks ("other") did meanwhile, in instructions a
+    virtual second, over all operations that both sides have.
+    """
+
+    context: Context
+    verdict: Verdict
+    rate: Quantity
+    functions: tuple[FunctionEffect, ...]
+
+
+class Effects(msgspec.Struct, frozen=True):
+    """All that two kernels' runs say about their difference."""
+
+    operations: tuple[OperationEffect, ...]
+    background: tuple[BackgroundEffect, ...]
+    warnings: tuple[str, ...] = ()
+
+
+Side = Sequence[RegionCounts]
+"""One region in each run of one kernel that has it."""
+
+Sides = tuple[Side, Side]
+
+_NOT_OWN: tuple[Context, ...] = ("interrupts", "other")
+
+
+def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
+    """The effects between perturbed runs of a base and of another kernel.
+
+    Operations come in the base's order, then those that only the other has. Raises LabError if
+    anything does not add up.
+    """
+    base_regions = [merged_regions(run) for run in base]
+    other_regions = [merged_regions(run) for run in other]
+    operations = tuple(
+        _operation(
+            name,
+            (_having(base_regions, name), _having(other_regions, name)),
+            (len(base), len(other)),
+        )
+        for name in _names([*base_regions, *other_regions])
+    )
+    effects = Effects(operations, _background(base_regions, other_regions), _warnings(base, other))
+    check(effects)
+    return effects
+
+
+def check(effects: Effects) -> None:
+    """Raises LabError unless functions add up, exactly, to what they account for."""
+    for operation in effects.operations:
+        if operation.costs is None:
+            continue
+        check_sum(operation.name, operation.functions, operation.costs.insns)
+    for row in effects.background:
+        check_sum(f"work of {row.context}", row.functions, row.rate)
+
+
+def verdict_on(cost: Quantity) -> Verdict:
+    """Faster or slower if the interval of the effect leaves out nought, else same within it."""
+    effect = cost.effect
+    if effect.n < 2:
+        return Verdict(Word.UNRESOLVED, reason="one run on a side has no spread")
+    if effect.low > 0:
+        return Verdict(Word.SLOWER)
+    if effect.high < 0:
+        return Verdict(Word.FASTER)
+    return Verdict(Word.SAME, within=max(-effect.low, effect.high))
+
+
+def _names(runs: Sequence[Mapping[str, RegionCounts]]) -> dict[str, None]:
+    return dict.fromkeys(name for regions in runs for name in regions)
+
+
+def _having(runs: Sequence[Mapping[str, RegionCounts]], name: str) -> Side:
+    return [regions[name] for regions in runs if name in regions]
+
+
+def _own_insns(side: Side) -> Estimate | None:
+    if not side:
+        return None
+    return _scale(side).estimate(region.cost("own").insns for region in side)
+
+
+def _scale(side: Side) -> Scale:
+    return Scale([region.iteration_count for region in side])
+
+
+def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:
+    base, other = sides
+    if not base or not other:
+        reason = "only in base" if base else "only in other"
+        verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
+        return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
+    scales = _scale(base), _scale(other)
+    costs = _costs(sides, scales)
+    functions = function_effects(
+        by_function([_rows(region, "own") for region in base]),
+        by_function([_rows(region, "own") for region in other]),
+        scales,
+    )
+    return OperationEffect(
+        name=name,
+        verdict=verdict_on(costs.insns),
+        base=costs.insns.base,
+        other=costs.insns.other,
+        costs=costs,
+        functions=functions,
+        notes=_notes(sides, runs),
+    )
+
+
+def _rows(region: RegionCounts, context: Context) -> list[FunctionCost]:
+    return [function for function in region.functions if function.context == context]
+
+
+def _costs(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
+    own = [[region.cost("own") for region in side] for side in sides]
+
+    def of(figure: Callable[[Cost], int]) -> Quantity:
+        return _quantity([[figure(cost) for cost in costs] for costs in own], scales)
+
+    def of_regions(figure: Callable[[RegionCounts], int]) -> Quantity:
+        return _quantity([[figure(region) for region in side] for side in sides], scales)
+
+    def of_special(kind: str) -> Quantity:
+        return of(lambda cost: cost.specials.get(kind, 0))
+
+    medians = [estimate([region.median_own_insns() for region in side]) for side in sides]
+    return Costs(
+        insns=of(lambda cost: cost.insns),
+        median_insns=Quantity(medians[0], medians[1]),
+        kernel_insns=of_regions(lambda region: region.cost("own", kernel=True).insns),
+        user_insns=of_regions(lambda region: region.cost("own", kernel=False).insns),
+        string_iterations=of(lambda cost: cost.string_iterations),
+        string_bytes=of(lambda cost: cost.string_bytes),
+        loads=of(lambda cost: cost.loads),
+        stores=of(lambda cost: cost.stores),
+        specials={
+            kind: of_special(kind)
+            for kind in sorted({kind for costs in own for cost in costs for kind in cost.specials})
+        },
+        interrupts=of_regions(lambda region: region.cost("interrupts").insns),
+        background=of_regions(lambda region: region.cost("other").insns),
+    )
+
+
+def _quantity(counts: Sequence[Sequence[int]], scales: tuple[Scale, Scale]) -> Quantity:
+    return Quantity(scales[0].estimate(counts[0]), scales[1].estimate(counts[1]))
+
+
+def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
+    notes = []
+    for word, side, wanted in zip(("base", "other"), sides, runs, strict=True):
+        if len(side) < wanted:
+            notes.append(f"succeeded in {len(side)} of {wanted} runs of {word}")
+    counts = [sorted({region.iteration_count for region in side}) for side in sides]
+    if counts[0] != counts[1]:
+        shown = [", ".join(map(str, side)) for side in counts]
+        notes.append(f"iterations differ: {shown[0]} in base, {shown[1]} in other")
+    return tuple(notes)
+
+
+def _background(
+    base: Sequence[Mapping[str, RegionCounts]], other: Sequence[Mapping[str, RegionCounts]]
+) -> tuple[BackgroundEffect, ...]:
+    """Over the regions that every run has, and whose virtual time is known."""
+    runs = [*base, *other]
+    names = [
+        name
+        for name in _names(runs)
+        if all(name in regions and regions[name].clock_ticks for regions in runs)
+    ]
+    if not names or not base or not other:
+        return ()
+    sides = tuple([[regions[name] for name in names] for regions in side] for side in (base, other))
+    scales = tuple(
+        Scale([sum(region.clock_ticks or 0 for region in run) for run in side], NS_PER_SECOND)
+        for side in sides
+    )
+    return tuple(
+        _background_of(context, (sides[0], sides[1]), (scales[0], scales[1]))
+        for context in _NOT_OWN
+    )
+
+
+def _background_of(
+    context: Context,
+    sides: tuple[Sequence[Side], Sequence[Side]],
+    scales: tuple[Scale, Scale],
+) -> BackgroundEffect:
+    rate = _quantity(
+        [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
+        scales,
+    )
+    found = [
+        by_function([[row for region in run for row in _rows(region, context)] for run in side])
+        for side in sides
+    ]
+    functions = function_effects(found[0], found[1], scales)
+    return BackgroundEffect(context, verdict_on(rate), rate, functions)
+
+
+def _warnings(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
+    """What the runs warned of, each once, with how many runs said so."""
+    counted: dict[str, int] = {}
+    for word, side in (("base", base), ("other", other)):
+        for run in side:
+            for text in run.warnings:
+                line = f"{word}: {text}"
+                counted[line] = counted.get(line, 0) + 1
+    return tuple(
+        line if times == 1 else f"{line} ({times} runs)" for line, times in counted.items()
+    )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Perturbations and identities: the same from the same, different from the different."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.spec.errors import KdeltaError, LabError, UserError
+from kdelta.spec.identity import canonical_json, identity, short
+from kdelta.spec.run import TICK_NS, MachineOptions, Perturbation, perturbation
+
+
+def test_index_nought_is_not_shaken() -> None:
+    assert perturbation(0) == Perturbation(0, "", 0, 0)
+
+
+def test_perturbations_repeat_and_differ() -> None:
+    shaken = [perturbation(index) for index in range(500)]
+    assert shaken == [perturbation(index) for index in range(500)]
+    assert len({one.seed for one in shaken}) == 500
+    assert len({one.phase_ns for one in shaken}) == 500
+    assert len({one.pages for one in shaken}) > 100
+
+
+def test_a_perturbation_never_changes_between_versions() -> None:
+    assert perturbation(1) == Perturbation(
+        index=1, seed="2e46c556e17bf40cf462e657e7e55c4e", pages=755, phase_ns=854079
+    )
+
+
+@given(st.integers(1, 10**9))
+def test_perturbations_are_in_range(index: int) -> None:
+    shaken = perturbation(index)
+    assert len(bytes.fromhex(shaken.seed)) == 16
+    assert shaken.pages % 2 == 1
+    assert 100 < shaken.pages < 1100
+    assert 0 < shaken.phase_ns < TICK_NS
+
+
+def test_no_perturbation_below_nought() -> None:
+    with pytest.raises(UserError, match="-1"):
+        perturbation(-1)
+
+
+def test_identity_is_the_hash_of_sorted_json() -> None:
+    assert canonical_json({"b": 1, "a": [True, None]}) == b'{"a":[true,null],"b":1}'
+    # printf '{"a":1,"b":2}' | sha256sum
+    expected = "43258cff783fe7036d8a43033f830adfc60ec037382473548ac742b888292777"
+    assert identity({"b": 2, "a": 1}) == expected
+    assert short(expected) == "43258cff783f"
+
+
+def test_options_with_another_value_have_another_identity() -> None:
+    options = [
+        MachineOptions(),
+        MachineOptions(memory_mib=512),
+        MachineOptions(cpu="max"),
+        MachineOptions(append="quiet"),
+    ]
+    assert len({identity(one) for one in options}) == len(options)
+
+
+def test_errors_carry_what_to_do() -> None:
+    for kind in (UserError, LabError):
+        error = kind("no QEMU", "install it")
+        assert isinstance(error, KdeltaError)
+        assert (str(error), error.message, error.hint) == ("no QEMU", "no QEMU", "install it")
+        assert kind("no QEMU").hint == ""
