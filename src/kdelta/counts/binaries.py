@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which user binary a block of user code is from.
 
-The plugin sees addresses and bytes, no mappings. A file is mapped by whole pages, so code keeps its offset within a page; a binary's base is
-the one under which most blocks find their own bytes in it. Binaries at equal addresses are told apart in the same way.
+The plugin sees addresses and bytes, no mappings. A file is mapped by whole pages, so code keeps its
+offset within a page; a binary's base is the one under which most blocks find their own bytes in it.
+Binaries at equal addresses are told apart in the same way.
 """
 
 import io
@@ -17,6 +18,10 @@ from elftools.elf.sections import SymbolTableSection
 _PAGE_BYTES = 4096
 _PROBES = 64
 _PROBE_BYTES = 12
+_LOADS = 64
+
+Blocks = Mapping[int, tuple[int, bytes]]
+"""id -> address and bytes, of user code."""
 
 
 class Binary(msgspec.Struct, frozen=True):
@@ -39,14 +44,14 @@ class Binary(msgspec.Struct, frozen=True):
 def load_binary(name: str, content: bytes) -> Binary | None:
     """A binary from an ELF file's content; None for what is no ELF file."""
     try:
-        elf = ELFFile(io.BytesIO(content))  # type: ignore[no-untyped-call]
+        elf = ELFFile(io.BytesIO(content))
         segments = tuple(
             (int(s["p_vaddr"]), bytes(s.data()))
-            for s in elf.iter_segments("PT_LOAD")  # type: ignore[no-untyped-call]
+            for s in elf.iter_segments("PT_LOAD")
             if s["p_flags"] & 1
         )
         symbols: list[tuple[int, str, str]] = []
-        for section in elf.iter_sections():  # type: ignore[no-untyped-call]
+        for section in elf.iter_sections():
             if isinstance(section, SymbolTableSection):
                 symbols += _functions(section)
         return Binary(name, elf["e_type"] == "ET_EXEC", segments, tuple(symbols))
@@ -55,7 +60,7 @@ def load_binary(name: str, content: bytes) -> Binary | None:
 
 
 def _functions(section: SymbolTableSection) -> Iterable[tuple[int, str, str]]:
-    for symbol in section.iter_symbols():  # type: ignore[no-untyped-call]
+    for symbol in section.iter_symbols():
         info = symbol["st_info"]
         if info["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
             yield int(symbol["st_value"]), "T" if info["bind"] == "STB_GLOBAL" else "t", symbol.name
@@ -75,27 +80,31 @@ def _votes(binary: Binary, blocks: Iterable[tuple[int, bytes]]) -> Counter[int]:
     return votes
 
 
-def find_bases(binaries: Iterable[Binary], blocks: Mapping[int, tuple[int, bytes]]) -> dict[Binary, int]:
-    """Where each binary was loaded, judged by `blocks` (id -> address and bytes) of user code."""
-    long = sorted((b for b in blocks.values() if len(b[1]) >= _PROBE_BYTES), key=lambda b: (-len(b[1]), b[0]))
-    bases: dict[Binary, int] = {}
+def _best_base(binary: Binary, blocks: Blocks) -> int | None:
+    """The base under which most of the longest blocks find their bytes."""
+    if binary.fixed:
+        return 0
+    long = sorted(
+        (b for b in blocks.values() if len(b[1]) >= _PROBE_BYTES), key=lambda b: (-len(b[1]), b[0])
+    )
+    votes = _votes(binary, long[:: max(1, len(long) // _PROBES)])
+    return min(votes, key=lambda base: (-votes[base], base)) if votes else None
+
+
+def attribute(binaries: Iterable[Binary], blocks: Blocks) -> dict[int, tuple[Binary, int]]:
+    """The binary of each block, and where it was loaded; blocks that no binary holds are left out.
+
+    A binary can be loaded at several places: each process has its own vDSO address.
+    """
+    left = dict(blocks)
+    found: dict[int, tuple[Binary, int]] = {}
     for binary in binaries:
-        if binary.fixed:
-            bases[binary] = 0
-            continue
-        step = max(1, len(long) // (_PROBES * 8))
-        votes = _votes(binary, long[::step])
-        if votes:
-            bases[binary] = min(votes, key=lambda base: (-votes[base], base))
-    return bases
-
-
-def attribute(bases: Mapping[Binary, int], blocks: Mapping[int, tuple[int, bytes]]) -> dict[int, Binary]:
-    """The binary of each block (id -> address and bytes); blocks that no binary holds are left out."""
-    found: dict[int, Binary] = {}
-    for block, (vaddr, code) in blocks.items():
-        for binary, base in bases.items():
-            if binary.holds(base, vaddr, code):
-                found[block] = binary
+        for _ in range(_LOADS):
+            base = _best_base(binary, left)
+            held = [] if base is None else [i for i in left if binary.holds(base, *left[i])]
+            for block in held:
+                found[block] = (binary, base or 0)
+                del left[block]
+            if not held or binary.fixed:
                 break
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function an address belongs to: the guest's /proc/kallsyms, and the symbol tables of user binaries."""
+"""Which function an address belongs to: the guest's /proc/kallsyms, and user binaries' symbols."""
 
 import functools
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ def _preference(kind: str, name: str) -> tuple[bool, bool, int, str]:
 
 
 class SymbolTable:
-    """Sorted start addresses with (origin, name); an address belongs to the nearest start at or below it.
+    """Start addresses with (origin, name); an address belongs to the nearest start not above it.
 
     `starts` is uint64 of shape (n,); `labels` holds n (origin, name) pairs.
     """
@@ -49,7 +49,9 @@ def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
         parts = line.split(None, 3)
         if len(parts) < 3 or parts[1] not in _TEXT_TYPES or parts[2].startswith(_HIDDEN):
             continue
-        found.append((int(parts[0], 16), parts[1], parts[2], parts[3] if len(parts) > 3 else "kernel"))
+        found.append(
+            (int(parts[0], 16), parts[1], parts[2], parts[3] if len(parts) > 3 else "kernel")
+        )
     return found
 
 

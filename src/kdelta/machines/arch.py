@@ -10,7 +10,7 @@ from kdelta.spec.errors import UserError
 
 
 class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One architecture's exact machine: the emulator, its options, and the kernel symbols that the plugin watches."""
+    """An architecture's exact machine: the emulator, its options, the kernel symbols watched."""
 
     emulator: str
     package: str

@@ -29,12 +29,13 @@ def is_complete(path: Path) -> bool:
 
 
 def read_messages(path: Path) -> dict[str, bytes]:
-    """What the guest sent: payload by type; the last one of a type wins."""
+    """What the guest sent: payload by type; those of one type joined, in order."""
     messages: dict[str, bytes] = {}
     for tag, payload in read_chunks(path):
         if tag == b"MSG ":
             kind, _, rest = bytes(payload).partition(b"\n")
-            messages[kind.decode("ascii", "replace")] = rest
+            name = kind.decode("ascii", "replace")
+            messages[name] = messages.get(name, b"") + rest
     return messages
 
 

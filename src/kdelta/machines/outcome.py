@@ -15,7 +15,7 @@ _NO_INIT = ("Unable to mount root fs", "No working init found", "Cannot open roo
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One run of a guest. `counts` and `boot` are files of the plugin: the run's own, and the one with the kernel's symbols."""
+    """One run of a guest. `counts` is the plugin's file, `symbols` the guest's /proc/kallsyms."""
 
     status: RunStatus
     detail: str
@@ -23,7 +23,7 @@ class Outcome(msgspec.Struct, frozen=True):
     seconds: float
     messages: dict[str, bytes]
     counts: Path | None = None
-    boot: Path | None = None
+    symbols: Path | None = None
 
 
 def read_console(folder: Path) -> str:
@@ -44,19 +44,23 @@ def last_lines(console: str) -> str:
 def boot_failure(ended: str, console: str, exit_code: int | None) -> str:
     """Why a kernel did not reach its agent. `ended` is how the wait for it ended."""
     panic = _PANIC.search(console)
+    lines = console.strip().splitlines()
+    last = lines[-1].strip() if lines else ""
     if panic and any(words in console for words in _NO_INIT):
-        return f"no init: the kernel did not take the initramfs (panic: {panic[1].strip()})"
-    if panic:
-        return f"panic: {panic[1].strip()}"
-    if ended == "flood":
-        return "the guest printed without end"
-    if ended == "timeout" and not console.strip():
-        return "hang: nothing on the serial console; the kernel does not start, or has no serial console"
-    if ended == "timeout":
-        return f"hang: the agent never answered; last line: {console.strip().splitlines()[-1].strip()}"
-    if not console.strip():
-        return f"QEMU ended ({exit_code}) before the kernel said anything"
-    return f"the guest powered off before its agent was ready; last line: {console.strip().splitlines()[-1].strip()}"
+        why = f"no init: the kernel did not take the initramfs (panic: {panic[1].strip()})"
+    elif panic:
+        why = f"panic: {panic[1].strip()}"
+    elif ended == "flood":
+        why = "the guest printed without end"
+    elif ended == "timeout" and not last:
+        why = "hang: nothing on the serial console; it does not start, or has no serial console"
+    elif ended == "timeout":
+        why = f"hang: the agent never answered; last line: {last}"
+    elif not last:
+        why = f"QEMU ended ({exit_code}) before the kernel said anything"
+    else:
+        why = f"the guest powered off before its agent was ready; last line: {last}"
+    return why
 
 
 def workload_outcome(
@@ -67,7 +71,10 @@ def workload_outcome(
     if ended == "flood":
         return RunStatus.WORKLOAD_FAILED, "the guest printed without end"
     if ended == "timeout":
-        return RunStatus.TIMED_OUT, f"no end after {limit_seconds:.0f} s; the workload may never leave its region"
+        return (
+            RunStatus.TIMED_OUT,
+            f"no end after {limit_seconds:.0f} s; the workload may never leave its region",
+        )
     panic = _PANIC.search(console)
     if not result:
         why = f"panic: {panic[1].strip()}" if panic else "the guest ended without a result"

@@ -36,9 +36,11 @@ def _tie_to(parent: int) -> None:
 
 
 class Emulator:
-    """A running QEMU: its QMP connection, its stderr, and a wall-clock limit shared by all that waits for it."""
+    """A running QEMU, and a wall-clock limit that all that waits for it shares."""
 
-    def __init__(self, process: asyncio.subprocess.Process, qmp: QMPClient, folder: Path, seconds: float) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, qmp: QMPClient, folder: Path, seconds: float
+    ) -> None:
         self._process = process
         self._qmp = qmp
         self._folder = folder

@@ -7,13 +7,13 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.native import build
-from kdelta.machines.arch import ArchMachine, arch_machine
+from kdelta.machines.arch import arch_machine
 from kdelta.machines.chunks import read_messages
 from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
@@ -21,6 +21,10 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
 Talk = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    pass
 
 
 class Guest(msgspec.Struct, frozen=True):
@@ -35,9 +39,27 @@ class Guest(msgspec.Struct, frozen=True):
     cpu: str = ""
     append: str = ""
 
+    def snapshot_facts(self) -> dict[str, object]:
+        """What a snapshot is keyed by: all that decides its content, and nothing else."""
+        arch = arch_machine(self.arch)
+        return {
+            "kernel": self.kernel_identity,
+            "initrd": self.initrd_identity,
+            "memory_mib": self.memory_mib,
+            "cpu": self.cpu or arch.cpu,
+            "append": self.append,
+            "machine": msgspec.to_builtins(arch),
+            "qemu": qemu_version(arch.emulator),
+            "format": 1,
+        }
+
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A guest stopped by its own agent when it was quiet."""
+    """A guest that its own agent stopped when it was quiet.
+
+    The folder holds QEMU's migration stream (state), the guest's /proc/kallsyms (symbols), and the
+    plugin's file of the boot (boot): the agent's messages, and what was executed until then.
+    """
 
     folder: Path
 
@@ -48,7 +70,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def boot(self) -> Path:
-        """The plugin's file of the boot: the agent's messages, and what was executed until then."""
+        """The plugin's file of the boot."""
         return self.folder / "boot"
 
     @property
@@ -57,12 +79,28 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.folder / "symbols"
 
 
+class Setting(msgspec.Struct, frozen=True):
+    """Where and how a guest is run. `seconds` is wall time for the whole run.
+
+    `say` hears what the guest is at; `echo` hears the command line, ready to be pasted.
+    """
+
+    folder: Path
+    seconds: float
+    say: Talk = _silent
+    echo: Talk = _silent
+
+
 @functools.cache
 def qemu_version(program: str) -> str:
     """QEMU's version, as it says it; LabError when there is none."""
     if not shutil.which(program):
-        raise LabError(f"{program} is not installed", "make setup installs it; kdelta doctor lists what is missing")
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+        raise LabError(
+            f"{program} is not installed",
+            "make setup installs it; kdelta doctor lists what is missing",
+        )
+    argv = [program, "--version"]
+    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
     found = re.search(r"version (\S+(?: \([^)]*\))?)", said)
     return found[1] if found else said.strip()[:80]
 
@@ -72,67 +110,106 @@ def _escape(path: Path | str) -> str:
     return str(path).replace(",", ",,")
 
 
-def command_line(
-    guest: Guest, folder: Path, job: Path, plugin: Path, incoming: Snapshot | None, count: bool
-) -> list[str]:
-    """QEMU's argv for a guest in its folder; the same but for the last options from power-on and from a snapshot."""
-    arch: ArchMachine = arch_machine(guest.arch)
-    options = [f"out={_escape(folder / 'counts')}", f"rules={_escape(folder / 'rules')}"]
-    if incoming:
-        options.append(f"symbols={_escape(incoming.symbols)}")
+def _plugin_option(folder: Path, snapshot: Snapshot | None, *, count: bool) -> str:
+    options: list[Path | str] = [
+        build("plugin"),
+        f"out={folder / 'counts'}",
+        f"rules={folder / 'rules'}",
+    ]
+    if snapshot:
+        options.append(f"symbols={snapshot.symbols}")
     if not count:
         options.append("count=off")
+    return ",".join(_escape(option) for option in options)
+
+
+def command_line(
+    guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool
+) -> list[str]:
+    """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there."""
+    arch = arch_machine(guest.arch)
     argv = [
         arch.emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", arch.machine, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
-        "-rtc", "base=2026-01-01,clock=vm", "-cpu", guest.cpu or arch.cpu, "-m", str(guest.memory_mib),
-        *arch.arguments, "-action", "panic=pause",
-        # A file takes whatever the guest prints at once: a slow reader cannot feed the host's time into the guest.
-        "-chardev", f"file,id=console,path={_escape(folder / 'console')}", "-serial", "chardev:console",
-        "-kernel", guest.kernel_image, "-initrd", guest.initrd,
+        "-rtc", "base=2026-01-01,clock=vm", "-cpu", guest.cpu or arch.cpu,
+        "-m", str(guest.memory_mib), *arch.arguments, "-action", "panic=pause",
+        # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
+        "-chardev", f"file,id=console,path={_escape(folder / 'console')}",
+        "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
         "-append", f"console={arch.serial} {arch.append} {guest.append}".strip(),
-        "-fw_cfg", f"name=opt/kdelta/job,file={_escape(job)}",
-        "-plugin", ",".join([_escape(plugin), *options]),
+        "-fw_cfg", f"name=opt/kdelta/job,file={_escape(folder / 'job')}",
+        "-plugin", _plugin_option(folder, snapshot, count=count),
     ]  # fmt: skip
-    if incoming:
-        argv += ["-incoming", f"exec:cat {shlex.quote(str(incoming.state))}"]
+    if snapshot:
+        argv += ["-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
     return argv
 
 
-def _prepare(guest: Guest, folder: Path, job: bytes) -> tuple[Path, Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rules").write_text(arch_machine(guest.arch).rules())
-    (folder / "job").write_bytes(job)
-    return folder / "job", build("plugin")
+def _prepare(guest: Guest, setting: Setting, job: bytes) -> None:
+    setting.folder.mkdir(parents=True, exist_ok=True)
+    (setting.folder / "rules").write_text(arch_machine(guest.arch).rules())
+    (setting.folder / "job").write_bytes(job)
 
 
 def _explain_start(error: LabError, guest: Guest) -> LabError:
-    """QEMUs that cannot load the plugin, named with their version."""
-    arch = arch_machine(guest.arch)
+    """A QEMU that cannot load the plugin, named with its version."""
     said = str(error)
     if "plugin" not in said:
         return error
-    version = qemu_version(arch.emulator)
+    version = qemu_version(arch_machine(guest.arch).emulator)
     if "invalid option" in said:
-        return LabError(f"QEMU {version} was built without TCG plugins", "install a QEMU built with --enable-plugins")
+        return LabError(
+            f"QEMU {version} was built without TCG plugins",
+            "install a QEMU that was built with --enable-plugins",
+        )
     return LabError(
-        f"QEMU {version} cannot load kdelta's plugin (plugin API version 1): {said}",
-        "QEMU 7.2 speaks this version; QEMU 9.0 and later do not",
+        f"QEMU {version} cannot load kdelta's plugin, which speaks plugin API version 1: {said}",
+        "QEMU 7.2 speaks that version; QEMU 9.0 and later do not",
     )
 
 
-async def boot(guest: Guest, folder: Path, seconds: float, say: Talk, argv_seen: Talk | None = None) -> Outcome:
-    """Boot to the agent's snapshot point and leave the state, symbols and boot file in `folder`."""
-    job, plugin = _prepare(guest, folder, b"")
-    argv = command_line(guest, folder, job, plugin, None, count=False)
+async def _save(qemu: Emulator, path: Path) -> None:
+    """Write the stopped guest's state; LabError when QEMU cannot (a full disk)."""
+    await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+    await qemu.command("migrate", uri=f"exec:cat > {shlex.quote(str(path))}")
+    while True:
+        status = (await qemu.command("query-migrate")).get("status")
+        if status == "completed":
+            return
+        if status in {"failed", "cancelled"}:
+            raise LabError(
+                f"the snapshot could not be written to {path}", "look whether the disk is full"
+            )
+        await asyncio.sleep(0.01)
+
+
+async def _resume(qemu: Emulator, snapshot: Snapshot) -> None:
+    while True:
+        status = (await qemu.command("query-status"))["status"]
+        if status not in {"inmigrate", "prelaunch"}:
+            break
+        await asyncio.sleep(0.005)
+    if status != "guest-panicked":  # the state in which the agent stopped the machine
+        raise LabError(
+            f"the snapshot in {snapshot.folder} cannot be loaded (QEMU is {status})",
+            "remove that folder, or run with --no-snapshot",
+        )
+    await qemu.command("cont")
+
+
+async def boot(guest: Guest, setting: Setting) -> Outcome:
+    """Boot to the agent's snapshot point; a Snapshot's files are in the folder when it is ok."""
+    _prepare(guest, setting, b"")
+    folder = setting.folder
+    argv = command_line(guest, folder, None, count=False)
     started = asyncio.get_running_loop().time()
-    if argv_seen:
-        argv_seen(shlex.join(argv))
+    setting.echo(shlex.join(argv))
     try:
-        async with emulator(argv, folder, seconds) as qemu:
-            say("boots")
+        async with emulator(argv, folder, setting.seconds) as qemu:
+            setting.say("boots")
             ended = await qemu.wait_stop()
             if ended == "stopped":
+                setting.say("saves its snapshot")
                 await _save(qemu, folder / "state")
                 await qemu.command("quit")
                 await qemu.wait_exit()
@@ -140,7 +217,7 @@ async def boot(guest: Guest, folder: Path, seconds: float, say: Talk, argv_seen:
     except LabError as error:
         raise _explain_start(error, guest) from error
     console = read_console(folder)
-    messages = read_messages(folder / "counts") if (folder / "counts").exists() else {}
+    messages = _messages(folder)
     status, detail = RunStatus.OK, ""
     if ended != "stopped":
         status, detail = RunStatus.BOOT_FAILED, boot_failure(ended, console, code)
@@ -149,79 +226,55 @@ async def boot(guest: Guest, folder: Path, seconds: float, say: Talk, argv_seen:
     else:
         (folder / "symbols").write_bytes(messages["kallsyms"])
         (folder / "counts").rename(folder / "boot")
-    return Outcome(status, detail, console, asyncio.get_running_loop().time() - started, messages)
+    took = asyncio.get_running_loop().time() - started
+    return Outcome(status, detail, console, took, messages)
 
 
-async def _save(qemu: Emulator, path: Path) -> None:
-    """Write the stopped guest's state; LabError when QEMU cannot (a full disk)."""
-    await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-    await qemu.command("migrate", uri=f"exec:cat > {shlex.quote(str(path))}")
-    while True:
-        status = await qemu.command("query-migrate")
-        if status.get("status") == "completed":
-            return
-        if status.get("status") in ("failed", "cancelled"):
-            raise LabError(f"the snapshot could not be written to {path}", "look whether the disk is full")
-        await asyncio.sleep(0.01)
+def _messages(folder: Path) -> dict[str, bytes]:
+    counts = folder / "counts"
+    return read_messages(counts) if counts.exists() else {}
 
 
-async def _resume(qemu: Emulator, snapshot: Snapshot) -> None:
-    while True:
-        status = (await qemu.command("query-status"))["status"]
-        if status not in ("inmigrate", "prelaunch"):
-            break
-        await asyncio.sleep(0.005)
-    if status != "guest-panicked":  # the state in which the agent stopped the machine
-        raise LabError(f"the snapshot in {snapshot.folder} cannot be loaded (QEMU is {status})", "remove the folder")
-    await qemu.command("cont")
+async def _to_the_end(
+    qemu: Emulator, setting: Setting, snapshot: Snapshot | None
+) -> tuple[str, str]:
+    """How the boot ended ("stopped" is well), and how the run did."""
+    if snapshot:
+        await _resume(qemu, snapshot)
+    else:
+        setting.say("boots")
+        booted = await qemu.wait_stop()
+        if booted != "stopped":
+            return booted, booted
+        await qemu.command("cont")
+    setting.say("runs")
+    return "stopped", await qemu.wait_exit()
 
 
-async def run(
-    guest: Guest, job: bytes, folder: Path, seconds: float, say: Talk, snapshot: Snapshot | None,
-    argv_seen: Talk | None = None,
-) -> Outcome:  # fmt: skip
-    """Run a job in a guest, from its snapshot or from power-on. What it counted is in `Outcome.counts`.
-
-    `seconds` is wall time for the whole run.
-    """
-    job_path, plugin = _prepare(guest, folder, job)
-    argv = command_line(guest, folder, job_path, plugin, snapshot, count=True)
+async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | None) -> Outcome:
+    """Run a job in a guest, from its snapshot or from power-on."""
+    _prepare(guest, setting, job)
+    folder = setting.folder
+    argv = command_line(guest, folder, snapshot, count=True)
     started = asyncio.get_running_loop().time()
-    if argv_seen:
-        argv_seen(shlex.join(argv))
-    booted = "stopped"
+    setting.echo(shlex.join(argv))
     try:
-        async with emulator(argv, folder, seconds) as qemu:
-            if snapshot:
-                await _resume(qemu, snapshot)
-            else:
-                say("boots")
-                booted = await qemu.wait_stop()
-                if booted == "stopped":
-                    await qemu.command("cont")
-            say("runs")
-            ended = await qemu.wait_exit() if booted == "stopped" else booted
+        async with emulator(argv, folder, setting.seconds) as qemu:
+            booted, ended = await _to_the_end(qemu, setting, snapshot)
             code, complaint = qemu.exit_code, qemu.stderr()
     except LabError as error:
         raise _explain_start(error, guest) from error
     console = read_console(folder)
-    counts = folder / "counts"
-    messages = read_messages(counts) if counts.exists() else {}
-    if booted != "stopped":
-        status, detail = RunStatus.BOOT_FAILED, boot_failure(booted, console, code)
-    else:
-        if ended == "exited" and code:
-            raise LabError(f"QEMU ended with {code}: {complaint or 'it said nothing'}", "run again with -v")
-        status, detail = workload_outcome(ended, console, messages, seconds)
+    messages = (read_messages(snapshot.boot) if snapshot else {}) | _messages(folder)
     took = asyncio.get_running_loop().time() - started
-    return Outcome(status, detail, console, took, messages, counts, snapshot.boot if snapshot else counts)
-
-
-def snapshot_facts(guest: Guest, plugin_options: Sequence[str] = ()) -> dict[str, object]:
-    """What a snapshot is keyed by: all that decides its content, and nothing else (paths do not)."""
-    arch = arch_machine(guest.arch)
-    return {
-        "kernel": guest.kernel_identity, "initrd": guest.initrd_identity, "memory_mib": guest.memory_mib,
-        "cpu": guest.cpu or arch.cpu, "append": guest.append, "arch": msgspec.to_builtins(arch),
-        "qemu": qemu_version(arch.emulator), "format": 1, "plugin": list(plugin_options),
-    }  # fmt: skip
+    if booted != "stopped":
+        why = boot_failure(booted, console, code)
+        return Outcome(RunStatus.BOOT_FAILED, why, console, took, messages)
+    if ended == "exited" and code:
+        said = complaint or "it said nothing"
+        raise LabError(f"QEMU ended with {code}: {said}", "run again with -v to see its command")
+    status, detail = workload_outcome(ended, console, messages, setting.seconds)
+    symbols = snapshot.symbols if snapshot else folder / "symbols"
+    if not snapshot:
+        symbols.write_bytes(messages.get("kallsyms", b""))
+    return Outcome(status, detail, console, took, messages, folder / "counts", symbols)
