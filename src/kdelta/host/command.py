@@ -84,8 +84,8 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> Result:
-    """Runs a program to its end, without standard input, in the C.UTF-8 locale so that its words
-    can be read by a program. LabError when it is missing or takes longer than `seconds`; its own
+    """Runs a program to its end, without standard input, in the C locale so that its words are plain
+    ASCII and can be read by a program. LabError when it is missing or takes longer than `seconds`; its own
     failure is in the result.
     """
     program = find_program(str(argv[0]))
@@ -124,7 +124,7 @@ def start(argv: Sequence[str | Path], stderr: IO[bytes] | int) -> "subprocess.Po
 
 def environment(more: Mapping[str, str] | None) -> dict[str, str]:
     """The environment that programs get."""
-    return {**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **(more or {})}
+    return {**os.environ, "LC_ALL": "C", "LANGUAGE": "", **(more or {})}
 
 
 def quiet(_line: str) -> None:

@@ -47,7 +47,7 @@ def native_folder() -> Path:
 
 
 def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
-    """The path of the built "plugin" or "probe" (shared objects for QEMU) or "agent" (a program)."""
+    """The path of the built "plugin" or "probe" (for QEMU) or "agent" (a static program)."""
     native = native_folder()
     folder = native / name
     return build_program(

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all tests share: they never touch the user's store, and can fake the host's programs."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FakeProgram = Callable[[str, str], Path]
+
+
+@pytest.fixture(autouse=True)
+def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of the test's own."""
+    folder = tmp_path_factory.mktemp("data")
+    monkeypatch.setenv("KDELTA_DATA_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, empty. Without it a test shares the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def fake_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProgram:
+    """Puts a script on the PATH, before all others, and gives its path."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def make(name: str, script: str) -> Path:
+        path = folder / name
+        path.write_text(script)
+        path.chmod(0o755)
+        return path
+
+    return make

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of the host: results, missing ones, the echo that can be pasted."""
+
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdelta.host.command import run, set_echo
+from kdelta.spec.errors import LabError
+from tests.conftest import FakeProgram
+
+
+@pytest.fixture
+def echoed() -> Iterator[list[str]]:
+    lines: list[str] = []
+    set_echo(lines.append)
+    yield lines
+    set_echo(None)
+
+
+def test_result_of_a_program() -> None:
+    result = run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (result.returncode, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert not result.ok
+    assert result.last_words() == "err"
+
+
+def test_programs_have_no_input_and_a_known_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert run(["sh", "-c", 'cat; printf %s "$LC_ALL"']).stdout == "C"
+
+
+def test_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LabError, match="qemu-system-x86_64 is missing") as raised:
+        run(["qemu-system-x86_64", "--version"])
+    assert "apt-get install qemu-system-x86" in raised.value.hint
+
+
+def test_program_that_cannot_be_started(fake_program: FakeProgram) -> None:
+    fake_program("broken", "#!/no/such/interpreter\n")
+    with pytest.raises(LabError, match="broken could not be started"):
+        run(["broken"])
+
+
+def test_time_limit() -> None:
+    with pytest.raises(LabError, match=r"did not end within 0\.1 seconds"):
+        run(["sleep", "600"], seconds=0.1)
+
+
+def test_echo_can_be_pasted(echoed: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    run(["printf", "%s", "it's $HOME"], cwd=folder)
+    assert echoed == [f"(cd {shlex.quote(str(folder))} && printf %s 'it'\"'\"'s $HOME')"]
+    assert subprocess.check_output(["sh", "-c", echoed[0]], text=True) == "it's $HOME"

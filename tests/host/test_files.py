@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Folders and files: where they are, that they are whole, what a full disk says."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from kdelta.host.dirs import cache_dir, data_dir
+from kdelta.host.files import new_folder, remove, sha256_file, write_atomic
+from kdelta.spec.errors import LabError
+
+
+def test_own_variable_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path / "mine"))
+    assert cache_dir("kernels") == tmp_path / "mine" / "kernels"
+    assert (tmp_path / "mine" / "kernels").is_dir()
+
+
+def test_xdg_variable_names_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KDELTA_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert data_dir() == tmp_path / "kdelta"
+
+
+def test_relative_xdg_variable_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KDELTA_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", "somewhere")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_dir() == tmp_path / ".local/share/kdelta"
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(LabError, match="creating the folder"):
+        cache_dir()
+
+
+def test_write_replaces_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "record"
+    write_atomic(path, b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LabError, match="No space left") as raised:
+            write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert "KDELTA_CACHE_DIR" in raised.value.hint
+    assert "MiB free" in raised.value.hint
+    assert [file.name for file in tmp_path.iterdir()] == ["record"]
+
+
+def test_write_sets_the_mode(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "program", b"", mode=0o755)
+    assert (tmp_path / "program").stat().st_mode & 0o777 == 0o755
+
+
+def test_new_folder_appears_at_the_end(tmp_path: Path) -> None:
+    final = tmp_path / "kernel"
+    with new_folder(final) as partial:
+        (partial / "image").write_text("content")
+        assert not final.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel"]
+    assert (final / "image").read_text() == "content"
+
+
+def test_new_folder_leaves_nothing_after_a_failure(tmp_path: Path) -> None:
+    def fill() -> None:
+        with new_folder(tmp_path / "kernel") as partial:
+            (partial / "image").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_folder_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+    left = tmp_path / "kernel.partial"
+    left.mkdir()
+    (left / "stale").write_text("")
+    with new_folder(tmp_path / "kernel") as partial:
+        assert list(partial.iterdir()) == []
+
+
+def test_remove_does_not_follow_links(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    remove(tmp_path / "link")
+    assert (tmp_path / "kept" / "file").exists()
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_sha256_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    # FIPS 180-4's example.
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert sha256_file(tmp_path / "file") == expected
+    with pytest.raises(LabError, match="reading"):
+        sha256_file(tmp_path / "none")

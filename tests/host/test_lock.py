@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks: one process holds, the other waits and says for whom; a killed holder lets go."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from kdelta.host.lock import locked
+
+HOLDER = """
+import sys
+from kdelta.host.lock import locked
+with locked("the kernel", "fetching", print):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start_holder() -> "subprocess.Popen[str]":
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_the_second_waits_and_says_for_whom(own_cache: Path) -> None:
+    assert own_cache
+    said: list[str] = []
+    with start_holder() as holder:
+
+        def talk(line: str) -> None:
+            said.append(line)
+            assert holder.poll() is None
+            holder.communicate("go\n")
+
+        with locked("the kernel", "fetching", talk):
+            assert holder.poll() == 0
+    assert said == [f"waiting for another kdelta (process {holder.pid}), which is fetching"]
+
+
+def test_another_name_is_another_lock(own_cache: Path) -> None:
+    assert own_cache
+    said: list[str] = []
+    with start_holder() as holder:
+        with locked("another kernel", "fetching", said.append):
+            assert holder.poll() is None
+        holder.communicate("go\n")
+    assert said == []
+
+
+def test_a_killed_holder_lets_go(own_cache: Path) -> None:
+    assert own_cache
+    said: list[str] = []
+    with start_holder() as holder:
+        holder.kill()
+        holder.wait()
+    with locked("the kernel", "fetching", said.append):
+        pass
+    assert said == []
