@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from tests.conftest import FakeProgram
 
 from kdelta.host import native
 from kdelta.host.dirs import cache_dir
 from kdelta.host.native import NativeProgram, build, build_program
 from kdelta.spec.errors import LabError
-from tests.conftest import FakeProgram
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -84,8 +84,8 @@ def run(
     env: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> Result:
-    """Runs a program to its end, without standard input, in the C locale so that its words are plain
-    ASCII and can be read by a program. LabError when it is missing or takes longer than `seconds`; its own
+    """Runs a program to its end, without standard input, in the C locale so that what it says can
+    be read by a program. LabError when it is missing or takes longer than `seconds`; its own
     failure is in the result.
     """
     program = find_program(str(argv[0]))
