@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of runs."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Creates the table of runs, which every run enters when it starts."""
+    op.create_table(
+        "runs",
+        sa.Column("id", sa.String(32), primary_key=True),
+        sa.Column("key", sa.String(64), nullable=False),
+        sa.Column("status", sa.String(32), nullable=True),
+        sa.Column("detail", sa.Text, nullable=False),
+        sa.Column("kernel_identity", sa.String(64), nullable=False),
+        sa.Column("kernel_spec", sa.Text, nullable=False),
+        sa.Column("kernel_release", sa.Text, nullable=False),
+        sa.Column("machine", sa.JSON, nullable=False),
+        sa.Column("workload", sa.Text, nullable=False),
+        sa.Column("workload_identity", sa.String(64), nullable=False),
+        sa.Column("perturbation", sa.Integer, nullable=False),
+        sa.Column("started", sa.Float, nullable=False),
+        sa.Column("seconds", sa.Float, nullable=True),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("counts_blob", sa.String(64), nullable=True),
+        sa.Column("console_blob", sa.String(64), nullable=True),
+        sa.Column("attachments", sa.JSON, nullable=False),
+    )
+    op.create_index("runs_by_key", "runs", ["key", "started"])
+    op.create_index("runs_by_start", "runs", ["started"])

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run as the store knows it."""
+
+import datetime
+
+import msgspec
+
+from kdelta.spec.run import RunStatus
+
+
+class NewRun(msgspec.Struct, frozen=True):
+    """What is known of a run before it starts.
+
+    `key` says what makes it the same run as another: kernel, machine, workload and perturbation.
+    `machine` are facts to be shown, such as {"name": "tcg", "memory_mib": 1024}.
+    """
+
+    key: str
+    kernel_identity: str
+    kernel_spec: str
+    kernel_release: str
+    machine: dict[str, str | int | float]
+    workload: str
+    workload_identity: str
+    perturbation: int
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run, which may have failed, be under way, or have lost the process that made it.
+
+    `status` is None until it ends; `alive` says whether the process that makes it is there.
+    `started` is in seconds since 1970, `seconds` how long the host took. Blobs are named by their
+    hash; `attachments` are blobs by name: what else came out of the guest.
+    """
+
+    id: str
+    key: str
+    status: RunStatus | None
+    alive: bool
+    detail: str
+    kernel_identity: str
+    kernel_spec: str
+    kernel_release: str
+    machine: dict[str, str | int | float]
+    workload: str
+    workload_identity: str
+    perturbation: int
+    started: float
+    seconds: float | None = None
+    counts_blob: str | None = None
+    console_blob: str | None = None
+    attachments: dict[str, str] = {}
+
+    @property
+    def word(self) -> str:
+        """The status, or "started" or "interrupted" for a run that has not ended."""
+        if self.status is not None:
+            return self.status.value
+        return "started" if self.alive else "interrupted"
+
+    @property
+    def started_text(self) -> str:
+        """When it started, in UTC, to the second."""
+        moment = datetime.datetime.fromtimestamp(self.started, datetime.UTC)
+        return moment.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store: runs in SQLite beside the blobs, in one folder; any number of processes may write."""
+
+import contextlib
+import fcntl
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from kdelta.counts.model import RunCounts, decode_counts, encode_counts
+from kdelta.host.files import lab_errors, make_folder
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.run import RunStatus
+from kdelta.store.blobs import Blobs
+from kdelta.store.model import NewRun, Run
+from kdelta.store.owner import is_alive, this_process
+from kdelta.store.tables import REVISION, runs
+
+DATABASE = "store.db"
+LAST = "last"
+"""The word for the run that started last, where an id is asked for."""
+
+_BUSY_SECONDS = 30.0
+_ID_BYTES = 6
+
+
+class Store:
+    """An open store; use `Store.open`."""
+
+    def __init__(self, folder: Path, engine: sa.Engine) -> None:
+        self._folder = folder
+        self._engine = engine
+        self._blobs = Blobs(folder / "blobs")
+
+    @classmethod
+    def open(cls, folder: Path) -> "Store":
+        """Opens the store in a folder, made or migrated if need be.
+
+        LabError if it is damaged, from a newer kdelta, or cannot be written.
+        """
+        make_folder(folder)
+        engine = _engine(folder / DATABASE)
+        store = cls(folder, engine)
+        try:
+            with store._sql("opening"):
+                _migrate(engine, folder)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Closes its connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start_run(self, run: NewRun) -> str:
+        """Enters a run that starts now, so that not even a kill loses it; returns its id."""
+        run_id = secrets.token_hex(_ID_BYTES)
+        row = {
+            **msgspec.structs.asdict(run),
+            "id": run_id,
+            "status": None,
+            "detail": "",
+            "started": time.time(),
+            "owner": this_process(),
+            "attachments": {},
+        }
+        with self._sql("writing"), self._engine.begin() as connection:
+            connection.execute(sa.insert(runs).values(row))
+        return run_id
+
+    def finish_run(
+        self,
+        run_id: str,
+        status: RunStatus,
+        *,
+        detail: str = "",
+        counts: RunCounts | None = None,
+        console: str = "",
+        seconds: float | None = None,
+        machine: Mapping[str, str | int | float] | None = None,
+        kernel_release: str | None = None,
+        attachments: Mapping[str, bytes] | None = None,
+    ) -> Run:
+        """Enters how a run ended, and all that came out of it; `machine` adds facts to those that
+        were known when it started.
+        """
+        begun = self._by_id(run_id)
+        row: dict[str, Any] = {
+            "status": status.value,
+            "detail": detail,
+            "seconds": seconds,
+            "machine": {**begun.machine, **(machine or {})},
+            "kernel_release": kernel_release or begun.kernel_release,
+            "counts_blob": None if counts is None else self.put(encode_counts(counts)),
+            "console_blob": self.put(console.encode()) if console else None,
+            "attachments": {name: self.put(data) for name, data in (attachments or {}).items()},
+        }
+        with self._sql("writing"), self._engine.begin() as connection:
+            connection.execute(sa.update(runs).where(runs.c.id == run_id).values(row))
+        return self._by_id(run_id)
+
+    def find_run(self, key: str) -> Run | None:
+        """The latest run of that key that went well."""
+        query = (
+            sa.select(runs)
+            .where(runs.c.key == key, runs.c.status == RunStatus.OK.value)
+            .order_by(runs.c.started.desc())
+            .limit(1)
+        )
+        found = self._select(query)
+        return found[0] if found else None
+
+    def runs(self, limit: int | None = None) -> list[Run]:
+        """The runs, the latest first."""
+        return self._select(sa.select(runs).order_by(runs.c.started.desc()).limit(limit))
+
+    def run(self, prefix: str) -> Run:
+        """The run of that id, or of the only id that begins so, or the "last" one.
+
+        UserError if there is none, or more than one.
+        """
+        if prefix == LAST:
+            latest = self.runs(limit=1)
+            if not latest:
+                raise UserError("there is no run yet", "kdelta compare and kdelta run make some")
+            return latest[0]
+        found = self._select(
+            sa.select(runs)
+            .where(runs.c.id.startswith(prefix, autoescape=True))
+            .order_by(runs.c.started)
+            .limit(5)
+        )
+        exact = [run for run in found if run.id == prefix]
+        if len(exact or found) == 1:
+            return (exact or found)[0]
+        if not found:
+            raise UserError(f"no run is called {prefix!r}", "kdelta runs lists them")
+        raise UserError(
+            f"more than one run's id begins with {prefix!r}",
+            "these: " + ", ".join(run.id for run in found),
+        )
+
+    def counts(self, run: Run) -> RunCounts:
+        """What a run counted; LabError if it counted nothing, or its blob is missing or damaged."""
+        if run.counts_blob is None:
+            raise LabError(f"run {run.id} ({run.word}) has no counts")
+        return decode_counts(self.get(run.counts_blob))
+
+    def console(self, run: Run) -> str:
+        """What the guest of a run printed."""
+        return self.get(run.console_blob).decode(errors="replace") if run.console_blob else ""
+
+    def put(self, content: bytes) -> str:
+        """Keeps a blob; returns its hash."""
+        return self._blobs.put(content)
+
+    def get(self, blob: str) -> bytes:
+        """A blob by its hash; LabError if it is missing or damaged."""
+        return self._blobs.get(blob)
+
+    def check(self) -> None:
+        """Reads all that the store has; raises the first LabError that it meets."""
+        with self._sql("checking"), self._engine.connect() as connection:
+            said = connection.exec_driver_sql("PRAGMA integrity_check").scalar_one()
+        if said != "ok":
+            raise _damaged(self._folder, str(said))
+        for run in self.runs():
+            for blob in (run.counts_blob, run.console_blob, *run.attachments.values()):
+                if blob is not None:
+                    self.get(blob)
+
+    def _by_id(self, run_id: str) -> Run:
+        found = self._select(sa.select(runs).where(runs.c.id == run_id))
+        if not found:
+            raise LabError(f"the store has lost run {run_id}", "was the store replaced meanwhile?")
+        return found[0]
+
+    def _select(self, query: sa.Select[Any]) -> list[Run]:
+        with self._sql("reading"), self._engine.connect() as connection:
+            # SQLAlchemy's names of columns are of a subclass of str, which msgspec does not take.
+            found = connection.execute(query).mappings()
+            rows = [{str(name): value for name, value in row.items()} for row in found]
+        for row in rows:
+            row["alive"] = row["status"] is None and is_alive(row.pop("owner"))
+        try:
+            return msgspec.convert(rows, list[Run])
+        except msgspec.ValidationError as error:
+            raise _damaged(self._folder, str(error)) from error
+
+    @contextlib.contextmanager
+    def _sql(self, doing: str) -> Iterator[None]:
+        """Turns what SQLite refuses into a LabError with advice."""
+        path = self._folder / DATABASE
+        try:
+            yield
+        except sa.exc.DatabaseError as error:
+            explained = _explained(error.orig, doing, path)
+            if explained is None:
+                raise
+            raise explained from error
+        except ValueError as error:  # a JSON column that holds none
+            raise _damaged(self._folder, str(error)) from error
+
+
+def _engine(path: Path) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": _BUSY_SECONDS}
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # WAL lets readers read while one writes; with it, NORMAL survives a kill, and loses at
+        # most the last transactions in a power cut.
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        # Python's module would begin transactions by itself, and not around changes of tables.
+        connection.isolation_level = None
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _migrate(engine: sa.Engine, folder: Path) -> None:
+    if _revision(engine) == REVISION:
+        return
+    lock = folder / "store.lock"
+    with lab_errors("opening", lock), lock.open("ab") as file:
+        # Another process may be migrating now; whoever comes second finds it done.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = _revision(engine)
+        if found != REVISION:
+            _take_steps(engine, folder, found)
+
+
+def _revision(engine: sa.Engine) -> str | None:
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table("alembic_version"):
+            return None
+        found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        return None if found is None else str(found)
+
+
+def _take_steps(engine: sa.Engine, folder: Path, found: str | None) -> None:
+    # Imported here: it takes longer than everything else at start, and is rarely needed.
+    from alembic import command, config, script  # noqa: PLC0415
+
+    settings = config.Config()
+    settings.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    settings.set_main_option("path_separator", "os")
+    known = {
+        step.revision for step in script.ScriptDirectory.from_config(settings).walk_revisions()
+    }
+    if found is not None and found not in known:
+        raise LabError(
+            f"the store in {folder} was written by a newer kdelta (its schema is {found}, "
+            f"and this one knows {REVISION})",
+            "use that kdelta, or name another folder in KDELTA_DATA_DIR",
+        )
+    with engine.begin() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "head")
+
+
+def _explained(error: BaseException | None, doing: str, path: Path) -> LabError | None:
+    """SQLite's result code (sqlite.org/rescode.html) in words; None for an error of kdelta."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return _damaged(path.parent, str(error))
+    hints = {
+        sqlite3.SQLITE_FULL: "free some space, or name a folder elsewhere in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_IOERR: "look whether the disk is full or failing",
+        sqlite3.SQLITE_READONLY: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_CANTOPEN: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_PERM: "make it writable, or name another folder in KDELTA_DATA_DIR",
+        sqlite3.SQLITE_BUSY: "another process keeps it busy; end that, then try again",
+        sqlite3.SQLITE_LOCKED: "another process keeps it busy; end that, then try again",
+    }
+    return LabError(f"{doing} {path}: {error}", hints[code]) if code in hints else None
+
+
+def _damaged(folder: Path, why: str) -> LabError:
+    return LabError(
+        f"the store in {folder} is damaged: {why}",
+        f"move {DATABASE}* in that folder out of the way (runs are made again when they are "
+        "asked for), or bring them back from a backup",
+    )

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store: nothing is lost, and what is broken is said."""
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.run import RunStatus
+from kdelta.store.blobs import Blobs
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import DATABASE, Store
+from kdelta.store.tables import REVISION, metadata
+from tests.synthetic import own, region, run
+
+COUNTS = run(region("getppid", {own("sys_getppid"): 33700}))
+
+
+def new(key: str = "k", **changes: object) -> NewRun:
+    made = NewRun(
+        key=key,
+        kernel_identity="a" * 64,
+        kernel_spec="deb:linux-image-cloud-amd64",
+        kernel_release="6.1.0-47-cloud-amd64",
+        machine={"name": "tcg", "memory_mib": 1024},
+        workload="syscalls",
+        workload_identity="b" * 64,
+        perturbation=1,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "data") as opened:
+        yield opened
+
+
+def python(code: str, folder: Path) -> "subprocess.Popen[str]":
+    setup = (
+        "from pathlib import Path; from kdelta.store.store import Store; "
+        "from tests.store.test_store import new, COUNTS, RunStatus\n"
+        f"store = Store.open(Path({str(folder)!r}))\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", setup + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def test_a_run_from_start_to_end(store: Store) -> None:
+    run_id = store.start_run(new())
+    started = store.run(run_id)
+    assert (started.status, started.word) == (None, "started")
+    assert store.find_run("k") is None
+    ended = store.finish_run(
+        run_id,
+        RunStatus.OK,
+        counts=COUNTS,
+        console="Linux version 6.1\n",
+        seconds=1.5,
+        machine={"cpu_model": "QEMU Virtual CPU"},
+        attachments={"stdout": b"hello\n"},
+    )
+    assert store.find_run("k") == store.run(run_id) == ended
+    assert ended.word == "ok"
+    assert ended.machine == {"name": "tcg", "memory_mib": 1024, "cpu_model": "QEMU Virtual CPU"}
+    assert ended.kernel_release == "6.1.0-47-cloud-amd64"
+    assert ended.seconds == 1.5
+    assert store.counts(ended) == COUNTS
+    assert store.console(ended) == "Linux version 6.1\n"
+    assert store.get(ended.attachments["stdout"]) == b"hello\n"
+    assert len(ended.started_text) == len("2026-01-01 00:00:00")
+
+
+@pytest.mark.parametrize("status", [status for status in RunStatus if status is not RunStatus.OK])
+def test_failed_runs_are_kept_and_never_answer(store: Store, status: RunStatus) -> None:
+    run_id = store.start_run(new(kernel_identity="", kernel_release=""))
+    store.finish_run(run_id, status, detail="panic: no init", console="last words")
+    (found,) = store.runs()
+    assert (found.word, found.detail) == (status.value, "panic: no init")
+    assert store.console(found) == "last words"
+    assert store.find_run("k") is None
+    with pytest.raises(LabError, match="has no counts"):
+        store.counts(found)
+
+
+def test_the_latest_of_a_key_answers(store: Store) -> None:
+    ids = [store.start_run(new(key)) for key in ("k", "k", "other")]
+    for run_id in ids:
+        store.finish_run(run_id, RunStatus.OK, counts=COUNTS)
+    found = store.find_run("k")
+    assert found is not None
+    assert found.id == ids[1]
+    assert [one.id for one in store.runs()] == ids[::-1]
+    assert [one.id for one in store.runs(limit=2)] == ids[:0:-1]
+    assert store.run("last").id == ids[2]
+
+
+def test_runs_by_prefix(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["abcd11111111", "abce22222222", "abc", "0%0000000000"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(names))
+    for _ in range(4):
+        store.start_run(new())
+    assert store.run("abcd").id == "abcd11111111"
+    assert store.run("abc").id == "abc"
+    with pytest.raises(UserError, match="more than one") as caught:
+        store.run("ab")
+    assert caught.value.hint == "these: abcd11111111, abce22222222, abc"
+    for missing in ("abcdef", "%", "_"):
+        with pytest.raises(UserError, match="no run is called"):
+            store.run(missing)
+
+
+def test_no_last_run(store: Store) -> None:
+    with pytest.raises(UserError, match="no run yet"):
+        store.run("last")
+
+
+def test_a_killed_process_leaves_an_interrupted_run(store: Store, tmp_path: Path) -> None:
+    child = python("print(store.start_run(new()), flush=True); input()\n", tmp_path / "data")
+    assert child.stdout is not None
+    run_id = child.stdout.readline().strip()
+    assert store.run(run_id).word == "started"
+    child.kill()
+    child.communicate()
+    assert store.run(run_id).word == "interrupted"
+    assert store.find_run("k") is None
+
+
+def test_two_processes_write_at_once(tmp_path: Path) -> None:
+    # The store does not exist yet: they also make it at once.
+    code = (
+        "for index in range(20):\n"
+        "    run_id = store.start_run(new(str(index)))\n"
+        "    store.finish_run(run_id, RunStatus.OK, counts=COUNTS)\n"
+    )
+    children = [python(code, tmp_path / "data") for _ in range(3)]
+    for child in children:
+        child.communicate()
+    assert [child.returncode for child in children] == [0, 0, 0]
+    with Store.open(tmp_path / "data") as store:
+        assert [one.word for one in store.runs()] == ["ok"] * 60
+        store.check()
+
+
+def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    migrated = sa.create_engine(f"sqlite:///{tmp_path / DATABASE}")
+    named = sa.create_engine("sqlite://")
+    metadata.create_all(named)
+    shapes = []
+    for engine in (migrated, named):
+        inspector = sa.inspect(engine)
+        shapes.append(
+            (
+                [
+                    (column["name"], str(column["type"]), column["nullable"])
+                    for column in inspector.get_columns("runs")
+                ],
+                inspector.get_pk_constraint("runs")["constrained_columns"],
+                sorted(
+                    (str(index["name"]), index["column_names"])
+                    for index in inspector.get_indexes("runs")
+                ),
+            )
+        )
+        engine.dispose()
+    assert shapes[0] == shapes[1]
+
+
+def test_opening_again_changes_nothing(store: Store, tmp_path: Path) -> None:
+    run_id = store.start_run(new())
+    store.finish_run(run_id, RunStatus.OK, counts=COUNTS)
+    with Store.open(tmp_path / "data") as again:
+        assert again.runs() == store.runs()
+
+
+def sql(folder: Path, statement: str) -> None:
+    connection = sqlite3.connect(folder / DATABASE)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_store_of_a_newer_version(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    sql(tmp_path, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(LabError) as caught:
+        Store.open(tmp_path)
+    assert f"newer kdelta (its schema is 9999, and this one knows {REVISION})" in str(caught.value)
+    assert "KDELTA_DATA_DIR" in caught.value.hint
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_bytes(b"not a database at all" * 100)
+    with pytest.raises(LabError, match="is damaged: file is not a database") as caught:
+        Store.open(tmp_path)
+    assert "out of the way" in caught.value.hint
+
+
+def test_a_torn_database(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for index in range(200):
+            store.start_run(new(str(index)))
+    path = tmp_path / DATABASE
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 8192) + content[-4096:])
+    with pytest.raises(LabError, match="is damaged"), Store.open(tmp_path) as store:
+        store.runs()
+
+
+@pytest.mark.parametrize("field", ["machine = '{'", "machine = '[]'", "status = 'splendid'"])
+def test_a_row_that_cannot_be(store: Store, tmp_path: Path, field: str) -> None:
+    store.start_run(new())
+    sql(tmp_path / "data", f"UPDATE runs SET {field}")
+    with pytest.raises(LabError, match="is damaged"):
+        store.runs()
+
+
+def test_a_full_disk_at_the_database(store: Store) -> None:
+    # SQLite itself reports a database that may not grow as a full disk.
+    with store._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+
+    def fill() -> None:
+        for index in range(1000):
+            store.start_run(new(str(index)))
+
+    with pytest.raises(LabError, match="full") as caught:
+        fill()
+    assert "free some space" in caught.value.hint
+
+
+def test_a_full_disk_at_a_blob(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LabError, match="No space left on device") as caught:
+        store.put(b"content")
+    assert "free some space" in caught.value.hint
+    monkeypatch.undo()
+    assert store.get(store.put(b"content")) == b"content"
+
+
+def test_a_folder_that_cannot_be_written() -> None:
+    # Not even root can create a folder in /proc.
+    with pytest.raises(LabError, match="/proc/kdelta"):
+        Store.open(Path("/proc/kdelta"))
+
+
+def test_a_database_that_cannot_be_written(store: Store) -> None:
+    with store._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = 1")
+    with pytest.raises(LabError, match="readonly") as caught:
+        store.start_run(new())
+    assert "make it writable" in caught.value.hint
+
+
+def test_a_store_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdelta.store.store._BUSY_SECONDS", 0.01)
+    with Store.open(tmp_path) as store:
+        holder = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LabError, match="locked") as caught:
+            store.start_run(new())
+        holder.close()
+    assert "another process" in caught.value.hint
+
+
+def blob_path(folder: Path, name: str) -> Path:
+    return folder / name[:2] / name[2:]
+
+
+def test_blobs(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    for content in (b"", b"x", bytes(range(256)) * 1000):
+        name = blobs.put(content)
+        assert blobs.put(content) == name
+        assert blobs.get(name) == content
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 3
+
+
+def test_a_missing_blob(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path)
+    name = blobs.put(b"x")
+    blob_path(tmp_path, name).unlink()
+    with pytest.raises(LabError, match="has lost a blob") as caught:
+        blobs.get(name)
+    assert "--again" in caught.value.hint
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", None])
+def test_a_damaged_blob_is_found_and_replaced(tmp_path: Path, garbage: bytes | None) -> None:
+    blobs = Blobs(tmp_path)
+    name, another = blobs.put(b"x" * 1000), blobs.put(b"y" * 1000)
+    path = blob_path(tmp_path, name)
+    path.write_bytes(blob_path(tmp_path, another).read_bytes() if garbage is None else garbage)
+    with pytest.raises(LabError, match="is damaged"):
+        blobs.get(name)
+    assert blobs.put(b"x" * 1000) == name
+    assert blobs.get(name) == b"x" * 1000
+
+
+@pytest.mark.parametrize("name", ["", "../../etc/passwd", "a" * 63, "A" * 64])
+def test_a_name_that_cannot_be_a_blobs(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LabError, match="cannot be one"):
+        Blobs(tmp_path).get(name)
+
+
+def test_check_finds_what_is_lost(store: Store, tmp_path: Path) -> None:
+    store.check()
+    run_id = store.start_run(new())
+    made: Run = store.finish_run(run_id, RunStatus.OK, counts=COUNTS, attachments={"x": b"y"})
+    store.check()
+    blob_path(tmp_path / "data" / "blobs", made.attachments["x"]).unlink()
+    with pytest.raises(LabError, match="has lost a blob"):
+        store.check()
