@@ -128,7 +128,7 @@ const struct operation check_operations[] = {
     {"no-op", 100, .step = step_nothing, .hidden = true}, /* and the one that each iteration has */
     {"spin-", 100, .step = step_spin, .setup = spin_setup, .hidden = true},
     {"sleep", 20, .step = step_sleep, .hidden = true},
-    {"background", 50, .step = step_yield, .setup = background_setup, .teardown = partner_stop, .hidden = true},
+    {"background", 20, .step = step_sleep, .setup = background_setup, .teardown = partner_stop, .hidden = true},
     {"fault-heavy", 50, .step = step_many_faults, .setup = many_setup, .teardown = many_teardown, .hidden = true},
     {"cross-page", 100, .step = cross_page, .hidden = true},
     {0},

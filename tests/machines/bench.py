@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A real kernel on the real machine, for tests: obtained and booted once, run often."""
+
+import asyncio
+import functools
+import tempfile
+from pathlib import Path
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.reader import Sources, read_counts
+from kdelta.guests.image import base_image
+from kdelta.guests.job import Job, job_archive
+from kdelta.host.dirs import cache_dir
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
+from kdelta.machines.outcome import Outcome
+from kdelta.machines.snapshots import obtain_snapshot
+from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.run import perturbation
+from kdelta.workloads.catalog import build_workload, find_workload
+
+OLD = "deb:linux-image-cloud-amd64"
+NEW = "deb:linux-image-6.12-cloud-amd64"
+SECONDS = 240.0
+
+
+def _quiet(_: str) -> None:
+    pass
+
+
+@functools.cache
+def kernel(spec: str = OLD) -> Kernel:
+    """A Debian cloud kernel from the mirror or the cache."""
+    return obtain(parse_kernel_spec(spec), _quiet)
+
+
+def guest(
+    spec: str = OLD, append: str = "", memory_mib: int = 512, initrd: Path | None = None
+) -> Guest:
+    """A guest of that kernel with the base image, or with another initramfs."""
+    image = base_image()
+    return Guest(
+        kernel_identity=kernel(spec).identity,
+        kernel_image=kernel(spec).image,
+        arch="x86_64",
+        initrd=str(initrd or image.path),
+        initrd_identity=f"test {initrd}" if initrd else image.identity,
+        memory_mib=memory_mib,
+        append=append,
+    )
+
+
+def new_setting(seconds: float = SECONDS) -> Setting:
+    """A fresh folder below the cache, and the time that a run may take."""
+    return Setting(Path(tempfile.mkdtemp(dir=cache_dir("work"))), seconds)
+
+
+def syscalls_job(*words: str, index: int = 0, seconds: int = 120) -> Job:
+    """The workload `syscalls` with these words."""
+    return Job(
+        argv=("/workloads/syscalls", *words), seconds=seconds, perturbation=perturbation(index)
+    )
+
+
+def run_job(
+    job: Job, where: Guest | None = None, *, power_on: bool = False, seconds: float = SECONDS
+) -> Outcome:
+    """Run it from the guest's snapshot, or from power-on."""
+    where = where or guest()
+
+    async def go() -> Outcome:
+        snapshot: Snapshot | None = None
+        if not power_on:
+            found = await obtain_snapshot(where, new_setting(seconds))
+            if isinstance(found, Outcome):
+                return found
+            snapshot = found
+        return await run(where, job_archive(job), new_setting(seconds), snapshot)
+
+    return asyncio.run(go())
+
+
+def clock_ticks(outcome: Outcome) -> dict[str, int]:
+    """By region how far the guest's clock went, from the workload's own reading of it."""
+    rows = (
+        line.split() for line in outcome.messages.get("region-clock", b"").decode().splitlines()
+    )
+    return {name: int(ticks) - int(overhead) for name, ticks, overhead in rows}
+
+
+def counts_of(outcome: Outcome, binaries: dict[str, bytes] | None = None) -> RunCounts:
+    """The counts of a run of `syscalls` (or of programs that are given) that went well."""
+    assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
+    assert outcome.counts
+    assert outcome.symbols
+    program = build_workload(find_workload("syscalls")).read_bytes()
+    sources = Sources(
+        outcome.symbols,
+        outcome.messages.get("modules", b""),
+        binaries or {"syscalls": program},
+        outcome.messages.get("vdso", b""),
+    )
+    return read_counts(outcome.counts, sources, clock_ticks(outcome))
+
+
+def regions_of(
+    *words: str, where: Guest | None = None, power_on: bool = False
+) -> dict[str, RegionCounts]:
+    """The regions of one run of `syscalls --clock` with these operations, by name."""
+    outcome = run_job(syscalls_job("--clock", *words), where, power_on=power_on)
+    return merged_regions(counts_of(outcome))
