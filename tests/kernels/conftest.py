@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A real kernel of the configured distribution, fetched once into the user's cache."""
+
+import pytest
+
+from kdelta.host.command import talk_to_stderr
+from kdelta.kernels import Kernel, obtain
+from kdelta.spec.kernel import DebSpec
+
+
+@pytest.fixture(scope="session")
+def real_kernel() -> Kernel:
+    return obtain(DebSpec("linux-image-6.12-cloud-amd64"), talk_to_stderr)

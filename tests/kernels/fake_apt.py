@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An apt of our own making: apt-get and apt-cache that read what there is from a JSON file.
+
+{"packages": {NAME: {VERSION: {"depends": TEXT, "deb": PATH}}}, "network": BOOL, "calls": PATH,
+ "before_download": SHELL, "own_lists": {NAME: ...} what the mirror has after an update}
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(program: str, words: list[str]) -> int:
+    """Acts as `program`; the exit code is what the real one would give."""
+    state = json.loads(Path(os.environ["FAKE_APT"]).read_text())
+    own = next((word for word in words if word.startswith("Dir::State::Lists=")), None)
+    packages = state["packages"]
+    if own is not None:
+        lists = Path(own.partition("=")[2]) / "known.json"
+        packages = json.loads(lists.read_text()) if lists.exists() else {}
+    plain = [word for word in words if "::" not in word and word not in ("-q", "-o")]
+    if plain[0] == "update":
+        assert own is not None
+        return update(state, lists)
+    act = {"pkgnames": pkgnames, "madison": madison, "policy": policy, "show": show}
+    if program == "apt-cache":
+        act[plain[0]](packages, plain[1])
+        return 0
+    assert plain[0] == "download"
+    return download(state, packages, plain[1])
+
+
+def update(state: dict[str, Any], lists: Path) -> int:
+    """apt-get update: ends with 0 even when nothing could be fetched."""
+    if state["network"]:
+        lists.write_text(json.dumps(state["own_lists"]))
+    else:
+        print("W: Failed to fetch http://mirror.example/x  Could not resolve", file=sys.stderr)
+    return 0
+
+
+def pkgnames(packages: dict[str, Any], start: str) -> None:
+    """The names that start so, in no order."""
+    print("\n".join(name for name in reversed(packages) if name.startswith(start)))
+
+
+def madison(packages: dict[str, Any], name: str) -> None:
+    """The versions, newest first."""
+    for version in reversed(packages.get(name, {})):
+        print(f"{name} | {version} | http://mirror.example/debian stable/main amd64 Packages")
+        print(f"{name} | {version} | http://mirror.example/debian stable/main Sources")
+
+
+def policy(packages: dict[str, Any], name: str) -> None:
+    """The candidate; nothing at all for a package that is not known."""
+    if versions := list(packages.get(name, {})):
+        print(f"{name}:\n  Installed: (none)\n  Candidate: {versions[-1]}\n  Version table:")
+
+
+def show(packages: dict[str, Any], wanted: str) -> None:
+    """The record of one version."""
+    name, _, version = wanted.partition("=")
+    if depends := packages[name][version].get("depends"):
+        print(f"Package: {name}\nVersion: {version}\nDepends: {depends}\nDescription: x")
+
+
+def download(state: dict[str, Any], packages: dict[str, Any], wanted: str) -> int:
+    """A copy of the package into the working folder, if the mirror has it and can be reached."""
+    with Path(state["calls"]).open("a") as calls:
+        calls.write(f"download {wanted}\n")
+    name, _, version = wanted.partition("=")
+    subprocess.run(["sh", "-c", state.get("before_download", ":")], check=True)
+    if not state["network"]:
+        print(
+            f"E: Failed to fetch http://mirror.example/{name}  Could not resolve", file=sys.stderr
+        )
+        return 100
+    source = packages[name][version].get("deb")
+    if source is None:
+        print(f"E: Failed to fetch http://mirror.example/{name}  404  Not Found", file=sys.stderr)
+        return 100
+    shutil.copy(source, f"{name}_{re.sub(':', '%3a', version)}_amd64.deb")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

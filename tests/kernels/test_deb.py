@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""deb: kernels, with an apt of our own: what exists, what is cached, what goes wrong on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdelta.kernels import Kernel, cached_kernels, obtain
+from kdelta.kernels.apt import Apt, Dependency, parse_dependencies
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.kernel import parse_kernel_spec
+from tests.conftest import FakeProgram
+from tests.kernels import fake_apt
+from tests.kernels.samples import RELEASE, deb, kernel_members, member
+
+IMAGE = f"linux-image-{RELEASE}"
+META = "linux-image-fake-amd64"
+
+
+class Lab:
+    """The faked apt, and what kdelta says to its user."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        self.state: dict[str, Any] = {
+            "packages": {
+                IMAGE: {
+                    "1-1": {"deb": self.package("old", "6.1.0-99-old-amd64")},
+                    "1-2": {"deb": self.package("new", RELEASE), "depends": "kmod, initramfs | x"},
+                },
+                META: {"2": {"depends": f"{IMAGE} (= 1-2)"}},
+                "linux-image-other-amd64": {"1": {}},
+                f"{IMAGE}-dbg": {"1-2": {}},
+            },
+            "network": True,
+            "calls": str(folder / "calls"),
+            "own_lists": {},
+        }
+        self.save()
+
+    def package(self, name: str, release: str) -> str:
+        path = self.folder / f"{name}.deb"
+        path.write_bytes(deb(kernel_members(release)))
+        return str(path)
+
+    def save(self) -> None:
+        (self.folder / "apt.json").write_text(json.dumps(self.state))
+
+    def change(self, **values: object) -> None:
+        self.state.update(values)
+        self.save()
+
+    def obtain(self, text: str) -> Kernel:
+        self.said.clear()
+        return obtain(parse_kernel_spec(text), self.said.append)
+
+    def downloads(self) -> list[str]:
+        calls = Path(self.state["calls"])
+        return calls.read_text().splitlines() if calls.exists() else []
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, own_cache: Path, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch
+) -> Lab:
+    assert own_cache
+    monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
+    monkeypatch.setattr("kdelta.kernels.apt.SYSTEM_LISTS", tmp_path)
+    for name in ("apt-get", "apt-cache"):
+        fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
+    return Lab(tmp_path)
+
+
+def cache_content(own_cache: Path) -> list[str]:
+    return sorted(path.name for path in (own_cache / "kernels").iterdir())
+
+
+def test_newest_version(lab: Lab) -> None:
+    kernel = lab.obtain(f"deb:{IMAGE}")
+    assert (kernel.release, kernel.spec) == (RELEASE, f"deb:{IMAGE}=1-2")
+    assert Path(kernel.image).is_file()
+    assert kernel.config is not None
+    assert Path(kernel.config).read_text() == "CONFIG_64BIT=y\n"
+    assert kernel.modules is not None
+    assert (Path(kernel.modules) / "kernel/net/dummy.ko").is_file()
+    assert lab.said == [f"downloading {IMAGE} 1-2", f"unpacking {IMAGE}"]
+
+
+def test_version_that_was_asked_for(lab: Lab) -> None:
+    assert lab.obtain(f"deb:{IMAGE}=1-1").release == "6.1.0-99-old-amd64"
+
+
+def test_package_that_stands_for_another(lab: Lab) -> None:
+    kernel = lab.obtain(f"deb:{META}")
+    assert kernel.spec == f"deb:{IMAGE}=1-2"
+    assert f"{META} 2 stands for {IMAGE}" in lab.said
+    assert kernel == lab.obtain(f"deb:{IMAGE}=1-2")
+    assert lab.downloads() == [f"download {IMAGE}=1-2"]
+
+
+def test_packages_that_stand_for_each_other(lab: Lab) -> None:
+    lab.state["packages"][IMAGE]["1-2"]["depends"] = f"{META} (= 2)"
+    lab.save()
+    with pytest.raises(UserError, match="leads from package to package"):
+        lab.obtain(f"deb:{META}")
+
+
+def test_from_the_cache_without_network(lab: Lab) -> None:
+    first = lab.obtain(f"deb:{IMAGE}")
+    lab.change(network=False)
+    assert lab.obtain(f"deb:{IMAGE}") == first
+    assert lab.obtain(f"deb:{META}") == first
+    assert len(lab.downloads()) == 1
+
+
+def test_version_in_the_cache_needs_no_apt_at_all(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lab.obtain(f"deb:{IMAGE}=1-2")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert lab.obtain(f"deb:{IMAGE}=1-2") == first
+
+
+def test_cache_without_package_lists(lab: Lab) -> None:
+    first = lab.obtain(f"deb:{IMAGE}")
+    lab.change(packages={}, network=False)
+    assert lab.obtain(f"deb:{IMAGE}") == first
+    assert "the newest in the cache, 1-2" in lab.said[0]
+
+
+def test_neither_network_nor_cache(lab: Lab, own_cache: Path) -> None:
+    lab.obtain(f"deb:{IMAGE}=1-1")
+    lab.change(network=False)
+    with pytest.raises(LabError, match="not in the cache, and cannot be fetched") as raised:
+        lab.obtain(f"deb:{IMAGE}")
+    assert "Could not resolve" in raised.value.message
+    assert f"in the cache: deb:{IMAGE}=1-1" in raised.value.hint
+    assert "mirror" not in raised.value.message
+    assert cache_content(own_cache) == [f"{IMAGE}=1-1"]
+
+
+def test_unknown_package_names_the_nearest(lab: Lab) -> None:
+    with pytest.raises(UserError, match="apt knows no package linux-image-fake-amd46") as raised:
+        lab.obtain("deb:linux-image-fake-amd46")
+    assert raised.value.hint.startswith(f"the nearest: {META}")
+    assert "-dbg" not in raised.value.hint
+    assert lab.downloads() == []
+
+
+def test_unknown_version_names_those_that_exist(lab: Lab) -> None:
+    with pytest.raises(UserError, match=f"{IMAGE} has no version 1-3") as raised:
+        lab.obtain(f"deb:{IMAGE}=1-3")
+    assert raised.value.hint == "there is: 1-2, 1-1"
+
+
+def test_debug_package_is_refused_before_its_gigabytes(lab: Lab) -> None:
+    with pytest.raises(UserError, match="no kernel") as raised:
+        lab.obtain(f"deb:{IMAGE}-dbg")
+    assert raised.value.hint == f"write deb:{IMAGE}"
+    assert lab.downloads() == []
+
+
+def test_empty_lists_are_loaded_into_the_cache(lab: Lab) -> None:
+    lab.change(own_lists=lab.state["packages"], packages={})
+    assert lab.obtain(f"deb:{META}").release == RELEASE
+    assert "loading the distribution's package lists" in lab.said[0]
+
+
+def test_lists_that_cannot_be_loaded(lab: Lab) -> None:
+    lab.change(packages={}, network=False)
+    with pytest.raises(LabError, match="package lists could not be loaded"):
+        lab.obtain(f"deb:{META}")
+
+
+def test_outdated_lists_are_loaded_anew_and_stay_in_use(lab: Lab) -> None:
+    newer = {IMAGE: {"1-3": lab.state["packages"][IMAGE]["1-2"]}}
+    outdated: dict[str, Any] = {IMAGE: {"1-2": {}}}
+    lab.change(packages=outdated, own_lists=newer)
+    assert lab.obtain(f"deb:{IMAGE}").spec == f"deb:{IMAGE}=1-3"
+    assert lab.downloads() == [f"download {IMAGE}=1-2", f"download {IMAGE}=1-3"]
+    # The system's lists are as old as before.
+    os.utime(lab.folder, (0, 0))
+    assert lab.obtain(f"deb:{IMAGE}").spec == f"deb:{IMAGE}=1-3"
+    assert lab.said == []
+
+
+def test_version_that_the_mirror_has_no_more(lab: Lab) -> None:
+    lab.change(packages={IMAGE: {"1-2": {}}}, own_lists={IMAGE: {"1-3": {}}})
+    with pytest.raises(UserError, match="has no version 1-2") as raised:
+        lab.obtain(f"deb:{IMAGE}=1-2")
+    assert raised.value.hint == "there is: 1-3"
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        (b"not a package", LabError, "damaged"),
+        (deb(kernel_members())[:9000], LabError, "damaged"),
+        (deb([member("./usr/share/doc/x", b"")]), UserError, "holds no kernel"),
+        (deb([member("./boot/vmlinuz-1", b"text")]), UserError, "not a kernel"),
+        (deb([member("./../boot/vmlinuz-1", b"")]), LabError, "refused"),
+    ],
+)
+def test_bad_package_leaves_nothing(
+    lab: Lab, own_cache: Path, content: bytes, error: type[Exception], said: str
+) -> None:
+    Path(lab.state["packages"][IMAGE]["1-2"]["deb"]).write_bytes(content)
+    with pytest.raises(error, match=said):
+        lab.obtain(f"deb:{IMAGE}")
+    assert cache_content(own_cache) == []
+    assert cached_kernels() == []
+
+
+def test_damaged_cache_is_fetched_anew(lab: Lab) -> None:
+    first = lab.obtain(f"deb:{IMAGE}")
+    Path(first.image).write_bytes(b"damaged")
+    assert lab.obtain(f"deb:{IMAGE}") == first
+    assert len(lab.downloads()) == 2
+
+
+def test_damaged_record_is_fetched_anew(lab: Lab, own_cache: Path) -> None:
+    first = lab.obtain(f"deb:{IMAGE}")
+    (own_cache / "kernels" / f"{IMAGE}=1-2" / "kernel.json").write_text("{")
+    assert cached_kernels() == []
+    assert lab.obtain(f"deb:{IMAGE}") == first
+
+
+def test_moved_cache_is_as_good(lab: Lab, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = lab.obtain(f"deb:{IMAGE}")
+    moved = own_cache.rename(own_cache.with_name("moved"))
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(moved))
+    second = lab.obtain(f"deb:{IMAGE}")
+    assert second.identity == first.identity
+    assert second.image.startswith(str(moved))
+    assert len(lab.downloads()) == 1
+
+
+def test_cached_kernels_are_listed(lab: Lab) -> None:
+    lab.obtain(f"deb:{IMAGE}=1-1")
+    lab.obtain(f"deb:{IMAGE}=1-2")
+    assert [(k.version, k.release) for k in cached_kernels()] == [
+        ("1-1", "6.1.0-99-old-amd64"),
+        ("1-2", RELEASE),
+    ]
+
+
+FETCH = """
+import pathlib, sys
+from kdelta.kernels import obtain
+from kdelta.spec.kernel import parse_kernel_spec
+def talk(line):
+    if line.startswith("waiting for another kdelta"):
+        pathlib.Path(sys.argv[2]).touch()
+print(obtain(parse_kernel_spec(sys.argv[1]), talk).image)
+"""
+
+
+def start_fetch(lab: Lab) -> "subprocess.Popen[str]":
+    argv = [sys.executable, "-c", FETCH, f"deb:{IMAGE}", str(lab.folder / "waits")]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def test_two_processes_fetch_once(lab: Lab) -> None:
+    """The download goes on only when the other process has said that it waits."""
+    lab.change(before_download=f"while [ ! -e {lab.folder}/waits ]; do sleep 0.01; done")
+    both = [start_fetch(lab), start_fetch(lab)]
+    outputs = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert outputs[0] == outputs[1]
+    assert Path(outputs[0].strip()).is_file()
+    assert len(lab.downloads()) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_interrupted_download(lab: Lab, own_cache: Path, how: signal.Signals) -> None:
+    """Stopped in the middle of a download; the next call starts afresh and leaves no trace."""
+    pipe = lab.folder / "started"
+    os.mkfifo(pipe)
+    lab.change(before_download=f"echo half > half.deb; echo > {pipe}; sleep 600")
+    with start_fetch(lab) as process:
+        pipe.read_text()
+        os.killpg(process.pid, how)
+    assert process.returncode != 0
+    assert cached_kernels() == []
+    lab.change(before_download=":")
+    assert lab.obtain(f"deb:{IMAGE}").release == RELEASE
+    assert cache_content(own_cache) == [f"{IMAGE}=1-2"]
+
+
+def test_full_disk(lab: Lab, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.copyfileobj", full)
+        with pytest.raises(LabError, match="No space left") as raised:
+            lab.obtain(f"deb:{IMAGE}")
+        assert "KDELTA_CACHE_DIR" in raised.value.hint
+    assert cache_content(own_cache) == []
+
+
+def test_dependencies() -> None:
+    field = f"{IMAGE} (= 6.1.192-2), kmod:any, libc6 (>= 2.36), a-b | c-d (= 1)"
+    assert parse_dependencies(field) == [
+        Dependency(IMAGE, "6.1.192-2"),
+        Dependency("kmod", None),
+        Dependency("libc6", None),
+        Dependency("a-b", None),
+    ]
+
+
+@pytest.mark.network
+def test_real_mirror(own_cache: Path) -> None:
+    said: list[str] = []
+    kernel = obtain(parse_kernel_spec("deb:linux-image-cloud-amd64"), said.append)
+    assert kernel.release.endswith("-cloud-amd64")
+    assert any(line.startswith("linux-image-cloud-amd64 ") for line in said)
+    assert kernel.modules is not None
+    assert list(Path(kernel.modules).rglob("*.ko*"))
+    assert cache_content(own_cache) == [kernel.spec.removeprefix("deb:")]
+
+
+@pytest.mark.network
+def test_own_lists_need_no_root(own_cache: Path) -> None:
+    assert own_cache
+    apt = Apt.with_own_lists()
+    apt.update(print)
+    assert "linux-image-cloud-amd64" in apt.names("linux-image-")
+    assert apt.candidate("linux-image-cloud-amd64") in apt.versions("linux-image-cloud-amd64")
