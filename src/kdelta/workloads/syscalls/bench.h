@@ -27,7 +27,7 @@ struct operation {
     bool hidden;            /* runs only when it is named */
 };
 
-/* Each ends with an operation without name. One without step is a family: its name and a number, the argument, make one. */
+/* Each ends with an operation without name. A name that ends with '-' is a family: a number after it is the argument. */
 extern const struct operation call_operations[], file_operations[], memory_operations[], process_operations[],
     wait_operations[], talk_operations[], check_operations[];
 

@@ -130,12 +130,13 @@ static bool find(const char *name, struct operation *found)
     for (const struct operation *const *table = tables; *table; table++)
         for (const struct operation *op = *table; op->name; op++) {
             size_t size = strlen(op->name);
+            bool family = op->name[size - 1] == '-';
             char *end;
 
             *found = *op;
-            if (op->step && !strcmp(op->name, name))
+            if (!family && !strcmp(op->name, name))
                 return true;
-            if (op->hidden && op->name[size - 1] == '-' && !strncmp(op->name, name, size) && name[size]) {
+            if (family && !strncmp(op->name, name, size) && name[size]) {
                 found->name = name;
                 found->argument = strtol(name + size, &end, 10);
                 return !*end;
