@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Archives for the guest: read back by a reader that is not ours, and the same each time."""
+
+import io
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.guests.cpio import Entry, archive, file, folder
+
+FIELDS = 13
+
+
+def read(data: bytes) -> list[tuple[str, list[int], bytes]]:
+    """A second reading of the format: name, the header's numbers, content."""
+    stream, found = io.BytesIO(data), []
+    while True:
+        header = stream.read(110)
+        assert header[:6] == b"070701"
+        numbers = [int(header[6 + 8 * n : 14 + 8 * n], 16) for n in range(FIELDS)]
+        name = stream.read(numbers[11])
+        stream.seek(-stream.tell() % 4, io.SEEK_CUR)
+        content = stream.read(numbers[6])
+        stream.seek(-stream.tell() % 4, io.SEEK_CUR)
+        if name == b"TRAILER!!!\0":
+            assert stream.read() == b""
+            return found
+        found.append((name[:-1].decode(), numbers, content))
+
+
+def test_entries_come_back_with_the_folders_above() -> None:
+    entries = [
+        file("a/b/program", b"12345", executable=True),
+        file("job", b""),
+        folder("tmp", 0o1777),
+    ]
+    found = {name: (numbers, content) for name, numbers, content in read(archive(entries))}
+    assert list(found) == ["a", "a/b", "a/b/program", "job", "tmp"]
+    assert found["a/b/program"][1] == b"12345"
+    modes = {name: numbers[1] for name, (numbers, _) in found.items()}
+    assert modes == {
+        "a": stat.S_IFDIR | 0o755,
+        "a/b": stat.S_IFDIR | 0o755,
+        "a/b/program": stat.S_IFREG | 0o755,
+        "job": stat.S_IFREG | 0o644,
+        "tmp": stat.S_IFDIR | 0o1777,
+    }
+
+
+def test_owner_and_time_are_nothing_of_the_host() -> None:
+    for _, numbers, _ in read(archive([file("a/b", b"x")])):
+        _inode, _mode, uid, gid, _links, mtime, *_ = numbers
+        assert (uid, gid, mtime) == (0, 0, 0)
+
+
+def test_device() -> None:
+    console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    numbers = read(archive([console]))[1][1]
+    assert (numbers[9], numbers[10]) == (5, 1)
+
+
+def test_a_path_twice() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        archive([file("a", b"1"), file("a", b"2")])
+
+
+names = st.lists(st.sampled_from(["a", "b", "a-b", "a.b", "c"]), min_size=1, max_size=4)
+
+
+@given(st.dictionaries(names.map("/".join), st.binary(max_size=9), max_size=8), st.randoms())
+def test_the_same_for_any_order_and_folders_first(
+    content: dict[str, bytes], random: object
+) -> None:
+    paths = [path for path in content if not any(o.startswith(f"{path}/") for o in content)]
+    entries = [file(path, content[path]) for path in paths]
+    first = archive(entries)
+    random.shuffle(entries)  # type: ignore[attr-defined]
+    assert archive(entries) == first
+    found = read(first)
+    seen: set[str] = set()
+    for name, numbers, data in found:
+        parent = name.rpartition("/")[0]
+        assert not parent or parent in seen
+        seen.add(name)
+        if stat.S_ISREG(numbers[1]):
+            assert data == content[name]
+    assert len({numbers[0] for _, numbers, _ in found}) == len(found)
+    assert set(paths) <= seen
+
+
+@pytest.mark.skipif(shutil.which("cpio") is None, reason="a second opinion where there is one")
+def test_cpio_reads_it(tmp_path: Path) -> None:
+    data = archive([file("a/b", b"content"), folder("tmp", 0o1777)])
+    subprocess.run(["cpio", "-id", "--quiet"], input=data, cwd=tmp_path, check=True)
+    assert (tmp_path / "a/b").read_bytes() == b"content"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's initramfs: what is in it, and that it is the same byte for byte."""
+
+import hashlib
+import stat
+from pathlib import Path
+
+import pytest
+
+from kdelta.guests.image import base_image
+from kdelta.host.dirs import cache_dir
+from tests.guests.test_cpio import read
+
+
+def test_content() -> None:
+    image = base_image()
+    data = image.path.read_bytes()
+    assert image.identity == hashlib.sha256(data).hexdigest()
+    found = {name: (numbers[1], content) for name, numbers, content in read(data)}
+    for program in ("init", "workloads/syscalls"):
+        mode, content = found[program]
+        assert mode == stat.S_IFREG | 0o755
+        assert content.startswith(b"\x7fELF")
+    assert stat.S_ISCHR(found["dev/console"][0])
+    assert stat.S_ISDIR(found["proc"][0])
+
+
+def test_the_same_bytes_when_all_is_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = []
+    for name in ("one", "two-which-is-longer"):
+        monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path / name))
+        images.append(base_image())
+    assert images[0].path != images[1].path
+    assert images[0].path.read_bytes() == images[1].path.read_bytes()
+    assert str(tmp_path).encode() not in images[0].path.read_bytes()
+
+
+def test_damaged_image_is_made_anew(own_cache: Path) -> None:
+    assert own_cache
+    image = base_image()
+    content = image.path.read_bytes()
+    image.path.write_bytes(content[:-1])
+    again = base_image()
+    assert again == image
+    assert again.path.read_bytes() == content
+    assert [path.name for path in cache_dir("guests").iterdir()] == [image.path.name]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The catalogue of workloads: those that come with kdelta, and what is said of a wrong one."""
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.spec.errors import LabError, UserError
+from kdelta.workloads.catalog import build_workload, find_workload, load_workload, workloads
+
+GOOD = """
+name = "mine"
+summary = "a test"
+program = "/workloads/mine"
+sources = ["*.c"]
+timeout_seconds = 5
+
+[[operation]]
+name = "getppid"
+summary = "asks who the parent is"
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    folder = tmp_path / "mine"
+    folder.mkdir(exist_ok=True)
+    (folder / "main.c").write_text("int main(void) { return 0; }\n")
+    path = folder / "workload.toml"
+    path.write_text(text)
+    return path
+
+
+def test_all_that_come_with_kdelta_load() -> None:
+    assert "syscalls" in workloads()
+    for name, workload in workloads().items():
+        assert name == workload.name
+        assert workload.summary
+        assert all(operation.summary for operation in workload.operations)
+
+
+def test_all_that_come_with_kdelta_compile_without_a_warning(own_cache: Path) -> None:
+    assert own_cache
+    for workload in workloads().values():
+        assert build_workload(workload, strict=True).is_file()
+
+
+def test_a_good_one(tmp_path: Path) -> None:
+    workload = load_workload(write(tmp_path, GOOD))
+    assert workload.sources == ("main.c",)
+    assert (workload.image, workload.timeout_seconds) == ("small", 5)
+    assert workload.operation("getppid").summary == "asks who the parent is"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('summary = "a test"\n', "", "missing required field `summary`"),
+        ("timeout_seconds = 5", 'timeout_seconds = "5"', r"\$\.timeout_seconds"),
+        ("timeout_seconds = 5", "timeout = 5", "unknown field `timeout`"),
+        ('["*.c"]', "[1]", r"\$\.sources\[0\]"),
+        ('summary = "asks', 'sumary = "asks', r"\$\.operation\[0\]"),
+        ('name = "mine"', 'name = "other"', "`name` must be that of the folder"),
+        ('"/workloads/mine"', '"mine"', "`program` must be an absolute path"),
+        ('["*.c"]', '["*.cc"]', "`sources` match no file"),
+        ("[[operation]]", "[[operation", r"workload\.toml"),
+    ],
+)
+def test_a_wrong_one_names_the_field(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert GOOD.count(old) == 1
+    path = write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(LabError, match=said) as raised:
+        load_workload(path)
+    assert str(path) in raised.value.message
+
+
+def test_an_operation_twice(tmp_path: Path) -> None:
+    operation = GOOD[GOOD.index("[[operation]]") :]
+    with pytest.raises(LabError, match="name twice"):
+        load_workload(write(tmp_path, GOOD + operation))
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    with pytest.raises(UserError, match="no workload is called 'syscall'") as raised:
+        find_workload("syscall")
+    assert "syscalls" in raised.value.hint
+    with pytest.raises(UserError, match="no operation of syscalls") as raised:
+        find_workload("syscalls").operation("getpid")
+    assert "getppid" in raised.value.hint
