@@ -54,6 +54,7 @@ void ports_close(void);
 
 /* prepare.c */
 void modules_load(const struct job *job);
+void random_fill(void);
 void perturb(const struct job *job);
 
 /* run.c */

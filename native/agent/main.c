@@ -56,6 +56,7 @@ int main(void)
     mounts_make();
     network_up();
     ports_open();
+    random_fill();
     quiet = quiet_wait();
     facts_send(&quiet);
     console("%s after %lld s: %llu context switches and %llu us of other tasks in the last second",

@@ -31,6 +31,7 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     program: str
     sources: tuple[str, ...]
     image: str = "small"
+    arguments: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     timeout_seconds: int = 600
@@ -46,6 +47,7 @@ class Workload(msgspec.Struct, frozen=True):
     program: str
     sources: tuple[str, ...]
     image: str
+    arguments: tuple[str, ...]
     cflags: tuple[str, ...]
     modules: tuple[str, ...]
     timeout_seconds: int
@@ -105,6 +107,7 @@ def load_workload(path: Path) -> Workload:
         program=raw.program,
         sources=tuple(source.relative_to(folder).as_posix() for source in sources),
         image=raw.image,
+        arguments=raw.arguments,
         cflags=raw.cflags,
         modules=raw.modules,
         timeout_seconds=raw.timeout_seconds,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "kdelta.h"
 
@@ -23,6 +24,7 @@ static const struct operation *const tables[] = {
 static const struct operation *current;
 static unsigned long scale_percent = 100;
 static bool clock_wanted;
+static struct timespec settle_time;
 
 static char folder[4096], file[4096 + 8];
 const char *const folder_path = folder, *const file_path = file;
@@ -107,6 +109,8 @@ static void measure(const struct operation *op)
     if (op->iterations && !iterations)
         iterations = 1;
     current = op;
+    /* What the operation before left to be done later (freed pages, say) is done now, and not on this one's time. */
+    nanosleep(&settle_time, NULL);
     if (op->setup && !op->setup(op->argument))
         return;
     for (unsigned long n = iterations ? warm_up : 0; n; n--)
@@ -165,7 +169,7 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "syscalls: %s\n"
-            "usage: syscalls [--list] [--clock] [--scale PERCENT] [--dir FOLDER] [OPERATION...]\n",
+            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--dir FOLDER] [OPERATION...]\n",
             wrong);
     exit(2);
 }
@@ -189,6 +193,8 @@ int main(int argc, char **argv)
             return list(), 0;
         else if (!strcmp(argv[arg], "--clock"))
             clock_wanted = true;
+        else if (!strcmp(argv[arg], "--settle") && arg + 1 < argc)
+            settle_time.tv_sec = strtol(argv[++arg], NULL, 10);
         else if (!strcmp(argv[arg], "--scale") && arg + 1 < argc)
             scale_percent = strtoul(argv[++arg], NULL, 10);
         else if (!strcmp(argv[arg], "--dir") && arg + 1 < argc)

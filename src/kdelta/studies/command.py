@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Any program of the host under a kernel: the whole command is a region, unless it marks its own."""
+
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.guests.job import Job
+from kdelta.guests.libraries import carry, parse_file_option
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done, Lab, work_of
+from kdelta.studies.requests import Progress, RunRequest
+
+COMMAND_REGION = "command"
+_ELF = b"\x7fELF"
+
+
+async def run_command(request: RunRequest, store: Store, progress: Progress) -> tuple[Done, ...]:
+    """The runs of a command, one a perturbation."""
+    if not request.command:
+        raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
+    files = [found for text in request.files for found in parse_file_option(text)]
+    carried = carry(list(request.command), files)
+    job = Job(
+        argv=carried.argv,
+        env=(("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/root"), *carried.env),
+        region=COMMAND_REGION,
+        seconds=request.seconds,
+        files=carried.files,
+    )
+    binaries = {Path(file.guest).name: file.host.read_bytes() for file in carried.files}
+    programs = {name: content for name, content in binaries.items() if content.startswith(_ELF)}
+    lab = Lab(request.lab, store, progress)
+    kernel = lab.kernel(request.kernel)
+    name = Path(request.command[0]).name
+    (done,) = await lab.runs([kernel], [work_of(f"run {name}", job, programs)])
+    return tuple(_own_regions(one) for one in done)
+
+
+def _own_regions(done: Done) -> Done:
+    """Without the region around the command when the command marked its own.
+
+    The outer one ends where an inner one begins, so it holds the start of the program only.
+    """
+    if done.counts is None:
+        return done
+    inner = tuple(r for r in done.counts.regions if r.name != COMMAND_REGION)
+    if not inner:
+        return done
+    counts: RunCounts = msgspec.structs.replace(done.counts, regions=inner)
+    return msgspec.structs.replace(done, counts=counts)

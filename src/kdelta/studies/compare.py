@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The main job: a base and other kernels, a workload, and what each other kernel changed."""
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.guests.job import Job
+from kdelta.guests.modules import modules_for
+from kdelta.infer.effects import Effects, compare
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.requests import CompareRequest, Progress
+from kdelta.workloads.catalog import Workload, build_workload, find_workload
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One kernel and its runs; `counts` has those that went well."""
+
+    kernel: Kernel
+    done: tuple[Done, ...]
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        """What the runs counted that went well."""
+        return tuple(done.counts for done in self.done if done.counts is not None)
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The base against one other kernel; no effects when a side has no run that went well."""
+
+    workload: str
+    base: Side
+    other: Side
+    effects: Effects | None
+
+
+async def run_compare(
+    request: CompareRequest, store: Store, progress: Progress
+) -> tuple[Comparison, ...]:
+    """One comparison for each of the other kernels, in their order."""
+    if not request.others:
+        raise UserError("nothing to compare with", "name a base kernel and at least one other")
+    workload = find_workload(request.workload)
+    for name in request.operations:
+        workload.operation(name)
+    lab = Lab(request.lab, store, progress)
+    kernels = [lab.kernel(spec) for spec in (request.base, *request.others)]
+    works = [workload_work(workload, request.operations, kernel) for kernel in kernels]
+    results = await lab.runs(kernels, works)
+    base, *others = [
+        Side(kernel, tuple(done)) for kernel, done in zip(kernels, results, strict=True)
+    ]
+    return tuple(Comparison(workload.name, base, other, _effects(base, other)) for other in others)
+
+
+def _effects(base: Side, other: Side) -> Effects | None:
+    return compare(base.counts, other.counts) if base.counts and other.counts else None
+
+
+def workload_work(workload: Workload, operations: tuple[str, ...], kernel: Kernel) -> Work:
+    """A workload, or some of its operations, as a job for that kernel."""
+    job = Job(
+        argv=(workload.program, *workload.arguments, *operations),
+        modules=modules_for(workload.modules, kernel),
+        seconds=workload.timeout_seconds,
+    )
+    program = build_workload(workload).read_bytes()
+    return work_of(workload.name, job, {workload.name: program})

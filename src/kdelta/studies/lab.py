@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every study needs: kernels obtained, guests booted once, runs made side by side and kept."""
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.counts.reader import Sources, read_counts
+from kdelta.guests.image import GuestImage, base_image
+from kdelta.guests.job import Job, job_archive, job_identity
+from kdelta.host.command import echo_command
+from kdelta.host.dirs import cache_dir, data_dir
+from kdelta.host.native import build
+from kdelta.infer.same import partings
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
+from kdelta.machines.outcome import Outcome
+from kdelta.machines.snapshots import obtain_snapshot
+from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.spec.errors import LabError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.run import RunStatus, perturbation
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import Store
+from kdelta.studies.explain import advice
+from kdelta.studies.requests import LabRequest, Progress
+
+_FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What a guest is to do. `binaries`: the programs whose code may run, name -> content.
+
+    `name` and `identity` are the workload's, as the store keeps them.
+    """
+
+    name: str
+    identity: str
+    job: Job
+    binaries: Mapping[str, bytes]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A run and what it counted (None unless it went well); `stored`: it was in the store."""
+
+    run: Run
+    counts: RunCounts | None
+    stored: bool = False
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    """A guest that did not boot, told to all runs that wanted it."""
+
+    outcome: Outcome
+
+
+class Lab:
+    """The shared steps of studies, for one request.
+
+    `runs` makes all runs of several kernels, as many at a time as the request allows.
+    """
+
+    def __init__(self, request: LabRequest, store: Store, progress: Progress) -> None:
+        self._request = request
+        self._store = store
+        self._progress = progress
+        self._slots = asyncio.Semaphore(max(1, request.jobs))
+
+    def kernel(self, spec: str) -> Kernel:
+        """The kernel of a spec's text."""
+        return obtain(parse_kernel_spec(spec), self._progress.say)
+
+    def guest(self, kernel: Kernel, image: GuestImage) -> Guest:
+        """That kernel with that image, on the machine that the request describes."""
+        machine = self._request.machine
+        return Guest(
+            kernel_identity=kernel.identity,
+            kernel_image=kernel.image,
+            arch=kernel.arch,
+            initrd=str(image.path),
+            initrd_identity=image.identity,
+            memory_mib=machine.memory_mib,
+            cpu=machine.cpu,
+            append=machine.append,
+        )
+
+    async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
+        """For each kernel, with its work, one run a perturbation, in that order."""
+        image = base_image(self._progress.say)
+        build("plugin", self._progress.say)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._runs_of(kernel, self.guest(kernel, image), work))
+                for kernel, work in zip(kernels, works, strict=True)
+            ]
+        return [task.result() for task in tasks]
+
+    async def _runs_of(self, kernel: Kernel, guest: Guest, work: Work) -> list[Done]:
+        indexes = range(self._request.perturbations)
+        known = {} if self._request.again else self._known(guest, work, indexes)
+        missing = [index for index in indexes if index not in known]
+        start = await self._start(kernel, guest) if missing else None
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                index: group.create_task(self._one(kernel, guest, work, index, start))
+                for index in missing
+            }
+        made = {index: task.result() for index, task in tasks.items()}
+        return [known.get(index) or made[index] for index in indexes]
+
+    def _known(self, guest: Guest, work: Work, indexes: Sequence[int]) -> dict[int, Done]:
+        found = {}
+        for index in indexes:
+            stored = self._store.find_run(_key(guest, work, index))
+            if stored:
+                found[index] = Done(stored, self._store.counts(stored), stored=True)
+        return found
+
+    async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
+        """The guest's snapshot; None when runs are to begin at power-on."""
+        if not self._request.snapshots:
+            return None
+        step = f"boot {kernel.release}"
+        async with self._slots, _work_folder() as folder:
+            self._progress.begin(step)
+            found = await obtain_snapshot(guest, self._setting(folder, step))
+            refused = isinstance(found, Outcome)
+            self._progress.end(step, "failed" if refused else "ready")
+        return _Refused(found) if isinstance(found, Outcome) else found
+
+    def _setting(self, folder: Path, step: str) -> Setting:
+        return Setting(
+            folder=folder,
+            seconds=self._request.machine.timeout_seconds,
+            say=lambda what: self._progress.doing(step, what),
+            echo=lambda argv: echo_command(argv),
+        )
+
+    async def _one(
+        self,
+        kernel: Kernel,
+        guest: Guest,
+        work: Work,
+        index: int,
+        start: Snapshot | _Refused | None,
+    ) -> Done:
+        step = f"run {kernel.release} {work.name} #{index}"
+        key = _key(guest, work, index)
+        earlier = self._store.find_run(key) if self._request.again else None
+        async with self._slots, _work_folder() as folder:
+            run_id = self._store.start_run(_new_run(key, kernel, guest, work, index))
+            self._progress.begin(step)
+            try:
+                counts, outcome = await self._execute(guest, work, index, start, folder, step)
+            except LabError as error:
+                self._store.finish_run(run_id, RunStatus.WORKLOAD_FAILED, detail=f"lab: {error}")
+                self._progress.end(step, "failed")
+                raise
+            finished = self._store.finish_run(
+                run_id,
+                outcome.status,
+                detail=outcome.detail + advice(outcome, kernel, work.binaries),
+                counts=counts,
+                console=outcome.console,
+                seconds=outcome.seconds,
+                attachments={n: outcome.messages[n] for n in _kept(outcome)},
+            )
+            self._progress.end(step, outcome.status.value)
+        if earlier and counts:
+            _must_agree(self._store.counts(earlier), counts, earlier, finished)
+        return Done(finished, counts)
+
+    async def _execute(
+        self,
+        guest: Guest,
+        work: Work,
+        index: int,
+        start: Snapshot | _Refused | None,
+        folder: Path,
+        step: str,
+    ) -> tuple[RunCounts | None, Outcome]:
+        if isinstance(start, _Refused):
+            return None, start.outcome
+        job = msgspec.structs.replace(work.job, perturbation=perturbation(index))
+        outcome = await run(guest, job_archive(job), self._setting(folder, step), start)
+        if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
+            return None, outcome
+        sources = Sources(
+            symbols=outcome.symbols,
+            modules=outcome.messages.get("modules", b""),
+            binaries=work.binaries,
+            vdso=outcome.messages.get("vdso", b""),
+        )
+        counts = read_counts(outcome.counts, sources, _clock_ticks(outcome))
+        if outcome.messages.get("hello", b"").find(b"\nquiet no\n") >= 0:
+            note = "the guest never became quiet after boot: background work may be in the counts"
+            counts = msgspec.structs.replace(counts, warnings=(*counts.warnings, note))
+        return counts, outcome
+
+
+@contextlib.contextmanager
+def open_store() -> Iterator[Store]:
+    """The user's store."""
+    with Store.open(data_dir()) as store:
+        yield store
+
+
+@contextlib.asynccontextmanager
+async def _work_folder() -> AsyncIterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=cache_dir("work")))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(guest: Guest, work: Work, index: int) -> str:
+    """What makes two runs the same run. Snapshot or power-on is no part: the counts are equal."""
+    return identity(
+        {
+            "guest": guest.snapshot_facts(),
+            "job": work.identity,
+            "perturbation": msgspec.to_builtins(perturbation(index)),
+            "plugin": build("plugin").parent.name,
+        }
+    )
+
+
+def _new_run(key: str, kernel: Kernel, guest: Guest, work: Work, index: int) -> NewRun:
+    facts = guest.snapshot_facts()
+    return NewRun(
+        key=key,
+        kernel_identity=kernel.identity,
+        kernel_spec=kernel.spec,
+        kernel_release=kernel.release,
+        machine={
+            "name": "tcg",
+            "qemu": str(facts["qemu"]),
+            "cpu": str(facts["cpu"]),
+            "memory_mib": guest.memory_mib,
+            "append": guest.append,
+        },
+        workload=work.name,
+        workload_identity=work.identity,
+        perturbation=index,
+    )
+
+
+def _kept(outcome: Outcome) -> list[str]:
+    """The guest's messages that are kept with the run: facts and the workload's own output."""
+    return [n for n in (*_FACTS_SHOWN, "stdout", "stderr", "note") if outcome.messages.get(n)]
+
+
+def _clock_ticks(outcome: Outcome) -> dict[str, int]:
+    lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
+    rows = [line.rsplit(None, 2) for line in lines]
+    return {row[0]: int(row[1]) - int(row[2]) for row in rows if len(row) == 3}
+
+
+def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) -> None:
+    found = list(partings(earlier, counts))
+    if found:
+        raise LabError(
+            f"runs {first.id} and {second.id} are the same and counted differently: {found[0]}"
+            + (f" (and {len(found) - 1} more places)" if len(found) > 1 else ""),
+            "exactness is broken; please report it with the output of kdelta doctor",
+        )
+
+
+def work_of(name: str, job: Job, binaries: Mapping[str, bytes]) -> Work:
+    """A job as the store knows it: by the hash of all that it carries."""
+    return Work(name, job_identity(job), job, binaries)
