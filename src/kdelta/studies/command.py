@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Any program of the host under a kernel: the whole command is a region, unless it marks its own."""
+"""Any program of the host under a kernel: one region, unless it marks its own."""
 
 from pathlib import Path
 

@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import shlex
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from kdelta.studies.explain import advice
 from kdelta.studies.requests import LabRequest, Progress
 
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
+_NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -53,6 +55,20 @@ class Done(msgspec.Struct, frozen=True):
     run: Run
     counts: RunCounts | None
     stored: bool = False
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """One run to be made."""
+
+    kernel: Kernel
+    guest: Guest
+    work: Work
+    index: int
+
+    @property
+    def key(self) -> str:
+        """What makes it the same run as another."""
+        return _key(self.guest, self.work, self.index)
 
 
 class _Refused(msgspec.Struct, frozen=True):
@@ -109,7 +125,7 @@ class Lab:
         start = await self._start(kernel, guest) if missing else None
         async with asyncio.TaskGroup() as group:
             tasks = {
-                index: group.create_task(self._one(kernel, guest, work, index, start))
+                index: group.create_task(self._one(_Wanted(kernel, guest, work, index), start))
                 for index in missing
             }
         made = {index: task.result() for index, task in tasks.items()}
@@ -140,25 +156,17 @@ class Lab:
             folder=folder,
             seconds=self._request.machine.timeout_seconds,
             say=lambda what: self._progress.doing(step, what),
-            echo=lambda argv: echo_command(argv),
+            echo=_echo,
         )
 
-    async def _one(
-        self,
-        kernel: Kernel,
-        guest: Guest,
-        work: Work,
-        index: int,
-        start: Snapshot | _Refused | None,
-    ) -> Done:
-        step = f"run {kernel.release} {work.name} #{index}"
-        key = _key(guest, work, index)
-        earlier = self._store.find_run(key) if self._request.again else None
+    async def _one(self, wanted: _Wanted, start: Snapshot | _Refused | None) -> Done:
+        step = f"run {wanted.kernel.release} {wanted.work.name} #{wanted.index}"
+        earlier = self._store.find_run(wanted.key) if self._request.again else None
         async with self._slots, _work_folder() as folder:
-            run_id = self._store.start_run(_new_run(key, kernel, guest, work, index))
+            run_id = self._store.start_run(_new_run(wanted))
             self._progress.begin(step)
             try:
-                counts, outcome = await self._execute(guest, work, index, start, folder, step)
+                counts, outcome = await _execute(wanted, start, self._setting(folder, step))
             except LabError as error:
                 self._store.finish_run(run_id, RunStatus.WORKLOAD_FAILED, detail=f"lab: {error}")
                 self._progress.end(step, "failed")
@@ -166,7 +174,7 @@ class Lab:
             finished = self._store.finish_run(
                 run_id,
                 outcome.status,
-                detail=outcome.detail + advice(outcome, kernel, work.binaries),
+                detail=outcome.detail + advice(outcome, wanted.kernel, wanted.work.binaries),
                 counts=counts,
                 console=outcome.console,
                 seconds=outcome.seconds,
@@ -177,32 +185,32 @@ class Lab:
             _must_agree(self._store.counts(earlier), counts, earlier, finished)
         return Done(finished, counts)
 
-    async def _execute(
-        self,
-        guest: Guest,
-        work: Work,
-        index: int,
-        start: Snapshot | _Refused | None,
-        folder: Path,
-        step: str,
-    ) -> tuple[RunCounts | None, Outcome]:
-        if isinstance(start, _Refused):
-            return None, start.outcome
-        job = msgspec.structs.replace(work.job, perturbation=perturbation(index))
-        outcome = await run(guest, job_archive(job), self._setting(folder, step), start)
-        if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
-            return None, outcome
-        sources = Sources(
-            symbols=outcome.symbols,
-            modules=outcome.messages.get("modules", b""),
-            binaries=work.binaries,
-            vdso=outcome.messages.get("vdso", b""),
-        )
-        counts = read_counts(outcome.counts, sources, _clock_ticks(outcome))
-        if outcome.messages.get("hello", b"").find(b"\nquiet no\n") >= 0:
-            note = "the guest never became quiet after boot: background work may be in the counts"
-            counts = msgspec.structs.replace(counts, warnings=(*counts.warnings, note))
-        return counts, outcome
+
+async def _execute(
+    wanted: _Wanted, start: Snapshot | _Refused | None, setting: Setting
+) -> tuple[RunCounts | None, Outcome]:
+    """The run itself, and its counts if it went well."""
+    if isinstance(start, _Refused):
+        return None, start.outcome
+    job = msgspec.structs.replace(wanted.work.job, perturbation=perturbation(wanted.index))
+    outcome = await run(wanted.guest, job_archive(job), setting, start)
+    if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
+        return None, outcome
+    sources = Sources(
+        symbols=outcome.symbols,
+        modules=outcome.messages.get("modules", b""),
+        binaries=wanted.work.binaries,
+        vdso=outcome.messages.get("vdso", b""),
+    )
+    # In a thread, so that the other guests are not kept waiting.
+    counts = await asyncio.to_thread(read_counts, outcome.counts, sources, _clock_ticks(outcome))
+    if b"\nquiet no\n" in outcome.messages.get("hello", b""):
+        counts = msgspec.structs.replace(counts, warnings=(*counts.warnings, _NEVER_QUIET))
+    return counts, outcome
+
+
+def _echo(line: str) -> None:
+    echo_command(shlex.split(line))
 
 
 @contextlib.contextmanager
@@ -233,23 +241,23 @@ def _key(guest: Guest, work: Work, index: int) -> str:
     )
 
 
-def _new_run(key: str, kernel: Kernel, guest: Guest, work: Work, index: int) -> NewRun:
-    facts = guest.snapshot_facts()
+def _new_run(wanted: _Wanted) -> NewRun:
+    facts = wanted.guest.snapshot_facts()
     return NewRun(
-        key=key,
-        kernel_identity=kernel.identity,
-        kernel_spec=kernel.spec,
-        kernel_release=kernel.release,
+        key=wanted.key,
+        kernel_identity=wanted.kernel.identity,
+        kernel_spec=wanted.kernel.spec,
+        kernel_release=wanted.kernel.release,
         machine={
             "name": "tcg",
             "qemu": str(facts["qemu"]),
             "cpu": str(facts["cpu"]),
-            "memory_mib": guest.memory_mib,
-            "append": guest.append,
+            "memory_mib": wanted.guest.memory_mib,
+            "append": wanted.guest.append,
         },
-        workload=work.name,
-        workload_identity=work.identity,
-        perturbation=index,
+        workload=wanted.work.name,
+        workload_identity=wanted.work.identity,
+        perturbation=wanted.index,
     )
 
 

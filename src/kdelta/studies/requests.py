@@ -11,8 +11,8 @@ from kdelta.spec.run import MachineOptions
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How runs are made, whatever the study.
 
-    perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and compare.
-    snapshots: start from a snapshot of the booted guest, which is taken once.
+    perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
+    that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
     """
 
     machine: MachineOptions = MachineOptions()
