@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,8 @@ FIELDS = 13
 
 def read(data: bytes) -> list[tuple[str, list[int], bytes]]:
     """A second reading of the format: name, the header's numbers, content."""
-    stream, found = io.BytesIO(data), []
+    stream = io.BytesIO(data)
+    found: list[tuple[str, list[int], bytes]] = []
     while True:
         header = stream.read(110)
         assert header[:6] == b"070701"
@@ -34,11 +36,8 @@ def read(data: bytes) -> list[tuple[str, list[int], bytes]]:
 
 
 def test_entries_come_back_with_the_folders_above() -> None:
-    entries = [
-        file("a/b/program", b"12345", executable=True),
-        file("job", b""),
-        folder("tmp", 0o1777),
-    ]
+    program = file("a/b/program", b"12345", executable=True)
+    entries = [program, file("job", b""), folder("tmp", 0o1777)]
     found = {name: (numbers, content) for name, numbers, content in read(archive(entries))}
     assert list(found) == ["a", "a/b", "a/b/program", "job", "tmp"]
     assert found["a/b/program"][1] == b"12345"
@@ -73,13 +72,13 @@ names = st.lists(st.sampled_from(["a", "b", "a-b", "a.b", "c"]), min_size=1, max
 
 
 @given(st.dictionaries(names.map("/".join), st.binary(max_size=9), max_size=8), st.randoms())
-def test_the_same_for_any_order_and_folders_first(
-    content: dict[str, bytes], random: object
+def test_any_order_is_the_same_and_folders_come_first(
+    content: dict[str, bytes], random: Random
 ) -> None:
     paths = [path for path in content if not any(o.startswith(f"{path}/") for o in content)]
     entries = [file(path, content[path]) for path in paths]
     first = archive(entries)
-    random.shuffle(entries)  # type: ignore[attr-defined]
+    random.shuffle(entries)
     assert archive(entries) == first
     found = read(first)
     seen: set[str] = set()

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import FakeProgram
 
 from kdelta.host.command import run, set_echo
 from kdelta.spec.errors import LabError
+from tests.conftest import FakeProgram
 
 
 @pytest.fixture

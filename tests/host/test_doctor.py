@@ -2,10 +2,10 @@
 """The doctor: what this host has, and what it would say of one that lacks something."""
 
 import pytest
-from tests.conftest import FakeProgram
 
 from kdelta.host.doctor import Check, checks, plugin_api
 from kdelta.spec.errors import LabError
+from tests.conftest import FakeProgram
 
 OTHER_QEMU = """#!/bin/sh
 case "$*" in

@@ -121,12 +121,12 @@ def _static_libc() -> str:
 
 def _compile(program: NativeProgram, flags: tuple[str, ...], output: Path) -> None:
     find_program("ld")
-    # Relative names and the prefix map keep the checkout's path out of the result.
+    # Relative names and the prefix map keep the checkout's path out of the result (__FILE__).
     argv = [
         COMPILER,
         *flags,
         *(f"-I{include}" for include in program.includes),
-        f"-ffile-prefix-map={program.folder}=.",
+        *(f"-ffile-prefix-map={include}={include.name}" for include in program.includes),
         "-o",
         str(output),
         *program.sources,
