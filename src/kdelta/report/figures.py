@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures as text: rounded so that what is printed still adds up."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kdelta.infer.estimate import Estimate, Quantity
+
+PLACES = 2
+"""Decimals of a mean that is no whole number."""
+
+SCALE = 10**PLACES
+
+
+WHOLE_FROM = 10**6
+"""From here on figures have no decimals, which would not fit their columns."""
+
+
+def is_whole(value: Fraction) -> bool:
+    """Whether a figure needs no decimals."""
+    return value.denominator == 1
+
+
+def scaled(value: Fraction, unit: int = 1) -> int:
+    """The figure in hundredths, rounded to so many: what is printed is computed with these."""
+    units: int = round(value * SCALE / unit)
+    return units * unit
+
+
+def plain(hundredths: int, width: int, *, aligned: bool) -> str:
+    """A figure of a column: whole ones without decimals, and under the others' points if `aligned`
+    and there is room.
+    """
+    whole, rest = divmod(abs(hundredths), SCALE)
+    sign = "-" if hundredths < 0 else ""
+    text = f"{sign}{whole}" + (f".{rest:0{PLACES}}" if rest else "")
+    if aligned and not rest and len(text) + PLACES + 1 <= width:
+        text += " " * (PLACES + 1)
+    return f"{text:>{width}}"
+
+
+def unit_of(*values: Fraction) -> int:
+    """How many hundredths the figures of a row are rounded to: a whole if one is too large."""
+    return SCALE if max(values) >= WHOLE_FROM else 1
+
+
+def pair(cost: Quantity) -> tuple[int, int]:
+    """Base and other in hundredths, as they and their difference are printed."""
+    base, other = cost.base.value, cost.other.value
+    unit = unit_of(base, other)
+    return scaled(base, unit), scaled(other, unit)
+
+
+def signed(hundredths: int, width: int, value: Fraction, *, aligned: bool) -> str:
+    """A difference with its sign. Where it is too small to be seen, the exact `value` has it."""
+    if hundredths == 0:
+        sign = "-" if value < 0 else "+"
+        text = f"{sign}0.00" if value else plain(0, width, aligned=aligned)
+    else:
+        size = plain(abs(hundredths), width - 1, aligned=aligned)
+        text = ("+" if hundredths > 0 else "-") + size.lstrip()
+    return f"{text:>{width}}"
+
+
+def brief(value: Fraction, width: int) -> str:
+    """A difference with its sign, in thousands or more if it does not fit otherwise."""
+    text = signed(scaled(value, unit_of(abs(value))), width, value, aligned=False)
+    return (
+        text
+        if len(text) <= width
+        else f"{('-' if value < 0 else '+') + short(abs(value)):>{width}}"
+    )
+
+
+def number(value: Fraction) -> str:
+    """A figure in running text."""
+    return str(value) if is_whole(value) else f"{float(value):.{PLACES}f}"
+
+
+def percent(value: Fraction | None) -> str:
+    """An effect in per cent, with as many digits as it is worth; "new" where the base is nought."""
+    if value is None:
+        return "new"
+    if value == 0:
+        return "0%"
+    size = abs(value)
+    if size >= 99999:
+        return f"{float(value):+.0e}%"
+    places = 2 if size < 10 else 1 if size < 1000 else 0
+    return f"{float(value):+.{places}f}%"
+
+
+def spread(effect: Estimate) -> str:
+    """How far an effect may be off: "exact", "n=1" or a half width in instructions."""
+    if effect.n < 2:
+        return "n=1"
+    if effect.exact:
+        return "exact"
+    return "+-" + short(effect.half_width)
+
+
+def short(value: Fraction) -> str:
+    """A positive figure in at most five characters."""
+    if is_whole(value) and value < 10000:
+        return str(value)
+    if value < 1000:
+        return f"{float(value):.{2 if value < 10 else 1}f}"
+    for unit in ("", "k", "M", "G"):
+        if value < 10000:
+            return f"{float(value):.0f}{unit}"
+        value /= 1000
+    return "huge"
+
+
+def rounded_to_total(values: Sequence[Fraction], total: int, unit: int = 1) -> list[int]:
+    """The values in hundredths, so rounded to the unit that they add up to `total` hundredths.
+
+    Those whose rounding was the worst give way. `total` is the rounded sum, or nearly so.
+    """
+    rounded = [scaled(value, unit) for value in values]
+    missing = (total - sum(rounded)) // unit
+    step = unit if missing > 0 else -unit
+    # By how much each one's rounding already went the other way.
+    worst = sorted(
+        range(len(values)), key=lambda index: step * (rounded[index] - values[index] * SCALE)
+    )
+    for turn in range(abs(missing)):
+        rounded[worst[turn % len(worst)]] += step
+    return rounded

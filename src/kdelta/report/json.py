@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reports as JSON. The schemas are documents of their own, in the folder schemas beside this file.
+
+A field may be added under the same number; what changes or removes one gets the next.
+"""
+
+from fractions import Fraction
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
+from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect, Verdict
+from kdelta.infer.estimate import Estimate, Quantity
+from kdelta.infer.functions import FunctionEffect
+from kdelta.report.model import Compared, CompareReport, Facts, ReportedRun, RunReport, Side
+from kdelta.store.model import Run
+
+Number = int | float
+
+
+class JsonEstimate(msgspec.Struct, frozen=True):
+    """A figure, its interval, from how many runs, and whether all of them agreed."""
+
+    value: Number
+    low: Number
+    high: Number
+    n: int
+    exact: bool
+
+
+class JsonQuantity(msgspec.Struct, frozen=True):
+    """A figure on both sides and the difference; per cent of the base unless that is nought."""
+
+    base: JsonEstimate
+    other: JsonEstimate
+    effect: JsonEstimate
+    percent: float | None
+
+
+class JsonFunction(msgspec.Struct, frozen=True):
+    """A function whose cost changed or was spread."""
+
+    name: str
+    origin: str
+    kernel: bool
+    change: str
+    moved_from: str | None
+    insns: JsonQuantity
+
+
+class JsonUnchanged(msgspec.Struct, frozen=True):
+    """The functions that cost the same on both sides, summed: with them the functions add up."""
+
+    functions: int
+    insns: Number
+
+
+class JsonVerdict(msgspec.Struct, frozen=True):
+    """A verdict on path; `within` are instructions, for "same"."""
+
+    word: str
+    within: Number | None
+    reason: str
+
+
+class JsonCosts(msgspec.Struct, frozen=True):
+    """All means an iteration of the tasks' own work, and what others did meanwhile."""
+
+    insns: JsonQuantity
+    median_insns: JsonQuantity
+    kernel_insns: JsonQuantity
+    user_insns: JsonQuantity
+    string_iterations: JsonQuantity
+    string_bytes: JsonQuantity
+    loads: JsonQuantity
+    stores: JsonQuantity
+    specials: dict[str, JsonQuantity]
+    interrupts: JsonQuantity
+    background: JsonQuantity
+
+
+class JsonOperation(msgspec.Struct, frozen=True):
+    """One operation; costs is null for one that is not comparable."""
+
+    name: str
+    verdict: JsonVerdict
+    base: JsonEstimate | None
+    other: JsonEstimate | None
+    costs: JsonCosts | None
+    functions: list[JsonFunction]
+    unchanged: JsonUnchanged
+    notes: list[str]
+
+
+class JsonBackground(msgspec.Struct, frozen=True):
+    """What interrupts or other tasks did, in instructions a virtual second."""
+
+    context: str
+    verdict: JsonVerdict
+    insns_per_second: JsonQuantity
+    functions: list[JsonFunction]
+    unchanged: JsonUnchanged
+
+
+class JsonRun(msgspec.Struct, frozen=True):
+    """One run; `started` in seconds since 1970, `seconds` of the host."""
+
+    id: str
+    status: str
+    detail: str
+    kernel_spec: str
+    kernel_release: str
+    kernel_identity: str
+    machine: Facts
+    workload: str
+    workload_identity: str
+    perturbation: int
+    started: float
+    seconds: float | None
+    from_store: bool
+    console_tail: list[str]
+
+
+class JsonSide(msgspec.Struct, frozen=True):
+    """One kernel and its runs; `failure` says why there is no kernel."""
+
+    spec: str
+    release: str
+    identity: str
+    failure: str
+    runs: list[JsonRun]
+
+
+class JsonCompared(msgspec.Struct, frozen=True):
+    """Another kernel against the base."""
+
+    kernel: JsonSide
+    operations: list[JsonOperation]
+    background: list[JsonBackground]
+    warnings: list[str]
+
+
+class JsonCompare(msgspec.Struct, frozen=True):
+    """The whole of `kdelta compare`."""
+
+    schema: Literal["kdelta.compare/1"]
+    kdelta: str
+    workload: str
+    machine: Facts
+    base: JsonSide
+    others: list[JsonCompared]
+    warnings: list[str]
+
+
+class JsonCost(msgspec.Struct, frozen=True):
+    """What was executed in a whole region, by one function or all."""
+
+    insns: int
+    string_iterations: int
+    loads: int
+    stores: int
+    string_bytes: int
+    specials: dict[str, int]
+
+
+class JsonFunctionCost(msgspec.Struct, frozen=True):
+    """One function's cost in a whole region; the name is the symbol's, with its suffixes."""
+
+    context: str
+    origin: str
+    name: str
+    cost: JsonCost
+
+
+class JsonRegion(msgspec.Struct, frozen=True):
+    """One region; the four rows of iterations have one entry an iteration."""
+
+    name: str
+    iterations: int
+    mean_insns: Number
+    median_insns: Number
+    clock_ns: int | None
+    idle_ns: int | None
+    own: JsonCost
+    interrupts: JsonCost
+    other: JsonCost
+    own_user: list[int]
+    own_kernel: list[int]
+    by_interrupts: list[int]
+    by_other: list[int]
+    functions: list[JsonFunctionCost]
+
+
+class JsonRunReport(msgspec.Struct, frozen=True):
+    """The whole of `kdelta run` and `kdelta show`."""
+
+    schema: Literal["kdelta.run/1"]
+    kdelta: str
+    run: JsonRun
+    stdout: str
+    stderr: str
+    regions: list[JsonRegion]
+    warnings: list[str]
+
+
+class JsonRuns(msgspec.Struct, frozen=True):
+    """The whole of `kdelta runs`."""
+
+    schema: Literal["kdelta.runs/1"]
+    kdelta: str
+    runs: list[JsonRun]
+
+
+DOCUMENTS: dict[str, type] = {
+    "kdelta.compare/1": JsonCompare,
+    "kdelta.run/1": JsonRunReport,
+    "kdelta.runs/1": JsonRuns,
+}
+"""The documents by the name that they carry in their field `schema`."""
+
+
+def compare_json(report: CompareReport, version: str) -> str:
+    """A comparison; `version` is kdelta's."""
+    return _text(
+        JsonCompare(
+            schema="kdelta.compare/1",
+            kdelta=version,
+            workload=report.workload,
+            machine=report.machine,
+            base=_side(report.base),
+            others=[_compared(compared) for compared in report.others],
+            warnings=list(report.warnings),
+        )
+    )
+
+
+def run_json(report: RunReport, version: str) -> str:
+    """One run with all its counts."""
+    counts = report.counts or RunCounts(())
+    return _text(
+        JsonRunReport(
+            schema="kdelta.run/1",
+            kdelta=version,
+            run=_run(report.run),
+            stdout=report.stdout,
+            stderr=report.stderr,
+            regions=[_region(region) for region in merged_regions(counts).values()],
+            warnings=[*counts.warnings, *report.warnings],
+        )
+    )
+
+
+def runs_json(runs: list[Run], version: str) -> str:
+    """A list of runs without their counts."""
+    listed = [_run(ReportedRun(run, from_store=True)) for run in runs]
+    return _text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of the document of that name, as its file in the folder schemas has it."""
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        **msgspec.json.schema(DOCUMENTS[name]),
+    }
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def shipped_schema(name: str) -> str:
+    """The schema document of that name, such as "kdelta.compare/1"."""
+    file = resources.files("kdelta.report").joinpath("schemas", schema_file(name))
+    return file.read_text("utf-8")
+
+
+def schema_file(name: str) -> str:
+    """The name of that document's file."""
+    return name.replace("/", "-") + ".json"
+
+
+def _text(document: msgspec.Struct) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+
+
+def _number(value: Fraction) -> Number:
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def _estimate(estimate: Estimate) -> JsonEstimate:
+    return JsonEstimate(
+        _number(estimate.value),
+        _number(estimate.low),
+        _number(estimate.high),
+        estimate.n,
+        estimate.exact,
+    )
+
+
+def _quantity(quantity: Quantity) -> JsonQuantity:
+    percent = quantity.percent
+    return JsonQuantity(
+        _estimate(quantity.base),
+        _estimate(quantity.other),
+        _estimate(quantity.effect),
+        None if percent is None else float(percent),
+    )
+
+
+def _costs(costs: Costs) -> JsonCosts:
+    plain = {
+        name: _quantity(getattr(costs, name))
+        for name in costs.__struct_fields__
+        if name != "specials"
+    }
+    specials = {kind: _quantity(cost) for kind, cost in costs.specials.items()}
+    return JsonCosts(specials=specials, **plain)
+
+
+def _verdict(verdict: Verdict) -> JsonVerdict:
+    within = None if verdict.within is None else _number(verdict.within)
+    return JsonVerdict(verdict.word.value, within, verdict.reason)
+
+
+def _functions(functions: tuple[FunctionEffect, ...]) -> tuple[list[JsonFunction], JsonUnchanged]:
+    moved = [function for function in functions if function.cost.moved]
+    still = [function for function in functions if not function.cost.moved]
+    listed = [
+        JsonFunction(
+            name=function.name,
+            origin=function.origin,
+            kernel=is_kernel(function.origin),
+            change=function.change.value,
+            moved_from=function.moved_from,
+            insns=_quantity(function.cost),
+        )
+        for function in moved
+    ]
+    total = sum((function.cost.base.value for function in still), Fraction(0))
+    return listed, JsonUnchanged(len(still), _number(total))
+
+
+def _operation(operation: OperationEffect) -> JsonOperation:
+    functions, unchanged = _functions(operation.functions)
+    return JsonOperation(
+        name=operation.name,
+        verdict=_verdict(operation.verdict),
+        base=None if operation.base is None else _estimate(operation.base),
+        other=None if operation.other is None else _estimate(operation.other),
+        costs=None if operation.costs is None else _costs(operation.costs),
+        functions=functions,
+        unchanged=unchanged,
+        notes=list(operation.notes),
+    )
+
+
+def _background(row: BackgroundEffect) -> JsonBackground:
+    functions, unchanged = _functions(row.functions)
+    return JsonBackground(
+        row.context, _verdict(row.verdict), _quantity(row.rate), functions, unchanged
+    )
+
+
+def _run(reported: ReportedRun) -> JsonRun:
+    run = reported.run
+    same = (
+        "id detail kernel_spec kernel_release kernel_identity machine workload "
+        "workload_identity perturbation started seconds"
+    )
+    return JsonRun(
+        status=run.word,
+        from_store=reported.from_store,
+        console_tail=list(reported.console_tail),
+        **{name: getattr(run, name) for name in same.split()},
+    )
+
+
+def _side(side: Side) -> JsonSide:
+    runs = [_run(run) for run in side.runs]
+    return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
+
+
+def _compared(compared: Compared) -> JsonCompared:
+    effects = compared.effects
+    return JsonCompared(
+        kernel=_side(compared.side),
+        operations=[_operation(operation) for operation in effects.operations],
+        background=[_background(row) for row in effects.background],
+        warnings=list(effects.warnings),
+    )
+
+
+def _region(region: RegionCounts) -> JsonRegion:
+    costs = {
+        name: msgspec.convert(region.cost(name), JsonCost, from_attributes=True)
+        for name in ("own", "interrupts", "other")
+    }
+    return JsonRegion(
+        name=region.name,
+        iterations=region.iteration_count,
+        mean_insns=_number(region.mean_own_insns()),
+        median_insns=_number(region.median_own_insns()),
+        clock_ns=region.clock_ticks,
+        idle_ns=region.idle_ticks(),
+        **costs,
+        own_user=list(region.iterations.own_user),
+        own_kernel=list(region.iterations.own_kernel),
+        by_interrupts=list(region.iterations.interrupts),
+        by_other=list(region.iterations.other),
+        functions=[
+            JsonFunctionCost(
+                row.context,
+                row.origin,
+                row.name,
+                msgspec.convert(row.cost, JsonCost, from_attributes=True),
+            )
+            for row in region.functions
+        ],
+    )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report is made of, whatever its form; studies fill it."""
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects import Effects
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import Run
+
+Facts = dict[str, str | int | float]
+
+
+class ReportedRun(msgspec.Struct, frozen=True):
+    """A run, whether the store answered for it, and for a failed one how its console ended."""
+
+    run: Run
+    from_store: bool = False
+    console_tail: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has counts."""
+        return self.run.status is RunStatus.OK
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One kernel of a comparison and its runs. `failure` says why there is no kernel at all."""
+
+    spec: str
+    identity: str
+    release: str
+    runs: tuple[ReportedRun, ...]
+    failure: str = ""
+
+    @property
+    def failed(self) -> tuple[ReportedRun, ...]:
+        """The runs that have no counts."""
+        return tuple(run for run in self.runs if not run.ok)
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """Another kernel, and its effects against the base."""
+
+    side: Side
+    effects: Effects
+
+
+class CompareReport(msgspec.Struct, frozen=True):
+    """One base and its others, under one workload on one machine.
+
+    `machine` are facts to be shown: name, arch, memory_mib, emulator, cpu (as asked for),
+    cpu_model (as the guest names it), and whatever else there is to be known.
+    """
+
+    workload: str
+    machine: Facts
+    base: Side
+    others: tuple[Compared, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class RunReport(msgspec.Struct, frozen=True):
+    """One run by itself; no counts if it failed. `stdout` and `stderr` are what the workload
+    printed, as far as the guest sent it.
+    """
+
+    run: ReportedRun
+    counts: RunCounts | None
+    stdout: str = ""
+    stderr: str = ""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A comparison as text that can be pasted into a mail."""
+
+from kdelta.report.comparison import comparison_lines
+from kdelta.report.layout import (
+    failed_lines,
+    finished,
+    labelled,
+    machine_lines,
+    warning_lines,
+)
+from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.spec.identity import short
+
+COUNTED = (
+    "instructions that the measured tasks execute, kernel and user; a string operation "
+    "(rep movs) is one; interrupts and other tasks are apart"
+)
+
+
+def compare_text(report: CompareReport, operations: int = 5, functions: int = 10) -> str:
+    """The whole report; `operations` is how many of those that changed most are explained, and
+    `functions` how many functions of each are named. Raises LabError if it does not add up.
+    """
+    lines = _head(report)
+    for number, compared in enumerate(report.others):
+        who = "other" if len(report.others) == 1 else f"other {number + 1}"
+        lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
+        lines += comparison_lines(compared.effects, operations, functions)
+        lines += warning_lines(compared.effects.warnings)
+    lines += warning_lines(report.warnings)
+    return finished(lines)
+
+
+def _head(report: CompareReport) -> list[str]:
+    lines = [f"kdelta compare: workload {report.workload}, instructions an iteration", ""]
+    lines += _kernel("base", report.base)
+    alone = len(report.others) == 1
+    for number, compared in enumerate(report.others):
+        lines += _kernel("other" if alone else f"other {number + 1}", compared.side)
+    lines += machine_lines(report.machine)
+    lines += labelled("runs", _runs(report))
+    lines += labelled("counted", COUNTED)
+    failed = failed_lines("base", report.base.failed)
+    for number, compared in enumerate(report.others):
+        failed += failed_lines("other" if alone else f"other {number + 1}", compared.side.failed)
+    return [*lines, "", "failed runs", *failed] if failed else lines
+
+
+def _kernel(label: str, side: Side) -> list[str]:
+    lines = labelled(label, side.spec)
+    if side.failure:
+        return lines + labelled("", f"no kernel: {side.failure}")
+    return lines + labelled("", f"release {side.release}, identity {short(side.identity)}")
+
+
+def _runs(report: CompareReport) -> str:
+    sides = [report.base, *(compared.side for compared in report.others)]
+    counts = [len(side.runs) for side in sides]
+    shown = " and ".join(map(str, sorted(set(counts))))
+    text = f"{shown} a kernel, perturbed by seed, memory offset and start phase"
+    stored = sum(run.from_store for side in sides for run in side.runs)
+    if stored:
+        text += f"; {stored} of {sum(counts)} answered from the store (--again reruns them)"
+    return text
+
+
+def _title(who: str, compared: Compared, *, alone: bool) -> list[str]:
+    return [] if alone else [f"{who}: {compared.side.release or compared.side.spec}", ""]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON forms: complete, adding up, and as their schemas say."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kdelta.report import json
+from kdelta.spec.run import RunStatus
+from tests.report.example import failed_report, report, run_report, stored
+
+SCHEMAS = Path(json.__file__).parent / "schemas"
+UPDATE = "KDELTA_UPDATE_GOLDEN"
+
+
+@pytest.mark.parametrize("name", list(json.DOCUMENTS))
+def test_the_shipped_schema_is_that_of_the_types(name: str) -> None:
+    text = json.schema_text(name)
+    if os.environ.get(UPDATE):
+        (SCHEMAS / json.schema_file(name)).write_text(text)
+    assert json.shipped_schema(name) == text, f"run the test once with {UPDATE}=1"
+
+
+def test_no_schema_without_a_document() -> None:
+    assert {path.name for path in SCHEMAS.iterdir()} == {
+        json.schema_file(name) for name in json.DOCUMENTS
+    }
+
+
+def decoded(text: str) -> Any:
+    """Reads a document by the type its schema came from, and refuses fields that it lacks."""
+    plain = msgspec.json.decode(text)
+    document = json.DOCUMENTS[plain["schema"]]
+    again = msgspec.json.decode(msgspec.json.encode(msgspec.convert(plain, document)))
+    assert again == plain
+    return plain
+
+
+def test_a_comparison() -> None:
+    document = decoded(json.compare_json(report(), "0.1.0"))
+    assert document["schema"] == "kdelta.compare/1"
+    assert document["kdelta"] == "0.1.0"
+    (other,) = document["others"]
+    assert [run["status"] for run in other["kernel"]["runs"]] == ["ok"] * 3 + ["workload-failed"]
+    assert other["warnings"] == ["other: the guest never became quiet (3 runs)"]
+    operations = {one["name"]: one for one in other["operations"]}
+    getppid = operations["getppid"]
+    assert getppid["verdict"] == {"word": "faster", "within": None, "reason": ""}
+    effect = {"value": -1, "low": -1, "high": -1, "n": 3, "exact": True}
+    assert getppid["costs"]["insns"]["effect"] == effect
+    assert operations["uname"]["verdict"] == {"word": "same", "within": 0, "reason": ""}
+    assert operations["futex-wake"]["costs"] is None
+    assert operations["futex-wake"]["verdict"]["word"] == "not comparable"
+    assert operations["open-close"]["costs"]["specials"]["lock"]["effect"]["value"] == -2
+
+
+def test_functions_add_up_in_json_too() -> None:
+    document = decoded(json.compare_json(report(), "0.1.0"))
+    for operation in document["others"][0]["operations"]:
+        if operation["costs"] is None:
+            continue
+        for side in ("base", "other"):
+            total = operation["unchanged"]["insns"] + sum(
+                function["insns"][side]["value"] for function in operation["functions"]
+            )
+            assert total == pytest.approx(operation["costs"]["insns"][side]["value"], rel=1e-12)
+
+
+def test_a_run() -> None:
+    document = decoded(json.run_json(run_report(), "0.1.0"))
+    assert document["run"]["status"] == "ok"
+    regions = {region["name"]: region for region in document["regions"]}
+    getppid = regions["getppid"]
+    assert getppid["mean_insns"] == 337
+    assert getppid["own"]["insns"] == 33_700
+    assert sum(getppid["own_user"]) + sum(getppid["own_kernel"]) == 33_700
+    assert sum(function["cost"]["insns"] for function in getppid["functions"]) == sum(
+        getppid[context]["insns"] for context in ("own", "interrupts", "other")
+    )
+
+
+def test_a_failed_run() -> None:
+    document = decoded(json.run_json(failed_report(), "0.1.0"))
+    assert document["run"]["status"] == "boot-failed"
+    assert document["run"]["console_tail"] == list(failed_report().run.console_tail)
+    assert document["regions"] == []
+
+
+def test_runs() -> None:
+    runs = [stored(1, RunStatus.OK), stored(2, RunStatus.TIMED_OUT)]
+    document = decoded(json.runs_json(runs, "0.1.0"))
+    assert [run["status"] for run in document["runs"]] == ["ok", "timed-out"]

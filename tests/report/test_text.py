@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text forms: golden files of the examples, and what must hold of any report."""
+
+import os
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects import compare
+from kdelta.infer.estimate import Estimate
+from kdelta.report import figures
+from kdelta.report.model import Compared, CompareReport, RunReport, Side
+from kdelta.report.run_text import run_text
+from kdelta.report.text import compare_text
+from kdelta.spec.errors import UserError
+from tests.report.example import MACHINE, failed_report, report, run_report
+from tests.synthetic import own, region, run, user
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = "KDELTA_UPDATE_GOLDEN"
+
+
+def against_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get(UPDATE):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text(), f"if that is meant, run the test once with {UPDATE}=1"
+    fits_a_mail(text)
+
+
+def fits_a_mail(text: str) -> None:
+    assert text.isascii()
+    assert [line for line in text.splitlines() if len(line) > 80 or line != line.rstrip()] == []
+
+
+def several() -> CompareReport:
+    """Two others; the second is no kernel, and one run a side says nothing of spreads."""
+    counts = [run(region("getppid", {own("f"): 300, user("main"): 100}))]
+    more = [run(region("getppid", {own("f"): 400, user("main"): 100}))]
+    one = report()
+    failed = Side("image:/tmp/vmlinux", "", "", (), failure="/tmp/vmlinux is for aarch64")
+    return CompareReport(
+        workload="syscalls",
+        machine={"name": "tcg"},
+        base=one.base,
+        others=(
+            Compared(one.others[0].side, compare(counts, more)),
+            Compared(failed, compare(counts, [])),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("compare.txt", lambda: compare_text(report())),
+        ("compare-several.txt", lambda: compare_text(several())),
+        ("run.txt", lambda: run_text(run_report(), ["open-close"], functions=5)),
+        ("run-failed.txt", lambda: run_text(failed_report())),
+    ],
+)
+def test_golden(name: str, text: "object") -> None:
+    assert callable(text)
+    against_golden(name, text())
+
+
+def test_how_much_is_explained() -> None:
+    assert compare_text(report(), operations=1).count("total, as in the table") == 2
+    assert "other functions (17)" in compare_text(report(), functions=2)
+
+
+def test_what_a_guest_says_stays_ascii_and_narrow() -> None:
+    said = msgspec.structs.replace(failed_report().run, console_tail=("\x1b[31m\u00e9" * 50,))
+    fits_a_mail(run_text(msgspec.structs.replace(failed_report(), run=said)))
+
+
+def test_output_is_cut_to_its_last_lines() -> None:
+    shown = run_text(
+        msgspec.structs.replace(
+            run_report(), stdout="".join(f"line {index}\n" for index in range(50)), stderr="oops\n"
+        )
+    )
+    assert "standard output, the last 20 of 50 lines\n    | line 30\n" in shown
+    assert "standard error\n    | oops\n" in shown
+
+
+def test_few_regions_are_explained_unasked() -> None:
+    counts = run(region("whole", {own("f"): 30, user("main"): 12}, iterations=1))
+    shown = run_text(RunReport(run_report().run, counts))
+    assert "whole: instructions\n  kernel 71.4%, syscalls 28.6%\n" in shown
+    assert "--operation" not in shown
+    assert "--operation NAME" in run_text(run_report())
+
+
+def test_a_region_that_a_run_does_not_have() -> None:
+    with pytest.raises(UserError, match="no region 'x'") as caught:
+        run_text(run_report(), ["x"])
+    assert "getppid, open-close" in caught.value.hint
+
+
+def test_a_run_without_regions() -> None:
+    assert "no region" in run_text(RunReport(run_report().run, RunCounts(())))
+
+
+costs = st.dictionaries(
+    st.sampled_from([own(f"function_{index}") for index in range(20)] + [user("main")]),
+    st.integers(0, 10**10),
+)
+sides = st.lists(
+    st.builds(lambda cost, n: run(region("op", cost, n)), costs, st.integers(1, 300)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(sides, sides, st.integers(0, 12))
+def test_what_is_printed_adds_up(
+    base: list[RunCounts], others: list[RunCounts], functions: int
+) -> None:
+    side = report().base
+    effects = compare(base, others)
+    text = compare_text(
+        CompareReport("w", MACHINE, side, (Compared(side, effects),)), functions=functions
+    )
+    fits_a_mail(text)
+    row = next(line for line in text.splitlines() if line.startswith("op   "))
+    base_shown, other_shown, diff = (Fraction(figure) for figure in row.split()[1:4])
+    assert other_shown - base_shown == diff
+    _, title, account = text.partition("op, instructions an iteration\n")
+    lines = re.findall(r"^ *([+-][0-9.]+) .*", account, re.MULTILINE)
+    assert bool(title) == bool(effects.operations[0].costs and lines)
+    if title:
+        *parts, total = (Fraction(line) for line in lines)
+        assert sum(parts) == total == diff
+
+
+@given(st.lists(st.fractions(-(10**6), 10**6), min_size=1, max_size=30), st.sampled_from([1, 100]))
+def test_rounding_to_a_total(values: list[Fraction], unit: int) -> None:
+    total = figures.scaled(sum(values, Fraction(0)), unit)
+    rounded = figures.rounded_to_total(values, total, unit)
+    assert sum(rounded) == total
+    for whole, value in zip(rounded, values, strict=True):
+        assert whole % unit == 0
+        assert abs(whole - value * figures.SCALE) < 2 * unit
+
+
+@pytest.mark.parametrize(
+    ("hundredths", "aligned", "text"),
+    [
+        (33700, False, "       337"),
+        (33700, True, "    337   "),
+        (33750, True, "    337.50"),
+        (-5, True, "     -0.05"),
+        (0, True, "      0   "),
+        (91245607, True, " 912456.07"),
+        (912456800, True, "9124568   "),
+        (9124568000, True, "  91245680"),
+    ],
+)
+def test_figures(hundredths: int, aligned: bool, text: str) -> None:
+    assert figures.plain(hundredths, 10, aligned=aligned) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Fraction(0), "0%"),
+        (Fraction(1, 1000), "+0.00%"),
+        (Fraction(-5, 3), "-1.67%"),
+        (Fraction(50), "+50.0%"),
+        (Fraction(123456, 10), "+12346%"),
+        (Fraction(10**8), "+1e+08%"),
+        (None, "new"),
+    ],
+)
+def test_percents(value: Fraction | None, text: str) -> None:
+    assert figures.percent(value) == text
+
+
+def test_a_difference_too_small_to_be_seen_keeps_its_sign() -> None:
+    assert figures.signed(0, 6, Fraction(1, 999), aligned=False) == " +0.00"
+    assert figures.signed(0, 6, Fraction(-1, 999), aligned=False) == " -0.00"
+    assert figures.signed(0, 6, Fraction(0), aligned=False) == "     0"
+
+
+def effect(half: Fraction | int, n: int = 3) -> Estimate:
+    return Estimate(Fraction(5), 5 - Fraction(half), 5 + Fraction(half), n)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (effect(0), "exact"),
+        (effect(0, n=1), "n=1"),
+        (effect(Fraction(1, 999)), "+-0.00"),
+        (effect(3), "+-3"),
+        (effect(Fraction(5, 2)), "+-2.50"),
+        (effect(Fraction(205, 2)), "+-102.5"),
+        (effect(99_999), "+-100k"),
+        (effect(10**7), "+-10M"),
+    ],
+)
+def test_spread(estimate: Estimate, text: str) -> None:
+    assert figures.spread(estimate) == text
+    assert len(text) <= 7
