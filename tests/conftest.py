@@ -10,6 +10,13 @@ import pytest
 FakeProgram = Callable[[str, str], Path]
 
 
+def wait_for(path: Path) -> str:
+    """A shell command that ends when `path` appears, or after a minute: a test that fails must not
+    leave a loop behind.
+    """
+    return f"timeout 60 sh -c 'while [ ! -e {path} ]; do sleep 0.01; done' || true"
+
+
 @pytest.fixture(autouse=True)
 def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder of the test's own."""

@@ -13,7 +13,7 @@ from kdelta.host import native
 from kdelta.host.dirs import cache_dir
 from kdelta.host.native import NativeProgram, build, build_program
 from kdelta.spec.errors import LabError
-from tests.conftest import FakeProgram
+from tests.conftest import FakeProgram, wait_for
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -109,7 +109,7 @@ def test_two_processes_compile_once(
         f"""#!/bin/sh
 case "$*" in *-o*) ;; *) exec /usr/bin/gcc "$@";; esac
 echo compile >> {log}
-while [ ! -e {waits} ]; do sleep 0.01; done
+{wait_for(waits)}
 exec /usr/bin/gcc "$@"
 """,
     )

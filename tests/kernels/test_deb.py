@@ -15,7 +15,7 @@ from kdelta.kernels import Kernel, cached_kernels, obtain
 from kdelta.kernels.apt import Apt, Dependency, parse_dependencies
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
-from tests.conftest import FakeProgram
+from tests.conftest import FakeProgram, wait_for
 from tests.kernels import fake_apt
 from tests.kernels.samples import RELEASE, deb, kernel_members, member
 
@@ -269,7 +269,7 @@ def start_fetch(lab: Lab) -> "subprocess.Popen[str]":
 
 def test_two_processes_fetch_once(lab: Lab) -> None:
     """The download goes on only when the other process has said that it waits."""
-    lab.change(before_download=f"while [ ! -e {lab.folder}/waits ]; do sleep 0.01; done")
+    lab.change(before_download=wait_for(lab.folder / "waits"))
     both = [start_fetch(lab), start_fetch(lab)]
     outputs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
