@@ -14,7 +14,7 @@
 #include "kdelta.h"
 
 #define WARM_UP_PART 4 /* of the iterations, and */
-#define WARM_UP_LEAST 2
+#define WARM_UP_LEAST 1
 
 static const struct operation *const tables[] = {
     call_operations, file_operations, memory_operations, process_operations,
@@ -169,7 +169,8 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "syscalls: %s\n"
-            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--dir FOLDER] [OPERATION...]\n",
+            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--dir FOLDER]\n"
+            "                [OPERATION...]\n",
             wrong);
     exit(2);
 }

@@ -190,10 +190,10 @@ static void futex_teardown(void)
 }
 
 const struct operation talk_operations[] = {
-    {"pipe-round-trip", 200, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
-    {"unix-round-trip", 200, .step = step_round_trip, .setup = unix_setup, .teardown = stop_echo},
-    {"tcp-round-trip", 200, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
+    {"pipe-round-trip", 1000, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},
+    {"unix-round-trip", 1000, .step = step_round_trip, .setup = unix_setup, .teardown = stop_echo},
+    {"tcp-round-trip", 1000, .step = step_round_trip, .setup = tcp_setup, .teardown = stop_echo},
     {"futex-wake", 500, .step = step_futex_wake},
-    {"futex-ping-pong", 200, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
+    {"futex-ping-pong", 1000, .step = step_futex_ping_pong, .setup = futex_setup, .teardown = futex_teardown},
     {0},
 };
