@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""scripts/setup on hosts that lack something: what it installs, what it asks for, when it stops."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# What the script itself needs, and all that it looks for but QEMU.
+PRESENT = "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch zstd"
+
+
+class Host:
+    """A copy of the set-up, and a PATH on which there is only what a test puts there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout = folder / "checkout"
+        (self.checkout / "scripts").mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/setup", self.checkout / "scripts/setup")
+        for name in ("requirements.txt", "requirements-uv.txt", "pyproject.toml"):
+            (self.checkout / name).write_text("")
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in PRESENT.split():
+            found = shutil.which(name)
+            assert found
+            (self.bin / name).symlink_to(found)
+        self.log = folder / "log"
+        self.log.write_text("")
+        # A Python environment that is up to date, so that this part has nothing to do.
+        self.script("uv", "exit 0")
+        (self.checkout / ".venv/bin").mkdir(parents=True)
+        (self.checkout / ".venv/bin/python").symlink_to("/usr/bin/true")
+
+    def script(self, name: str, text: str) -> None:
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >> {self.log}\n{text}\n')
+        path.chmod(0o755)
+
+    def run(self) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["bash", self.checkout / "scripts/setup"],
+            env={"PATH": str(self.bin), "HOME": str(self.checkout), "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def calls(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+INSTALL = "apt-get install -q -y --no-install-recommends qemu-system-x86"
+
+
+def test_without_apt_it_names_the_packages_and_stops(host: Host) -> None:
+    done = host.run()
+    assert done.returncode == 1
+    assert "no apt-get; install these by hand" in done.stderr
+    assert "qemu-system-x86" in done.stderr
+    assert host.calls() == []
+
+
+def test_with_all_there_it_needs_no_apt(host: Host) -> None:
+    host.script("qemu-system-x86_64", "")
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    assert not any(call.startswith("apt") for call in host.calls())
+
+
+def test_root_installs_what_is_missing(host: Host) -> None:
+    host.script("id", "echo 0")
+    new = host.bin / "qemu-system-x86_64"
+    host.script("apt-get", f'[ "$1" = update ] || ln -s /usr/bin/true {new}')
+    done = host.run()
+    assert done.returncode == 0, done.stderr
+    assert "installing system packages: qemu-system-x86" in done.stderr
+    assert [call for call in host.calls() if call.startswith("apt-get")] == [
+        "apt-get update -q",
+        INSTALL,
+    ]
+
+
+def test_others_install_by_sudo(host: Host) -> None:
+    host.script("id", "echo 1000")
+    new = host.bin / "qemu-system-x86_64"
+    host.script("apt-get", f'[ "$1" = update ] || ln -s /usr/bin/true {new}')
+    host.script("sudo", 'exec "$@"')
+    assert host.run().returncode == 0
+    assert f"sudo {INSTALL}" in host.calls()
+
+
+def test_others_without_sudo_are_told_what_root_must_do(host: Host) -> None:
+    host.script("id", "echo 1000")
+    host.script("apt-get", "exit 1")
+    done = host.run()
+    assert done.returncode == 1
+    assert "as root run: apt-get install qemu-system-x86" in done.stderr
+
+
+def test_installation_that_fails(host: Host) -> None:
+    host.script("id", "echo 0")
+    host.script("apt-get", "exit 100")
+    done = host.run()
+    assert done.returncode == 1
+    assert f"failed: {INSTALL}" in done.stderr
+
+
+def test_installation_that_brings_nothing(host: Host) -> None:
+    host.script("id", "echo 0")
+    host.script("apt-get", "exit 0")
+    done = host.run()
+    assert done.returncode == 1
+    assert "still missing after the installation: qemu-system-x86" in done.stderr
+
+
+def test_empty_package_lists_are_loaded(host: Host) -> None:
+    host.script("qemu-system-x86_64", "")
+    host.script("id", "echo 0")
+    host.script("apt-cache", "")
+    host.script("apt-get", "")
+    assert host.run().returncode == 0
+    assert "apt-get update -q" in host.calls()
+    host.log.write_text("")
+    host.script("apt-cache", "echo linux-image-6.1")
+    assert host.run().returncode == 0
+    assert "apt-get update -q" not in host.calls()
+
+
+def test_second_run_installs_no_python_package(host: Host) -> None:
+    host.script("qemu-system-x86_64", "")
+    assert host.run().returncode == 0
+    assert any(call.startswith("uv pip sync") for call in host.calls())
+    host.log.write_text("")
+    assert host.run().returncode == 0
+    assert host.calls() == []
+    (host.checkout / "requirements.txt").write_text("changed")
+    assert host.run().returncode == 0
+    assert any(call.startswith("uv pip sync") for call in host.calls())
+
+
+def test_the_requirements_name_no_host() -> None:
+    for name in ("requirements.txt", "requirements-uv.txt"):
+        text = (ROOT / name).read_text()
+        assert "://" not in text
+        assert text.count("==") <= text.count("--hash=sha256:")
+    assert os.access(ROOT / "scripts/setup", os.X_OK)
