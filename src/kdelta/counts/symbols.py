@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 _TEXT_TYPES = frozenset("tTwW")
-_HIDDEN = ("__pfx_", "__cfi_")  # padding before functions, not functions
+_PADDING = ("__pfx_", "__cfi_")  # what lies before a function is part of it
+_FIELDS = 3
 
 
 def _preference(kind: str, name: str) -> tuple[bool, bool, int, str]:
@@ -47,11 +48,12 @@ def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
     found = []
     for line in text.decode("ascii", "replace").splitlines():
         parts = line.split(None, 3)
-        if len(parts) < 3 or parts[1] not in _TEXT_TYPES or parts[2].startswith(_HIDDEN):
+        if len(parts) < _FIELDS or parts[1] not in _TEXT_TYPES:
             continue
-        found.append(
-            (int(parts[0], 16), parts[1], parts[2], parts[3] if len(parts) > 3 else "kernel")
-        )
+        name = parts[2]
+        for prefix in _PADDING:
+            name = name.removeprefix(prefix)
+        found.append((int(parts[0], 16), parts[1], name, parts[3] if parts[3:] else "kernel"))
     return found
 
 
