@@ -10,8 +10,10 @@ import msgspec
 from kdelta.host.command import Result, run
 from kdelta.host.dirs import cache_dir
 from kdelta.spec.errors import LabError
+from kdelta.spec.identity import identity
 
 SYSTEM_LISTS = Path("/var/lib/apt/lists")
+_SETTINGS = (Path("/etc/apt"), Path("/etc/apt/sources.list.d"), Path("/etc/apt/preferences.d"))
 _UPDATE_SECONDS = 300.0
 
 
@@ -56,6 +58,17 @@ class Apt:
         """When the lists were last updated, in seconds since the epoch; 0 for never."""
         stamp = SYSTEM_LISTS if self._own is None else self._own / "updated"
         return stamp.stat().st_mtime if stamp.exists() else 0.0
+
+    def state(self) -> str:
+        """Changes whenever apt could give another answer: its lists, sources and preferences."""
+        folders = [SYSTEM_LISTS if self._own is None else self._own / "lists", *_SETTINGS]
+        stamps = [
+            (path.name, path.stat().st_mtime_ns)
+            for folder in folders
+            for path in (folder, *sorted(folder.glob("*")))
+            if path.exists()
+        ]
+        return identity({"own": self._own is not None, "stamps": stamps})
 
     def update(self, talk: Callable[[str], None]) -> None:
         """Loads kdelta's own lists anew; LabError when that fails."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.dirs import cache_dir
 from kdelta.host.files import new_folder, remove, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.kernels.apt import Apt, OutdatedListsError
@@ -16,6 +17,7 @@ from kdelta.kernels.inspect import inspect
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.unpack import unpack_kernel
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec
 
 Talk = Callable[[str], None]
@@ -38,7 +40,11 @@ def obtain_deb(spec: DebSpec, talk: Talk) -> Kernel:
             f"write deb:{spec.package.rpartition('-')[0]}",
         )
     apt = Apt.best()
+    if entry := _resolved_before(apt, spec, talk):
+        return entry.kernel()
     found = _resolve(apt, spec, talk)
+    if found:
+        _remember(apt, spec, found)
     if found is None and not apt.names(KERNEL_NAMES):
         if entry := _newest_cached(spec):
             talk(f"apt has no package lists; taking the newest in the cache, {entry.version}")
@@ -60,6 +66,40 @@ def obtain_deb(spec: DebSpec, talk: Talk) -> Kernel:
         return _fetch(apt, newer, talk)
     except OutdatedListsError as error:
         raise LabError(f"the mirror does not have {newer}: {error}", "try again later") from error
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What a spec stood for when apt was in that state."""
+
+    state: str
+    package: str
+    version: str
+
+
+def _answer_file(spec: DebSpec) -> Path:
+    return cache_dir("apt-answers") / f"{identity(str(spec))[:32]}.json"
+
+
+def _resolved_before(apt: Apt, spec: DebSpec, talk: Talk) -> CachedKernel | None:
+    """The cached kernel that the spec stands for, unless apt might say another thing now.
+
+    Each question to apt can take a second, on systems that keep no cache of their package lists.
+    """
+    try:
+        answer = msgspec.json.decode(_answer_file(spec).read_bytes(), type=_Answer)
+    except (OSError, msgspec.DecodeError):
+        return None
+    if answer.state != apt.state():
+        return None
+    entry = load(answer.package, answer.version)
+    if entry and answer.package != spec.package:
+        talk(f"{spec.package} stands for {answer.package} {answer.version}")
+    return entry
+
+
+def _remember(apt: Apt, spec: DebSpec, found: DebSpec) -> None:
+    answer = _Answer(apt.state(), found.package, found.version or "")
+    write_atomic(_answer_file(spec), msgspec.json.encode(answer))
 
 
 def _resolve(apt: Apt, spec: DebSpec, talk: Talk) -> DebSpec | None:
