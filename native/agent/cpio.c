@@ -11,10 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hex.h"
+
 #define HEADER_BYTES 110
 #define FIELD_BYTES 8
 
-enum field { INO, MODE, UID, GID, NLINK, MTIME, FILE_SIZE, DEV_MAJOR, DEV_MINOR, RDEV_MAJOR, RDEV_MINOR, NAME_SIZE, CHECK, FIELDS };
+/* In the order of the header; what has no name here is not used. */
+enum field { MODE = 1, FILE_SIZE = 6, NAME_SIZE = 11, FIELDS = 13 };
 
 static char wrong[CPIO_PATH_MAX + 128];
 
@@ -57,8 +60,7 @@ static bool parse_hex(const char *digits, uint32_t *value)
 {
     *value = 0;
     for (int i = 0; i < FIELD_BYTES; i++) {
-        char c = digits[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int digit = hex_digit(digits[i]);
 
         if (digit < 0)
             return false;

@@ -5,17 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hex.h"
+
 static char wrong[256];
 
 static const char *complain(const char *what, const char *directive, const char *value)
 {
     snprintf(wrong, sizeof wrong, "%s: %s %s", what, directive, value);
     return wrong;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* A byte of two digits, or -1. */

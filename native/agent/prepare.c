@@ -46,8 +46,8 @@ static bool seed_pool(const uint8_t *seed, size_t size)
     return good;
 }
 
-/* The guest has no source of entropy, and a kernel whose pool is empty takes a long way round for each random number; real machines
- * have left that behind when they run anything that one would measure. */
+/* The guest has no source of entropy, and a kernel whose pool is empty takes a long way round for each random number; real
+ * machines have left that behind when they run anything that one would measure. */
 void random_fill(void)
 {
     uint8_t bytes[JOB_SEED_MAX_BYTES];
