@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta doctor`: what is there, what is missing, and what helps."""
+
+from collections.abc import Iterator
+
+from kdelta.cli.guard import LAB
+from kdelta.cli.output import emit
+from kdelta.host.dirs import data_dir
+from kdelta.host.doctor import Check, checks
+from kdelta.kernels.cache import cached_kernels
+from kdelta.machines.kvm import why_no_kvm
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+
+_NAME = 17
+
+
+def examine() -> int:
+    """Prints every check as it is made; returns the exit code."""
+    healthy = True
+    for check in _all_checks():
+        healthy = healthy and (check.ok or not check.required)
+        emit(check_text(check))
+    emit("all that kdelta needs is there\n" if healthy else "kdelta cannot work yet: see above\n")
+    return 0 if healthy else LAB
+
+
+def check_text(check: Check) -> str:
+    """A check's lines."""
+    word = "ok" if check.ok else "MISSING" if check.required else "no"
+    lines = f"{word:<8} {check.name:<{_NAME}} {check.detail}\n"
+    return lines + (f"{'':<8} {'':<{_NAME}} -> {check.remedy}\n" if check.remedy else "")
+
+
+def _all_checks() -> Iterator[Check]:
+    yield from checks()
+    yield _store()
+    yield _kvm()
+
+
+def _store() -> Check:
+    folder = data_dir()
+    try:
+        with Store.open(folder) as store:
+            store.check()
+            count = len(store.runs())
+    except LabError as error:
+        return Check("store", False, error.message, error.hint)
+    return Check("store", True, f"{count} runs in {folder}, all whole")
+
+
+def _kvm() -> Check:
+    later = "nothing needs it yet"
+    kernels = cached_kernels()
+    if not kernels:
+        return Check("KVM", False, f"not tried: no kernel is here yet ({later})", required=False)
+    why = why_no_kvm(kernels[0].kernel())
+    if why:
+        return Check("KVM", False, f"{why} ({later})", required=False)
+    return Check("KVM", True, f"boots {kernels[0].release}", required=False)

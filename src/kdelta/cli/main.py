@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The commands and their options."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import doctor as doctors
+from kdelta.cli import options
+from kdelta.cli.guard import guarded
+from kdelta.cli.listing import kernels_text, runs_text, workloads_text
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cli.reports import compare_report, done_report, stored_report
+from kdelta.host.command import set_echo
+from kdelta.kernels.cache import cached_kernels
+from kdelta.report.json import compare_json, run_json, runs_json
+from kdelta.report.run_text import run_text
+from kdelta.report.text import compare_text
+from kdelta.store.store import LAST
+from kdelta.studies.command import run_command
+from kdelta.studies.compare import run_compare
+from kdelta.studies.lab import open_store
+from kdelta.studies.requests import CompareRequest, RunRequest
+from kdelta.workloads.catalog import workloads as known_workloads
+
+SPECS = """\b
+Kernel specs:
+  deb:PACKAGE[=VERSION]         a distribution's binary kernel, fetched by apt
+  image:PATH[,modules=FOLDER]   a bzImage, or a vmlinux with CONFIG_PVH=y
+"""
+
+app = typer.Typer(
+    name="kdelta",
+    help="Tells which change to a Linux kernel made it faster or slower, and by exactly how much.",
+    epilog="Exit codes: 0 done, 2 wrong usage, 3 the lab failed, 130 interrupted.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """The program `kdelta`."""
+    sys.exit(guarded(lambda: app(prog_name="kdelta", standalone_mode=False)))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        emit(f"kdelta {__version__}\n")
+        raise typer.Exit
+
+
+def _echo(verbose: bool) -> None:
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+
+
+@app.callback()
+def _kdelta(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
+@app.command(epilog=SPECS)
+def compare(
+    base: Annotated[str, typer.Argument(metavar="BASE", help="Kernel spec to compare with.")],
+    others: Annotated[list[str], typer.Argument(metavar="OTHER", help="Kernel specs to compare.")],
+    *,
+    workload: Annotated[
+        str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
+    ] = "syscalls",
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            help="Only this one; may be repeated.  [default: all of the workload]",
+        ),
+    ] = None,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    cpu: options.Cpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    explain: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            metavar="N",
+            min=0,
+            help="Operations whose change is explained by function: those that changed most.",
+        ),
+    ] = 5,
+    functions: options.Functions = 10,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Compare kernels, operation by operation.
+
+    Boots each kernel in QEMU under a clock that counts instructions, runs the workload in it, and
+    prints what each operation costs under BASE and OTHER, then the functions that account for the
+    difference. The figures are exact: they repeat to the last instruction, on any host, loaded or
+    not. Runs are kept; asking again is answered from the store.
+    """
+    _echo(verbose)
+    lab = options.lab_request(
+        perturb=perturb,
+        again=again,
+        no_snapshot=no_snapshot,
+        jobs=jobs,
+        memory=memory,
+        cpu=cpu,
+        append=append,
+        timeout=timeout,
+    )
+    request = CompareRequest(
+        base=base,
+        others=tuple(others),
+        workload=workload,
+        operations=tuple(operation or ()),
+        lab=lab,
+    )
+    with open_store() as store:
+        with shown_progress() as progress:
+            found = asyncio.run(run_compare(request, store, progress))
+        report = compare_report(found, store)
+    emit(compare_json(report, __version__) if json else compare_text(report, explain, functions))
+
+
+@app.command(epilog=SPECS)
+def run(
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="Kernel spec.")],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND", help="After --: a program of this host, arguments."),
+    ],
+    *,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            metavar="PATH[:GUESTPATH]",
+            help="Carry this file along; may be repeated. Shared libraries go along by themselves.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        int,
+        typer.Option(
+            "--seconds", metavar="N", min=1, help="The longest it may run, in the guest's own time."
+        ),
+    ] = options.DEFAULT_GUEST_SECONDS,
+    perturb: options.Perturb = 1,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    cpu: options.Cpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    functions: options.Functions = 20,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Profile a command under a kernel, exactly.
+
+    Counts what the command executes, in the kernel and outside, by function. The whole command is
+    one region, unless it marks its own with kdelta.h.
+    """
+    _echo(verbose)
+    lab = options.lab_request(
+        perturb=perturb,
+        again=again,
+        no_snapshot=no_snapshot,
+        jobs=jobs,
+        memory=memory,
+        cpu=cpu,
+        append=append,
+        timeout=timeout,
+    )
+    request = RunRequest(
+        kernel=kernel, command=tuple(command), files=tuple(file or ()), seconds=seconds, lab=lab
+    )
+    with open_store() as store:
+        with shown_progress() as progress:
+            found = asyncio.run(run_command(request, store, progress))
+        reports = [done_report(done, store) for done in found]
+    texts = [
+        run_json(one, __version__) if json else run_text(one, functions=functions)
+        for one in reports
+    ]
+    emit(("" if json else "\n").join(texts))
+
+
+@app.command()
+def runs(
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", metavar="N", min=1, help="The latest so many.")
+    ] = 20,
+    json: options.Json = False,
+) -> None:
+    """List the runs, failed ones too.
+
+    The latest comes first.
+    """
+    with open_store() as store:
+        found = store.runs(limit)
+    emit(runs_json(found, __version__) if json else runs_text(found))
+
+
+@app.command()
+def show(
+    run_id: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning, or last.")
+    ] = LAST,
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            help="Name the functions of this region; may be repeated.",
+        ),
+    ] = None,
+    functions: options.Functions = 20,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show what the guest printed, and nothing else.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Show one run.
+
+    What its regions cost, and which functions did it; or why it failed.
+    """
+    with open_store() as store:
+        found = store.run(run_id)
+        if console:
+            text = store.console(found)
+        elif json:
+            text = run_json(stored_report(found, store), __version__)
+        else:
+            text = run_text(stored_report(found, store), tuple(operation or ()), functions)
+    emit(text)
+
+
+@app.command()
+def kernels() -> None:
+    """List the kernels that are kept here."""
+    emit(kernels_text(cached_kernels()))
+
+
+@app.command()
+def workloads() -> None:
+    """List the workloads and their operations."""
+    emit(workloads_text(known_workloads().values()))
+
+
+@app.command()
+def doctor(verbose: options.Verbose = False) -> int:
+    """Say what is missing here.
+
+    Prints what is there, what is missing, and the command that installs it.
+    """
+    _echo(verbose)
+    return doctors.examine()

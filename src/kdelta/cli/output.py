@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Data to stdout, talk to stderr."""
+
+import os
+import sys
+
+from kdelta.spec.errors import LabError
+
+
+class ReaderGoneError(Exception):
+    """Whoever read stdout has had enough: no error, and nothing more to write."""
+
+
+def emit(text: str) -> None:
+    """Writes data; raises ReaderGoneError if the pipe is closed, LabError if it is refused."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _forget_stdout()
+        raise ReaderGoneError from error
+    except OSError as error:
+        _forget_stdout()
+        raise LabError(
+            f"the report cannot be written: {error.strerror}",
+            "it is not lost: the runs are in the store, and the same command prints it again",
+        ) from error
+
+
+def talk(line: str) -> None:
+    """Says something to the user; a terminal that is gone is no error."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        _forget(2)
+
+
+def _forget_stdout() -> None:
+    # What is still in Python's buffer would be written at exit, and fail again.
+    _forget(1)
+
+
+def _forget(descriptor: int) -> None:
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)
