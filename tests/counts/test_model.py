@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.synthetic import Function, interrupts, other, own, region, run, user
 
 from kdelta.counts.model import (
     Cost,
@@ -22,6 +21,7 @@ from kdelta.counts.model import (
     total_cost,
 )
 from kdelta.spec.errors import LabError
+from tests.synthetic import Function, interrupts, other, own, region, run, user
 
 counts = st.integers(0, 1000)
 costs = st.builds(

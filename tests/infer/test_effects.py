@@ -6,13 +6,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.synthetic import Function, interrupts, other, own, region, run, user
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.infer.effects import Effects, OperationEffect, Verdict, Word, check, compare
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.functions import FunctionChange, FunctionEffect
 from kdelta.spec.errors import LabError
+from tests.synthetic import Function, interrupts, other, own, region, run, user
 
 KEYS: list[Function] = [
     own("vfs_read"),

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where two runs part that should have been the same."""
 
-from tests.synthetic import own, region, run, user
-
 from kdelta.counts.model import Cost, FunctionCost, Iterations, RegionCounts
 from kdelta.infer.same import partings
+from tests.synthetic import own, region, run, user
 
 
 def test_equal_counts_do_not_part() -> None:
