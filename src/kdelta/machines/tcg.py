@@ -183,7 +183,8 @@ async def _save(qemu: Emulator, path: Path) -> None:
         await asyncio.sleep(0.01)
 
 
-async def _resume(qemu: Emulator, snapshot: Snapshot) -> None:
+async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
+    """Load the snapshot and let the guest go on; LabError when QEMU cannot load it."""
     while True:
         status = (await qemu.command("query-status"))["status"]
         if status not in {"inmigrate", "prelaunch"}:
@@ -240,7 +241,7 @@ async def _to_the_end(
 ) -> tuple[str, str]:
     """How the boot ended ("stopped" is well), and how the run did."""
     if snapshot:
-        await _resume(qemu, snapshot)
+        await resume(qemu, snapshot)
     else:
         setting.say("boots")
         booted = await qemu.wait_stop()
