@@ -24,6 +24,16 @@ VISIBLE = Fraction(1, 2000)
 NAMED = Fraction(1, 200)
 """The part of all of an operation's changes from which on a function is named."""
 
+SEEN = Fraction(1, 20)
+SEEN_PART = Fraction(1, 200)
+"""The smallest change of a count an iteration that is worth its place: so much, and such a part."""
+
+TWO_SIDED = "*"
+TWO_SIDED_NOTE = (
+    f"{TWO_SIDED} Instructions were traded for bytes of string operations (below): which of them "
+    "is cheaper, a count cannot say."
+)
+
 BACKGROUND_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
 
@@ -113,6 +123,8 @@ def _table(effects: Effects, columns: Columns) -> list[str]:
     for title, operations in _groups(effects.operations):
         lines += ["", title]
         lines += [line for one in operations for line in _row(one, columns)]
+    if any(one.costs is not None and _is_two_sided(one.costs) for one in effects.operations):
+        lines += ["", *wrapped(TWO_SIDED_NOTE, "", "  ")]
     if effects.background:
         lines += ["", _heading("a virtual second", columns, "")]
         lines += [_background_row(row, columns) for row in effects.background]
@@ -165,8 +177,9 @@ def _changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect
 
 
 def _row(operation: OperationEffect, columns: Columns) -> list[str]:
-    lines, name = columns.named(operation.name)
     costs = operation.costs
+    mark = f" {TWO_SIDED}" if costs is not None and _is_two_sided(costs) else ""
+    lines, name = columns.named(operation.name + mark)
     if costs is None:
         shown = [
             f"{'-':>{columns.figure}}"
@@ -196,8 +209,21 @@ def _background_row(row: BackgroundEffect, columns: Columns) -> str:
 Named = Sequence[tuple[str, Costs]]
 
 
+def _changed(cost: Quantity) -> bool:
+    """Whether a figure differs by more than its spread, and by so much that it matters."""
+    effect = cost.effect
+    least = max(SEEN, SEEN_PART * max(cost.base.value, cost.other.value))
+    return abs(effect.value) >= least and (effect.low > 0 or effect.high < 0)
+
+
+def _is_two_sided(costs: Costs) -> bool:
+    """Whether instructions were traded for bytes of string operations, or the other way round."""
+    insns, moved = costs.insns.effect.value, costs.string_bytes.effect.value
+    return insns * moved < 0 and abs(moved) >= abs(insns) and _changed(costs.string_bytes)
+
+
 def _user_part(costs: Named, columns: Columns) -> list[str]:
-    rows = [(name, cost) for name, cost in costs if cost.user_insns.moved]
+    rows = [(name, cost) for name, cost in costs if _changed(cost.user_insns)]
     if not rows:
         return ["", "The user's own code costs the same in each: the differences are the kernel's."]
     width = columns.figure
@@ -220,7 +246,7 @@ def _specials(costs: Named, columns: Columns) -> list[str]:
         changes = [
             f"{kind} {figures.number(one.base.value)} -> {figures.number(one.other.value)}"
             for kind, one in cost.specials.items()
-            if one.effect.value
+            if _changed(one)
         ]
         if changes:
             own_line, column = columns.named(name)
@@ -240,7 +266,7 @@ def _string_bytes(costs: Named, columns: Columns) -> list[str]:
     rows = []
     for name, cost in costs:
         moved = cost.string_bytes
-        if moved.effect.value:
+        if _changed(moved):
             own_line, column = columns.named(name)
             change = f"{figures.number(moved.base.value)} -> {figures.number(moved.other.value)}"
             rows += [*own_line, f"{column} {change}"]

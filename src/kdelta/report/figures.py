@@ -74,7 +74,7 @@ def brief(value: Fraction, width: int) -> str:
 
 def number(value: Fraction) -> str:
     """A figure in running text."""
-    return str(value) if is_whole(value) else f"{float(value):.{PLACES}f}"
+    return plain(scaled(value), 0, aligned=False)
 
 
 def percent(value: Fraction | None) -> str:

@@ -42,8 +42,8 @@ def machine_lines(machine: Facts) -> list[str]:
     words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
     if "memory_mib" in facts:
         words.append(f"{facts.pop('memory_mib')} MiB")
-    if "emulator" in facts:
-        words.append(str(facts.pop("emulator")))
+    if "qemu" in facts:
+        words.append(f"QEMU {facts.pop('qemu')}")
     words += [f"{key.replace('_', ' ')} {value}" for key, value in facts.items() if value != ""]
     lines = labelled("machine", ", ".join(words))
     if cpu or model:

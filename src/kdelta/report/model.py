@@ -49,7 +49,7 @@ class Compared(msgspec.Struct, frozen=True):
 class CompareReport(msgspec.Struct, frozen=True):
     """One base and its others, under one workload on one machine.
 
-    `machine` are facts to be shown: name, arch, memory_mib, emulator, cpu (as asked for),
+    `machine` are facts to be shown: name, memory_mib, qemu (its version), cpu (as asked for),
     cpu_model (as the guest names it), and whatever else there is to be known.
     """
 

@@ -37,6 +37,8 @@ def run_text(report: RunReport, regions: Sequence[str] = (), functions: int = 20
     Raises UserError for a region that the run does not have.
     """
     lines = _head(report.run)
+    if report.counts is not None:
+        lines += labelled("counted", COUNTED)
     if not report.run.ok:
         lines += quoted(report.run.console_tail)
     for title, text in (("standard output", report.stdout), ("standard error", report.stderr)):
@@ -76,10 +78,9 @@ def _counts(counts: RunCounts, asked: Sequence[str], functions: int) -> list[str
     for name in asked:
         if name not in regions:
             raise UserError(f"the run has no region {name!r}", f"it has: {', '.join(regions)}")
-    lines = labelled("counted", COUNTED)
     if not regions:
-        return [*lines, "", "no region: the workload marked none, and did not run as one"]
-    lines += ["", *_table(list(regions.values()))]
+        return ["", "no region: the workload marked none, and did not run as one"]
+    lines = ["", *_table(list(regions.values()))]
     lines += _meanwhile(list(regions.values()))
     lines += _specials(list(regions.values()))
     chosen = list(asked) or (list(regions) if len(regions) <= EXPLAINED_REGIONS else [])
