@@ -48,6 +48,7 @@ def test_whose_code() -> None:
     assert is_kernel("kernel")
     assert is_kernel("[ext4]")
     assert not is_kernel("[vdso]")
+    assert not is_kernel("[unknown]")
     assert not is_kernel("syscalls")
 
 

@@ -24,11 +24,13 @@ CONTEXTS: tuple[Context, ...] = ("own", "interrupts", "other")
 
 KERNEL = "kernel"
 VDSO = "[vdso]"
+UNKNOWN = "[unknown]"
+"""User code that belongs to no binary that was carried along."""
 
 
 def is_kernel(origin: str) -> bool:
-    """Whether code of that origin runs in the kernel: its image and its [module]s, not [vdso]."""
-    return origin == KERNEL or (origin.startswith("[") and origin != VDSO)
+    """Whether code of that origin runs in the kernel: in its image or in a [module]."""
+    return origin == KERNEL or (origin.startswith("[") and origin not in {VDSO, UNKNOWN})
 
 
 class Cost(msgspec.Struct, frozen=True, array_like=True, gc=False):
