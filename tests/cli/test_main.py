@@ -330,10 +330,19 @@ def test_a_full_disk_at_stdout() -> None:
     assert err.startswith(b"kdelta: the report cannot be written: No space left on device\n")
 
 
-@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
-def test_signals(signal: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("before", "signal", "code"),
+    [
+        ("", "SIGINT", 130),
+        ("", "SIGTERM", 143),
+        ("", "SIGHUP", 129),
+        # A job that a shell started in the background ignores Ctrl-C, and must end all the same.
+        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "SIGTERM", 143),
+    ],
+)
+def test_signals(before: str, signal: str, code: int) -> None:
     child = process(
-        "import asyncio, signal, sys\n"
+        f"import asyncio, signal, sys\n{before}\n"
         "from kdelta.cli.guard import guarded\n"
         "async def study():\n"
         "    try:\n"

@@ -103,6 +103,8 @@ def _end_like_ctrl_c(*signals: signal.Signals) -> list[int]:
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         came.append(number)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job has it
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     for one in signals:
