@@ -28,6 +28,8 @@ from kdelta.studies.requests import Progress
 
 _TICK_SECONDS = 0.25
 _MOST_TIMINGS = 500
+_LEAST_SECONDS = 0.5
+"""What takes less found its work done already, and says nothing of how long it takes."""
 
 
 @contextlib.contextmanager
@@ -64,9 +66,11 @@ class Timings:
 
     def end(self, step: str) -> float:
         """Notes that a step ended; returns how long it took."""
-        seconds = time.monotonic() - self._begun.pop(step, time.monotonic())
-        self._seconds.pop(step, None)
-        self._seconds[step] = seconds
+        now = time.monotonic()
+        seconds = now - self._begun.pop(step, now)
+        if seconds >= _LEAST_SECONDS:
+            self._seconds.pop(step, None)
+            self._seconds[step] = seconds
         return seconds
 
     def save(self) -> None:
