@@ -25,10 +25,10 @@ struct insn_facts {
     bool can_fault;        /* may leave the block at itself; in doubt: true */
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
     bool frame_return;     /* ends an exception or interrupt frame */
-    bool repeats;          /* one pass an iteration, jumping back to itself */
+    bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */
     uint8_t special;       /* index into arch->special_names, 0: none */
-    bool is_string;        /* a string operation: its loads and stores are an element's, and counted as they happen */
+    bool is_string;        /* a string operation: its loads and stores are an element's */
     uint8_t element_bytes; /* of a string operation */
     bool switch_store;     /* saves the stack pointer of the task that leaves */
     bool switch_load;      /* loads the stack pointer of the task that comes */

@@ -97,8 +97,6 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
 
     if (last->frame_return)
         b->flags |= ENDS_FRAME;
-    if (last->repeats)
-        b->flags |= ENDS_STRING;
     return b;
 }
 

@@ -14,15 +14,14 @@ enum context { OWN, INTERRUPTS, OTHER, CONTEXTS };
 struct tally {
     uint64_t entered; /* times that the group's first instruction started */
     uint64_t lost;    /* attempts of the last instruction that faulted: not executed */
-    uint64_t again;   /* further iterations of a string operation */
-    uint64_t accesses; /* of a string operation */
+    uint64_t elements; /* that its string operation has read, written or moved */
     uint64_t mmio;    /* accesses of device memory */
 };
 
 /* What is seldom needed of a group. */
 struct group {
     uint64_t left;                      /* times the block was left after this group */
-    uint64_t lost, again, accesses, mmio; /* since power-on, as the counter of its entries */
+    uint64_t lost, elements, mmio;      /* since power-on, as the counter of its entries */
     uint64_t accessed_at;               /* entries when the last instruction's access was last made (user code only) */
     struct tally flushed;               /* what was already added to a sum */
     struct tally sum[CONTEXTS];         /* of the region that is active */
@@ -37,9 +36,7 @@ enum block_flags {
     AT_FAULT = 1 << 2,      /* of one whose instruction was not executed */
     AT_EVENT = 1 << 3,      /* entry of a function that the task watch wants to see */
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
-    ENDS_STRING = 1 << 5,   /* ends with a string operation that repeats */
     AT_ANY = AT_INTERRUPT | AT_EXCEPTION | AT_FAULT | AT_EVENT,
-    ENDS_ANY = ENDS_FRAME | ENDS_STRING,
 };
 
 /* What every execution touches, in one cache line with the counters of the first four groups. */
@@ -66,6 +63,13 @@ struct origin {
     bool in_region, defined;
     struct block *next;    /* in its hash chain */
 };
+
+/* A string operation that repeats is a block of its own from its second iteration on, once an iteration. In the kernel such blocks
+ * are counted by additions in the translated code alone. A fault of theirs is booked to the block before: the same function. */
+static inline bool is_silent(const struct block *b)
+{
+    return !b->user && b->insns == 1 && b->origin->groups[0].last.repeats;
+}
 
 struct qemu_plugin_tb;
 

@@ -49,31 +49,35 @@ static void region_add(struct block *b)
 
 static void flush_group(struct group *g, uint64_t entered, struct tally *sum)
 {
-    struct tally t = { entered, g->lost, g->again, g->accesses, g->mmio };
+    struct tally t = { entered, g->lost, g->elements, g->mmio };
 
     if (sum) {
         sum->entered += t.entered - g->flushed.entered;
         sum->lost += t.lost - g->flushed.lost;
-        sum->again += t.again - g->flushed.again;
-        sum->accesses += t.accesses - g->flushed.accesses;
+        sum->elements += t.elements - g->flushed.elements;
         sum->mmio += t.mmio - g->flushed.mmio;
     }
     g->flushed = t;
 }
 
-static void flush_touched(enum context context)
+static void flush(struct block *b, enum context context)
 {
     bool wanted = now.region.serial;
+    struct origin *o = b->origin;
 
-    for (size_t i = 0; i < now.n_touched; i++) {
-        struct block *b = now.touched[i];
-        struct origin *o = b->origin;
+    if (wanted)
+        region_add(b);
+    for (uint16_t g = 0; g < o->n_groups; g++)
+        flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
+}
 
-        if (wanted)
-            region_add(b);
-        for (uint16_t g = 0; g < o->n_groups; g++)
-            flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
-    }
+static void flush_touched(enum context context)
+{
+    for (size_t i = 0; i < now.n_touched; i++)
+        flush(now.touched[i], context);
+    for (size_t i = 0; i < now.n_silent; i++)
+        if (now.silent[i]->live[0] != now.silent[i]->origin->groups[0].flushed.entered)
+            flush(now.silent[i], context);
     now.n_touched = 0;
     now.epoch++;
     touch(now.block); /* its later groups belong to the next segment */
@@ -184,51 +188,43 @@ static void fault_after(struct block *b)
         lose(b, tail);
 }
 
-static bool string_continues(const struct block *before, const struct block *b)
-{
-    return before->flags & ENDS_STRING &&
-        before->origin->groups[before->origin->n_groups - 1].last_vaddr == b->origin->vaddr;
-}
-
 static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
 {
-    bool continues = !early && string_continues(before, b);
-
     if (early)
         left_early(before, b);
     if (before->flags & ENDS_FRAME && task_depth)
-        continues = task_frame_pop(b);
+        task_frame_pop();
     if (b->user && task_depth)
         task_back_in_user_code();
     if (b->flags & AT_FAULT && !early)
         fault_after(before);
     if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
-        task_frame_push(b, before);
+        task_frame_push(b);
     if (b->flags & AT_EVENT)
         task_event(b->origin->event);
-    if (continues) {
-        b->origin->groups[0].again++;
-        now.run[b->user]--;
-    }
     if (b->epoch != now.epoch)
         touch(b);
+}
+
+void count_silently(struct block *b)
+{
+    for (size_t i = 0; i < now.n_silent; i++)
+        if (now.silent[i] == b)
+            return;
+    now.silent = must(realloc(now.silent, (now.n_silent + 1) * sizeof *now.silent));
+    now.silent[now.n_silent++] = b;
 }
 
 void count_block(unsigned int vcpu, void *data)
 {
     struct block *b = data, *before = now.block;
     uint64_t early = before->live[0] - before->left - *before->tail;
-    uint64_t rare = early | (b->flags & AT_ANY) | (before->flags & ENDS_ANY) | (b->epoch ^ now.epoch) |
+    uint64_t rare = early | (b->flags & AT_ANY) | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
         (task_depth & -(unsigned)b->user);
 
     (void)vcpu;
-    if (__builtin_expect(rare != 0, 0)) {
-        if (rare == ENDS_STRING && b == before && b->insns == 1) { /* one more iteration: not an instruction */
-            b->origin->groups[0].again++;
-            return;
-        }
+    if (__builtin_expect(rare != 0, 0))
         count_rare(b, before, early);
-    }
     now.block = b;
     now.run[b->user] += b->insns;
 }

@@ -35,6 +35,8 @@ struct counting {
     uint32_t epoch;              /* of the segment under way */
     struct block **touched;      /* in this segment */
     size_t n_touched, touched_capacity;
+    struct block **silent;       /* those that have no callback */
+    size_t n_silent;
     struct region region;
     uint64_t regions_begun;
 };
@@ -43,6 +45,7 @@ extern struct counting now;
 
 void count_init(void);
 void count_block(unsigned int vcpu, void *block);
+void count_silently(struct block *b);
 void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);
 

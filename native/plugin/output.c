@@ -74,7 +74,7 @@ static void define(struct bytes *out_bytes, struct block *b)
         const struct insn_facts *last = &o->groups[i].last;
         const uint8_t facts[8] = {
             (uint8_t)o->groups[i].insns, (uint8_t)(o->groups[i].insns >> 8), last->special,
-            last->is_string, last->element_bytes, last->loads, last->stores, 0,
+            last->is_string + last->repeats, last->element_bytes, last->loads, last->stores, 0,
         };
 
         bytes_add(out_bytes, facts, sizeof facts);
@@ -91,7 +91,7 @@ static void rows_of(struct bytes *rows, const struct block *b)
         for (int context = 0; context < CONTEXTS; context++) {
             const struct tally *t = &o->groups[i].sum[context];
 
-            if (!t->entered && !t->lost && !t->again && !t->accesses && !t->mmio)
+            if (!t->entered && !t->lost && !t->elements && !t->mmio)
                 continue;
             bytes_u32(rows, o->id);
             bytes_u32(rows, (uint32_t)i | (uint32_t)context << 16);

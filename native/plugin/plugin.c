@@ -61,6 +61,17 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
 }
 
+/* An element moved is one load and one store: any filter sees either, whichever QEMU's filter lets pass. */
+static void instrument_string(struct qemu_plugin_insn *insn, struct block *b, struct group *g)
+{
+    enum qemu_plugin_mem_rw each = g->last.loads && g->last.stores ? QEMU_PLUGIN_MEM_R : QEMU_PLUGIN_MEM_RW;
+
+    qemu_plugin_register_vcpu_mem_inline(insn, each, QEMU_PLUGIN_INLINE_ADD_U64, &g->elements, 1);
+    if (g->last.repeats) /* each pass but the last, which finds that no element is left, is taken back */
+        qemu_plugin_register_vcpu_mem_inline(insn, each, QEMU_PLUGIN_INLINE_ADD_U64, &now.run[b->user],
+                                             (uint64_t)-1);
+}
+
 static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint16_t group)
 {
     struct origin *o = b->origin;
@@ -73,8 +84,7 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
     if (g->last.switch_load && symbols_in_switch(g->last_vaddr))
         listen(insn, task_switch_load, site_of(b, group + 1u, MARK_NONE));
     if (g->last.is_string)
-        qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW, QEMU_PLUGIN_INLINE_ADD_U64,
-                                             &g->accesses, 1);
+        instrument_string(insn, b, g);
     else if (!b->user && b->insns == 1 && g->last.loads + g->last.stores)
         listen(insn, count_device_access, b);
     /* In user code the fetch after the block can fault as well as its last instruction. */
@@ -100,7 +110,13 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     note_seen(tb, n);
     find_place(b);
-    qemu_plugin_register_vcpu_tb_exec_cb(tb, count_block, QEMU_PLUGIN_CB_NO_REGS, b);
+    if (is_silent(b)) {
+        count_silently(b);
+        qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
+                                                   QEMU_PLUGIN_INLINE_ADD_U64, &now.run[0], 1);
+    } else {
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, count_block, QEMU_PLUGIN_CB_NO_REGS, b);
+    }
     for (uint16_t g = 0; g < b->origin->n_groups; g++) {
         struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
         enum mark mark = b->origin->groups[g].last.mark;

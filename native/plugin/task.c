@@ -7,17 +7,12 @@
 #define MAX_FRAMES 32
 #define MAX_FORKS 4096
 
-struct frame {
-    bool interrupt;
-    uint64_t string_vaddr; /* of the string operation that was interrupted, or 0 */
-};
-
 struct task {
     uint64_t key;          /* address of its saved stack pointer; 0 until it is known */
     uint64_t region;       /* serial of the region that it belongs to */
     bool joined, dead, undecided;
     unsigned depth, interrupts;
-    struct frame frames[MAX_FRAMES];
+    bool is_interrupt[MAX_FRAMES];
     struct task *next;
 };
 
@@ -126,7 +121,7 @@ void task_event(uint16_t event)
     }
 }
 
-void task_frame_push(const struct block *entry, const struct block *from)
+void task_frame_push(const struct block *entry)
 {
     bool interrupt = entry->flags & AT_INTERRUPT;
 
@@ -134,24 +129,19 @@ void task_frame_push(const struct block *entry, const struct block *from)
         segment_close(task_context());
     if (running->depth == MAX_FRAMES)
         return;
-    struct frame *f = &running->frames[running->depth++];
-
-    f->interrupt = interrupt;
-    f->string_vaddr = interrupt && from->flags & ENDS_STRING ?
-        from->origin->groups[from->origin->n_groups - 1].last_vaddr : 0;
+    running->is_interrupt[running->depth++] = interrupt;
     running->interrupts += interrupt;
     task_depth = running->depth;
 }
 
-bool task_frame_pop(const struct block *to)
+void task_frame_pop(void)
 {
-    struct frame *f = &running->frames[--running->depth];
+    bool interrupt = running->is_interrupt[--running->depth];
 
     task_depth = running->depth;
-    if (f->interrupt && running->interrupts == 1)
+    if (interrupt && running->interrupts == 1)
         segment_close(INTERRUPTS);
-    running->interrupts -= f->interrupt;
-    return f->string_vaddr && f->string_vaddr == to->origin->vaddr;
+    running->interrupts -= interrupt;
 }
 
 void task_back_in_user_code(void)

@@ -12,9 +12,8 @@ enum context task_context(void);
 void task_claim(void);                       /* the running task's work is the region's own */
 void task_join(void);                        /* the same, in every region that it lives to see */
 void task_event(uint16_t event);
-void task_frame_push(const struct block *entry, const struct block *from);
-/* Leaves the innermost frame; `to` goes on. True when it interrupted a string operation that goes on there. */
-bool task_frame_pop(const struct block *to);
+void task_frame_push(const struct block *entry);
+void task_frame_pop(void);
 void task_back_in_user_code(void);
 void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);

@@ -85,7 +85,8 @@ static void special(struct insn_facts *f, enum special kind)
 static void string_operation(struct decoded *d, int opcode, struct insn_facts *f)
 {
     f->element_bytes = !(opcode & 1) ? 1 : d->wide ? 8 : d->operand16 ? 2 : 4;
-    f->repeats = d->rep || d->repne;
+    /* cmps and scas end by a condition too, so their iterations cannot be told from their instructions. */
+    f->repeats = (d->rep || d->repne) && (opcode & 0xf6) != 0xa6;
     switch (opcode & 0xfe) {
     case 0xa4: accesses(f, 1, 1); break;                        /* movs */
     case 0xaa: accesses(f, 0, 1); break;                        /* stos */

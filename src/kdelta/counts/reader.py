@@ -24,12 +24,14 @@ from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
 FORMAT = 1
+_REPEATED = 2  # of a string operation: with a repeat prefix
+_COMPARED = 2  # operands of cmps
 _ADDRESS_BYTES = 8  # of the vDSO in the agent, before its bytes in the message
 _BLOCK = struct.Struct("<IIQII")
 _REGION = struct.Struct("<QQ")
 _ROW = np.dtype(
     [("block", "<u4"), ("place", "<u4")]
-    + [(name, "<u8") for name in ("entered", "lost", "again", "accesses", "mmio")]
+    + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
 )
 _GROUP = np.dtype(
     [("insns", "<u2"), ("special", "u1"), ("string", "u1"), ("element_bytes", "u1"),
@@ -159,23 +161,23 @@ def _costs_by_row(
     """For each row its sums; docs/formats.md has the arithmetic."""
     group = raw.groups[first_group[rows["block"]] + (rows["place"] & 0xFFFF)]
     column = {
-        name: rows[name].astype(np.int64)
-        for name in ("entered", "lost", "again", "accesses", "mmio")
+        name: rows[name].astype(np.int64) for name in ("entered", "lost", "elements", "mmio")
     }
     executed = column["entered"] - column["lost"]
-    string = group["string"] != 0
     loads, stores = group["loads"].astype(np.int64), group["stores"].astype(np.int64)
-    elements = np.where(string, column["accesses"] // np.maximum(loads + stores, 1), 0)
-    times = np.where(string, elements, executed)
+    # cmps reads two operands, and both were counted.
+    elements = column["elements"] // np.where(loads == _COMPARED, _COMPARED, 1)
+    again = np.where(group["string"] == _REPEATED, elements, 0)
+    times = np.where(group["string"] != 0, elements, executed)
     ticks = group["insns"].astype(np.int64) * column["entered"] - column["lost"]
     return {
-        "insns": ticks - column["again"],
-        "string_iterations": column["again"],
+        "insns": ticks - again,
+        "string_iterations": again,
         "loads": loads * times,
         "stores": stores * times,
         "string_bytes": elements * group["element_bytes"].astype(np.int64),
         "special": group["special"].astype(np.int64),
-        "special_count": executed - column["again"],
+        "special_count": executed - again,
         "mmio": column["mmio"],
     }
 
