@@ -2,7 +2,9 @@
 """A real kernel on the real machine, for tests: obtained and booted once, run often."""
 
 import asyncio
+import atexit
 import functools
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -53,7 +55,15 @@ def guest(
 
 def new_setting(seconds: float = SECONDS) -> Setting:
     """A fresh folder below the cache, and the time that a run may take."""
-    return Setting(Path(tempfile.mkdtemp(dir=cache_dir("work"))), seconds)
+    return Setting(Path(tempfile.mkdtemp(dir=_work_folder())), seconds)
+
+
+@functools.cache
+def _work_folder() -> Path:
+    """Where this process's runs leave their files until it ends."""
+    folder = Path(tempfile.mkdtemp(prefix="test-", dir=cache_dir("work")))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def syscalls_job(*words: str, index: int = 0, seconds: int = 120) -> Job:

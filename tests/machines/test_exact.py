@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.machines.bench import NEW, OLD, counts_of, guest, regions_of, run_job, syscalls_job
 
 from kdelta.counts.model import RegionCounts, RunCounts
 from kdelta.workloads.catalog import find_workload
+from tests.machines.bench import NEW, OLD, counts_of, guest, regions_of, run_job, syscalls_job
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 

@@ -15,6 +15,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from kdelta.counts.symbols import END, NO_SYMBOL
+
 _PAGE_BYTES = 4096
 _PROBES = 64
 _PROBE_BYTES = 12
@@ -63,7 +65,10 @@ def _functions(section: SymbolTableSection) -> Iterable[tuple[int, str, str]]:
     for symbol in section.iter_symbols():
         info = symbol["st_info"]
         if info["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
-            yield int(symbol["st_value"]), "T" if info["bind"] == "STB_GLOBAL" else "t", symbol.name
+            start, size = int(symbol["st_value"]), int(symbol["st_size"])
+            yield start, "T" if info["bind"] == "STB_GLOBAL" else "t", symbol.name
+            if size:  # a stripped library names few of its functions: what follows is not this one
+                yield start + size, END, NO_SYMBOL
 
 
 def _votes(binary: Binary, blocks: Iterable[tuple[int, bytes]]) -> Counter[int]:

@@ -19,7 +19,7 @@ from kdelta.counts.model import (
     RegionCounts,
     RunCounts,
 )
-from kdelta.counts.symbols import SymbolTable, kallsyms_file, parse_kallsyms
+from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, kallsyms_file, parse_kallsyms
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
@@ -151,7 +151,7 @@ class _Functions:
     ) -> None:
         found = table.indexes(np.array(addresses, dtype=np.uint64))
         for block, index in zip(blocks, found, strict=True):
-            label = table.labels[index] if index >= 0 else (origin, "[no symbol]")
+            label = table.labels[index] if index >= 0 else (origin, NO_SYMBOL)
             self.of_block[block] = self._add(label)
 
 
@@ -160,9 +160,7 @@ def _costs_by_row(
 ) -> dict[str, Counted]:
     """For each row its sums; docs/formats.md has the arithmetic."""
     group = raw.groups[first_group[rows["block"]] + (rows["place"] & 0xFFFF)]
-    column = {
-        name: rows[name].astype(np.int64) for name in ("entered", "lost", "elements", "mmio")
-    }
+    column = {name: rows[name].astype(np.int64) for name in ("entered", "lost", "elements", "mmio")}
     executed = column["entered"] - column["lost"]
     loads, stores = group["loads"].astype(np.int64), group["stores"].astype(np.int64)
     # cmps reads two operands, and both were counted.

@@ -8,14 +8,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+END = "-"
+"""The type of a mark that says where a symbol ends, for tables with gaps in them."""
+
+NO_SYMBOL = "[no symbol]"
+
 _TEXT_TYPES = frozenset("tTwW")
 _PADDING = ("__pfx_", "__cfi_")  # what lies before a function is part of it
 _FIELDS = 3
 
 
-def _preference(kind: str, name: str) -> tuple[bool, bool, int, str]:
+def _preference(kind: str, name: str) -> tuple[bool, bool, bool, int, str]:
     """Of names for one address: the global one, native rather than compat, the least decorated."""
-    return (kind not in "TW", name.startswith("__ia32_"), len(name), name)
+    return (kind == END, kind not in "TW", name.startswith("__ia32_"), len(name), name)
 
 
 class SymbolTable:
@@ -26,7 +31,7 @@ class SymbolTable:
 
     def __init__(self, symbols: Iterable[tuple[int, str, str, str]]) -> None:
         """`symbols`: (address, type letter as nm prints it, name, origin)."""
-        best: dict[int, tuple[tuple[bool, bool, int, str], str, str]] = {}
+        best: dict[int, tuple[tuple[bool, bool, bool, int, str], str, str]] = {}
         for address, kind, name, origin in symbols:
             rank = _preference(kind, name)
             known = best.get(address)

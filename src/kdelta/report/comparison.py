@@ -36,6 +36,10 @@ TWO_SIDED_NOTE = (
 
 BACKGROUND_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
+_LEAST_CHANGE = Fraction(1, 4)
+_LEAST_PART = Fraction(1, 100)
+"""Of special instructions an iteration, to be shown; --json has all."""
+
 
 class Columns(msgspec.Struct, frozen=True):
     """How wide the columns are: figures as wide as the largest needs, names have the rest."""
@@ -246,13 +250,19 @@ def _specials(costs: Named, columns: Columns) -> list[str]:
         changes = [
             f"{kind} {figures.number(one.base.value)} -> {figures.number(one.other.value)}"
             for kind, one in cost.specials.items()
-            if _changed(one)
+            if _matters(one)
         ]
         if changes:
             own_line, column = columns.named(name)
             rows += own_line + _listed(changes, column)
     title = "special instructions an iteration, where they changed"
     return ["", title, *rows] if rows else []
+
+
+def _matters(special: Quantity) -> bool:
+    """Whether a change is worth a word: a tick more or less brings a few of every kind."""
+    effect, base = abs(special.effect.value), special.base.value
+    return _changed(special) and effect >= max(_LEAST_CHANGE, _LEAST_PART * base)
 
 
 def _listed(changes: Sequence[str], column: str) -> list[str]:
