@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kdelta.h"
+#include "kdelta_clock.h"
 
 #define NS_PER_SECOND 1000000000
 /* The program starts at a multiple of this, so that how long it took to load moves neither ticks nor periodic work; at least a
@@ -26,8 +26,9 @@
 #define STDERR_FILE OUTPUT_FOLDER "/stderr"
 #define OUTPUT_LIMIT_BYTES (64 << 10)
 
-/* Written by the child when it cannot start the program. */
-struct failure {
+/* What the child tells: when its region began, and why it could not start the program. */
+struct child {
+    uint64_t began_ticks;
     int error;
     bool in_cwd;
 };
@@ -43,7 +44,7 @@ static void redirect(const char *path, int flags, int to)
 }
 
 /* In the child. The parent already waits when the start time comes, so nothing else is about to run. */
-static _Noreturn void start(const struct job *job, int64_t start_ns, volatile struct failure *failure)
+static _Noreturn void start(const struct job *job, int64_t start_ns, volatile struct child *told)
 {
     sigset_t none;
 
@@ -54,18 +55,21 @@ static _Noreturn void start(const struct job *job, int64_t start_ns, volatile st
     redirect(STDOUT_FILE, O_WRONLY | O_CREAT | O_APPEND, STDOUT_FILENO);
     redirect(STDERR_FILE, O_WRONLY | O_CREAT | O_APPEND, STDERR_FILENO);
     if (chdir(job->cwd)) {
-        failure->error = errno;
-        failure->in_cwd = true;
+        told->error = errno;
+        told->in_cwd = true;
         _exit(127);
     }
     prctl(PR_SET_TIMERSLACK, 1);
     sleep_until_ns(start_ns);
     prctl(PR_SET_TIMERSLACK, 0); /* the default */
     kdelta_arm();
-    if (job->region)
-        kdelta_begin(job->region);
+    if (job->region) {
+        told->began_ticks = 0; /* its page is there before the region begins */
+        kdelta_announce(job->region);
+        told->began_ticks = kdelta_clock_begin();
+    }
     execve(job->argv[0], job->argv, job->env);
-    failure->error = errno;
+    told->error = errno;
     if (job->region)
         kdelta_end();
     _exit(127);
@@ -100,10 +104,10 @@ static void output(const char *type, const char *path)
     message_end();
 }
 
-static void tell(const struct job *job, const struct failure *failure, bool in_time, int status)
+static void tell(const struct job *job, const struct child *told, bool in_time, int status)
 {
-    if (failure->error)
-        finish("missing %s: %s", failure->in_cwd ? job->cwd : job->argv[0], strerror(failure->error));
+    if (told->error)
+        finish("missing %s: %s", told->in_cwd ? job->cwd : job->argv[0], strerror(told->error));
     if (!in_time)
         finish("timeout");
     if (WIFSIGNALED(status)) {
@@ -114,9 +118,15 @@ static void tell(const struct job *job, const struct failure *failure, bool in_t
     finish("exit %d", WEXITSTATUS(status));
 }
 
+static void clock_tell(const struct job *job, uint64_t began_ticks, uint64_t ended_ticks)
+{
+    message("region-clock", "%s %llu %llu", job->region, (unsigned long long)(ended_ticks - began_ticks),
+            (unsigned long long)kdelta_clock_overhead());
+}
+
 void run(const struct job *job)
 {
-    struct failure *failure = mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct child *told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int64_t start_ns, deadline_ns;
     bool in_time;
     int status = 0;
@@ -129,19 +139,19 @@ void run(const struct job *job)
     start_ns = ((now_ns() + SETTLE_NS) / START_GRID_NS + 1) * START_GRID_NS + (int64_t)job->phase_ns;
     deadline_ns = job->seconds ? start_ns + (int64_t)job->seconds * NS_PER_SECOND : INT64_MAX;
 
-    child = failure == MAP_FAILED ? -1 : fork();
+    child = told == MAP_FAILED ? -1 : fork();
     if (child < 0)
         finish("agent cannot start a process: %s", strerror(errno));
     if (!child)
-        start(job, start_ns, failure);
+        start(job, start_ns, told);
     in_time = await(child, deadline_ns, &status);
     if (job->region)
-        kdelta_end();
+        clock_tell(job, told->began_ticks, kdelta_clock_end());
     kill(-1, SIGKILL); /* whatever it left behind: everything but init */
     while (wait(NULL) > 0)
         ;
     output("stdout", STDOUT_FILE);
     output("stderr", STDERR_FILE);
-    tell(job, failure, in_time, status);
+    tell(job, told, in_time, status);
     abort();
 }

@@ -65,7 +65,7 @@ struct origin {
 };
 
 /* A string operation that repeats is a block of its own from its second iteration on, once an iteration. In the kernel such blocks
- * are counted by additions in the translated code alone. A fault of theirs is booked to the block before: the same function. */
+ * are counted by additions in the translated code alone. */
 static inline bool is_silent(const struct block *b)
 {
     return !b->user && b->insns == 1 && b->origin->groups[0].last.repeats;

@@ -176,15 +176,36 @@ static void left_early(struct block *b, const struct block *to)
         lose(b, g);
 }
 
+/* A string operation that has no callback faulted: the one that stands nearest to the block that was seen last. */
+static void lose_silently(const struct block *before)
+{
+    struct block *nearest = NULL;
+    uint64_t least = UINT64_MAX;
+
+    for (size_t i = 0; i < now.n_silent; i++) {
+        uint64_t a = now.silent[i]->origin->vaddr, b = before->origin->vaddr;
+        uint64_t distance = a < b ? b - a : a - b;
+
+        if (distance < least) {
+            least = distance;
+            nearest = now.silent[i];
+        }
+    }
+    if (nearest)
+        lose(nearest, 0);
+}
+
 /* A fault after a block whose groups were all entered: of its last instruction, or of the fetch of what follows. */
 static void fault_after(struct block *b)
 {
     unsigned tail = b->origin->n_groups - 1u;
     const struct insn_facts *last = &b->origin->groups[tail].last;
 
-    if (b == before_all || !last->can_fault || last->leaves_kernel)
+    if (b == before_all || last->leaves_kernel)
         return;
-    if (!b->user || !access_made(b, tail))
+    if (!b->user && !last->can_fault) /* kernel code is always there: something after the block faulted */
+        lose_silently(b);
+    else if (last->can_fault && (!b->user || !access_made(b, tail)))
         lose(b, tail);
 }
 

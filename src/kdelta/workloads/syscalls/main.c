@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "kdelta.h"
+#include "kdelta_clock.h"
 
 #define WARM_UP_PART 4 /* of the iterations, and */
 #define WARM_UP_LEAST 1
@@ -35,54 +35,6 @@ void fail(const char *what)
     _exit(1);
 }
 
-/* The time-stamp counter right before BEGIN and right after END. Under a clock that counts instructions,
- * ticks = instructions of the region, string iterations included, + overhead + time spent idle. */
-#ifdef __x86_64__
-#define READ_CLOCK "rdtsc\n\tshl $32, %%rdx\n\tor %%rdx, %%rax\n\t"
-
-static inline uint64_t region_begin(void)
-{
-    uint64_t ticks;
-
-    __asm__ volatile(READ_CLOCK KDELTA_BEGIN : "=a"(ticks) : : "rdx", "memory");
-    return ticks;
-}
-
-static inline uint64_t region_end(void)
-{
-    uint64_t ticks;
-
-    __asm__ volatile(KDELTA_END READ_CLOCK : "=a"(ticks) : : "rdx", "memory");
-    return ticks;
-}
-
-/* The same path around nothing, with NOPs for marks. The first of them would belong to the region. */
-static uint64_t clock_overhead(void)
-{
-    uint64_t begin, end;
-
-    __asm__ volatile(READ_CLOCK "mov %%rax, %0" : "=r"(begin) : : "rax", "rdx");
-    __asm__ volatile(READ_CLOCK "mov %%rax, %0" : "=r"(begin) : : "rax", "rdx");
-    __asm__ volatile(READ_CLOCK "nop\n\tnop\n\tmov %%rax, %%rcx\n\t" READ_CLOCK : "=a"(end), "=c"(begin) : : "rdx");
-    return end - begin - 2; /* without that NOP and the move */
-}
-#else
-static inline uint64_t region_begin(void)
-{
-    return KDELTA_MARK(KDELTA_BEGIN), 0;
-}
-
-static inline uint64_t region_end(void)
-{
-    return KDELTA_MARK(KDELTA_END), 0;
-}
-
-static uint64_t clock_overhead(void)
-{
-    return 0;
-}
-#endif
-
 /* Lines of the message for all regions; sent once, at the end. */
 static char clock_lines[16 * KIB];
 static size_t clock_lines_bytes;
@@ -91,7 +43,7 @@ static void note_clock(const char *name, uint64_t ticks)
 {
     size_t left = sizeof clock_lines - clock_lines_bytes;
     int size = snprintf(clock_lines + clock_lines_bytes, left, "%s %llu %llu\n", name, (unsigned long long)ticks,
-                        (unsigned long long)clock_overhead());
+                        (unsigned long long)kdelta_clock_overhead());
 
     if (size < 0 || (size_t)size >= left) {
         errno = ENOSPC;
@@ -116,12 +68,12 @@ static void measure(const struct operation *op)
     for (unsigned long n = iterations ? warm_up : 0; n; n--)
         op->step();
     kdelta_announce(op->name);
-    begin = region_begin();
+    begin = kdelta_clock_begin();
     for (unsigned long n = iterations; n; n--) {
         op->step();
         kdelta_iter();
     }
-    end = region_end();
+    end = kdelta_clock_end();
     if (op->teardown)
         op->teardown();
     if (clock_wanted)
