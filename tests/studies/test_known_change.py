@@ -54,9 +54,9 @@ def test_k_more_instructions_in_one_kernel_function(vmlinux: Path, tmp_path: Pat
     (function,) = [f for f in getppid.functions if f.cost.effect.value]
     assert function.name == FUNCTION
     assert function.cost.effect.value == k
+    # A tick may fall into another operation now: its mean may move within its spread, no more.
     for name in ("uname", "open-close"):
         costs = effects[name].costs
         assert costs
-        assert costs.insns.effect.value == 0, name
+        assert costs.median_insns.effect.value == 0, name
         assert effects[name].verdict.word is Word.SAME
-        assert not [f for f in effects[name].functions if f.cost.effect.value]
