@@ -17,6 +17,9 @@ from kdelta.host.dirs import data_dir
 from kdelta.host.files import write_atomic
 from kdelta.spec.errors import KdeltaError, UserError
 
+RUNS_FAILED = 1
+"""No run of some kernel went well: it is reported, and kept, and there is nothing to go by."""
+
 USAGE = 2
 LAB = 3
 INTERRUPTED = 128 + signal.SIGINT

@@ -10,7 +10,7 @@ import typer
 from kdelta import __version__
 from kdelta.cli import doctor as doctors
 from kdelta.cli import options
-from kdelta.cli.guard import guarded
+from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.listing import kernels_text, runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
@@ -36,7 +36,8 @@ Kernel specs:
 app = typer.Typer(
     name="kdelta",
     help="Tells which change to a Linux kernel made it faster or slower, and by exactly how much.",
-    epilog="Exit codes: 0 done, 2 wrong usage, 3 the lab failed, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 all runs of a kernel failed, 2 wrong usage, 3 the lab failed, "
+    "130 interrupted.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -108,7 +109,7 @@ def compare(
     functions: options.Functions = 10,
     json: options.Json = False,
     verbose: options.Verbose = False,
-) -> None:
+) -> int:
     """Compare kernels, operation by operation.
 
     Boots each kernel in QEMU under a clock that counts instructions, runs the workload in it, and
@@ -139,6 +140,7 @@ def compare(
             found = asyncio.run(run_compare(request, store, progress))
         report = compare_report(found, store)
     emit(compare_json(report, __version__) if json else compare_text(report, explain, functions))
+    return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED
 
 
 @app.command(epilog=SPECS)
@@ -174,7 +176,7 @@ def run(
     functions: options.Functions = 20,
     json: options.Json = False,
     verbose: options.Verbose = False,
-) -> None:
+) -> int:
     """Profile a command under a kernel, exactly.
 
     Counts what the command executes, in the kernel and outside, by function. The whole command is
@@ -203,6 +205,7 @@ def run(
         for one in reports
     ]
     emit(("" if json else "\n").join(texts))
+    return 0 if any(done.counts for done in found) else RUNS_FAILED
 
 
 @app.command()

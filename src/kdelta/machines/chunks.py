@@ -40,8 +40,8 @@ def read_messages(path: Path) -> dict[str, bytes]:
 
 
 def require_complete(path: Path) -> None:
-    """LabError when the file is cut short."""
-    if not is_complete(path):
+    """LabError when the file is cut short or not there at all."""
+    if not path.exists() or not is_complete(path):
         raise LabError(
             f"the counts in {path} are cut short",
             "look whether the disk is full, then run again",

@@ -14,6 +14,7 @@ from typing import Any
 
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
+from kdelta.host.files import lab_errors
 from kdelta.spec.errors import LabError
 
 FILE_LIMIT_BYTES = 4 << 30
@@ -126,7 +127,9 @@ async def emulator(argv: Sequence[str], folder: Path, seconds: float) -> AsyncIt
     ours, theirs = socket.socketpair()
     parent = os.getpid()
     qmp = QMPClient("kdelta")
-    with ours, theirs, (folder / "stderr").open("wb") as stderr:
+    with lab_errors("writing in", folder):
+        complaints = (folder / "stderr").open("wb")
+    with ours, theirs, complaints as stderr:
         process = await asyncio.create_subprocess_exec(
             *argv,
             "-chardev", f"socket,id=qmp,fd={theirs.fileno()}",

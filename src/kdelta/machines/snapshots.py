@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
+import asyncio
+import functools
 import os
 import shutil
 import time
+import zlib
+from pathlib import Path
 
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import new_folder
+from kdelta.host.files import lab_errors, new_folder, write_atomic
 from kdelta.host.lock import locked_async
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, boot
+from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 
 KEPT = 16
+RECORD = "snapshot.json"
 _IN_USE_SECONDS = 3600
 
 
@@ -33,25 +39,59 @@ def snapshot_key(guest: Guest) -> str:
 
 
 async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | Outcome:
-    """The guest's snapshot, taken unless the cache has it; the boot's outcome when it failed.
+    """The guest's snapshot, taken unless the cache has it whole; the boot's outcome when it failed.
 
     Of several processes that want the same one, one boots and the others wait.
     """
     key = snapshot_key(guest)
     folder = cache_dir("snapshots") / key
-    if not folder.is_dir():
+    if not await asyncio.to_thread(_is_whole, folder):
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.say):
-            if not folder.is_dir():
-                try:
-                    with new_folder(folder) as fresh:
-                        outcome = await boot(guest, msgspec.structs.replace(setting, folder=fresh))
-                        if outcome.status is not RunStatus.OK:
-                            raise _BootFailedError(outcome)
-                except _BootFailedError as failure:
-                    return failure.outcome
+            _is_whole.cache_clear()
+            if not await asyncio.to_thread(_is_whole, folder):
+                failure = await _take(guest, setting, folder)
+                if failure:
+                    return failure
                 prune()
-    os.utime(folder)
+    with lab_errors("using", folder):
+        os.utime(folder)
     return Snapshot(folder)
+
+
+async def _take(guest: Guest, setting: Setting, folder: Path) -> Outcome | None:
+    """Boots the guest into that folder, whatever was there before; its outcome when it failed."""
+    if folder.exists():
+        setting.say("was damaged in the cache")
+    try:
+        with new_folder(folder) as fresh:
+            outcome = await boot(guest, msgspec.structs.replace(setting, folder=fresh))
+            if outcome.status is not RunStatus.OK:
+                raise _BootFailedError(outcome)
+            write_atomic(fresh / RECORD, msgspec.json.encode(_checksums(fresh)))
+    except _BootFailedError as failure:
+        return failure.outcome
+    _is_whole.cache_clear()
+    return None
+
+
+def _checksums(folder: Path) -> dict[str, int]:
+    """The CRC-32 of each file that a run starts from. It finds accidents, and takes 0.1 s."""
+    snapshot = Snapshot(folder)
+    with lab_errors("reading", folder):
+        return {
+            path.name: zlib.crc32(path.read_bytes())
+            for path in (snapshot.state, snapshot.boot, snapshot.symbols)
+        }
+
+
+@functools.cache
+def _is_whole(folder: Path) -> bool:
+    """Whether a snapshot is there, and as it was when it was taken; looked at once a process."""
+    try:
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=dict[str, int])
+        return record == _checksums(folder)
+    except (OSError, LabError, msgspec.DecodeError):
+        return False
 
 
 def prune() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.files import PARTIAL, lab_errors, make_folder
 from kdelta.host.native import build
 from kdelta.machines.arch import arch_machine
-from kdelta.machines.chunks import read_messages
+from kdelta.machines.chunks import read_messages, require_complete
 from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
@@ -146,9 +147,10 @@ def command_line(
 
 
 def _prepare(guest: Guest, setting: Setting, job: bytes) -> None:
-    setting.folder.mkdir(parents=True, exist_ok=True)
-    (setting.folder / "rules").write_text(arch_machine(guest.arch).rules())
-    (setting.folder / "job").write_bytes(job)
+    make_folder(setting.folder)
+    with lab_errors("writing in", setting.folder):
+        (setting.folder / "rules").write_text(arch_machine(guest.arch).rules())
+        (setting.folder / "job").write_bytes(job)
 
 
 def _explain_start(error: LabError, guest: Guest) -> LabError:
@@ -169,18 +171,28 @@ def _explain_start(error: LabError, guest: Guest) -> LabError:
 
 
 async def _save(qemu: Emulator, path: Path) -> None:
-    """Write the stopped guest's state; LabError when QEMU cannot (a full disk)."""
+    """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
+    partial = path.with_name(path.name + PARTIAL)
+    write = f"cat > {shlex.quote(str(partial))} && mv {shlex.quote(str(partial))} {path.name}"
     await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-    await qemu.command("migrate", uri=f"exec:cat > {shlex.quote(str(path))}")
+    await qemu.command("migrate", uri=f"exec:{write}")
     while True:
         status = (await qemu.command("query-migrate")).get("status")
-        if status == "completed":
-            return
-        if status in {"failed", "cancelled"}:
-            raise LabError(
-                f"the snapshot could not be written to {path}", "look whether the disk is full"
-            )
+        if status in {"completed", "failed", "cancelled"}:
+            break
         await asyncio.sleep(0.01)
+    await qemu.command("quit")
+    await qemu.wait_exit()
+    # QEMU may call it completed when the pipe took the end, and the disk did not.
+    if status != "completed" or not path.exists():
+        raise LabError(
+            f"the snapshot could not be written to {path}: {_free(path)}",
+            "look whether the disk is full; KDELTA_CACHE_DIR names a folder on another one",
+        )
+
+
+def _free(path: Path) -> str:
+    return f"{shutil.disk_usage(path.parent).free >> 20} MiB are free"
 
 
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
@@ -212,11 +224,11 @@ async def boot(guest: Guest, setting: Setting) -> Outcome:
             if ended == "stopped":
                 setting.say("saves its snapshot")
                 await _save(qemu, folder / "state")
-                await qemu.command("quit")
-                await qemu.wait_exit()
             code = qemu.exit_code
     except LabError as error:
         raise _explain_start(error, guest) from error
+    if ended == "stopped":
+        require_complete(folder / "counts")
     console = read_console(folder)
     messages = _messages(folder)
     status, detail = RunStatus.OK, ""
@@ -225,8 +237,9 @@ async def boot(guest: Guest, setting: Setting) -> Outcome:
     elif "kallsyms" not in messages:
         status, detail = RunStatus.BOOT_FAILED, "the agent did not send the kernel's symbols"
     else:
-        (folder / "symbols").write_bytes(messages["kallsyms"])
-        (folder / "counts").rename(folder / "boot")
+        with lab_errors("writing in", folder):
+            (folder / "symbols").write_bytes(messages["kallsyms"])
+            (folder / "counts").rename(folder / "boot")
     took = asyncio.get_running_loop().time() - started
     return Outcome(status, detail, console, took, messages)
 
@@ -274,8 +287,11 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
     if ended == "exited" and code:
         said = complaint or "it said nothing"
         raise LabError(f"QEMU ended with {code}: {said}", "run again with -v to see its command")
+    if ended == "exited":
+        require_complete(folder / "counts")
     status, detail = workload_outcome(ended, console, messages, setting.seconds)
     symbols = snapshot.symbols if snapshot else folder / "symbols"
     if not snapshot:
-        symbols.write_bytes(messages.get("kallsyms", b""))
+        with lab_errors("writing", symbols):
+            symbols.write_bytes(messages.get("kallsyms", b""))
     return Outcome(status, detail, console, took, messages, folder / "counts", symbols)

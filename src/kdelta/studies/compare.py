@@ -6,6 +6,7 @@ import msgspec
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
 from kdelta.guests.modules import modules_for
+from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
@@ -66,5 +67,6 @@ def workload_work(workload: Workload, operations: tuple[str, ...], kernel: Kerne
         modules=modules_for(workload.modules, kernel),
         seconds=workload.timeout_seconds,
     )
-    program = build_workload(workload).read_bytes()
+    with interruptible():
+        program = build_workload(workload).read_bytes()
     return work_of(workload.name, job, {workload.name: program})

@@ -4,8 +4,6 @@
 import asyncio
 import contextlib
 import shlex
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,12 +14,14 @@ from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.image import GuestImage, base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
-from kdelta.host.dirs import cache_dir, data_dir
+from kdelta.host.dirs import data_dir
+from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
+from kdelta.host.work import work_folder
 from kdelta.infer.same import partings
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Setting, Snapshot, run
 from kdelta.spec.errors import LabError
@@ -91,7 +91,8 @@ class Lab:
 
     def kernel(self, spec: str) -> Kernel:
         """The kernel of a spec's text."""
-        return obtain(parse_kernel_spec(spec), self._progress.say)
+        with interruptible():
+            return obtain(parse_kernel_spec(spec), self._progress.say)
 
     def guest(self, kernel: Kernel, image: GuestImage) -> Guest:
         """That kernel with that image, on the machine that the request describes."""
@@ -109,8 +110,9 @@ class Lab:
 
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
         """For each kernel, with its work, one run a perturbation, in that order."""
-        image = base_image(self._progress.say)
-        build("plugin", self._progress.say)
+        with interruptible():
+            image = base_image(self._progress.say)
+            build("plugin", self._progress.say)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._runs_of(kernel, self.guest(kernel, image), work))
@@ -168,7 +170,12 @@ class Lab:
             try:
                 counts, outcome = await _execute(wanted, start, self._setting(folder, step))
             except LabError as error:
-                self._store.finish_run(run_id, RunStatus.WORKLOAD_FAILED, detail=f"lab: {error}")
+                self._store.finish_run(
+                    run_id,
+                    RunStatus.WORKLOAD_FAILED,
+                    detail=f"lab: {error}",
+                    console=read_console(folder),
+                )
                 self._progress.end(step, "failed")
                 raise
             finished = self._store.finish_run(
@@ -222,11 +229,8 @@ def open_store() -> Iterator[Store]:
 
 @contextlib.asynccontextmanager
 async def _work_folder() -> AsyncIterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=cache_dir("work")))
-    try:
+    with work_folder() as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _key(guest: Guest, work: Work, index: int) -> str:

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ctrl-C where a coroutine works without awaiting."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Lets Ctrl-C end the body at once, and the programs that it runs.
+
+    asyncio would only note it until the next await: after a download of minutes, perhaps.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or not callable(before):  # ignored, as in a shell's background job
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Folders for what is needed during one run only; those that a killed process left are removed."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kdelta.host.command import quiet
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors
+from kdelta.host.lock import locked
+
+_PREFIX = "run-"
+
+
+@contextlib.contextmanager
+def work_folder() -> Iterator[Path]:
+    """Gives a folder that goes when the body ends; LabError when it cannot be made."""
+    folder, descriptor = _new()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _new() -> tuple[Path, int]:
+    """A folder, and what holds it: a lock on it that goes with this process, however that ends."""
+    root = cache_dir("work")
+    # Nobody takes a new folder for one that was left before it is held.
+    with locked("work", "making a folder", quiet), lab_errors("creating a folder in", root):
+        _remove_left(root)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return folder, descriptor
+
+
+def _remove_left(root: Path) -> None:
+    for folder in root.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
