@@ -55,6 +55,8 @@ def _run_report(reported: ReportedRun, done: Done, store: Store) -> RunReport:
 
 def _side(side: study.Side, store: Store) -> Side:
     runs = tuple(_reported(done.run, store, stored=done.stored) for done in side.done)
+    if side.kernel is None:
+        return Side(side.spec, "", "", runs, side.failure)
     return Side(side.kernel.spec, side.kernel.identity, side.kernel.release, runs)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kdelta.counts.model import RunCounts
@@ -9,7 +11,7 @@ from kdelta.guests.modules import modules_for
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
 from kdelta.kernels.model import Kernel
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.requests import CompareRequest, Progress
@@ -17,10 +19,12 @@ from kdelta.workloads.catalog import Workload, build_workload, find_workload
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One kernel and its runs; `counts` has those that went well."""
+    """One kernel and its runs; `counts` has those that went well. No kernel: `failure` says why."""
 
-    kernel: Kernel
-    done: tuple[Done, ...]
+    spec: str
+    kernel: Kernel | None
+    done: tuple[Done, ...] = ()
+    failure: str = ""
 
     @property
     def counts(self) -> tuple[RunCounts, ...]:
@@ -47,13 +51,29 @@ async def run_compare(
     for name in request.operations:
         workload.operation(name)
     lab = Lab(request.lab, store, progress)
-    kernels = [lab.kernel(spec) for spec in (request.base, *request.others)]
+    wanted = [Side(request.base, lab.kernel(request.base)), *_others(lab, request.others)]
+    kernels = [side.kernel for side in wanted if side.kernel]
     works = [workload_work(workload, request.operations, kernel) for kernel in kernels]
-    results = await lab.runs(kernels, works)
+    results = iter(await lab.runs(kernels, works))
     base, *others = [
-        Side(kernel, tuple(done)) for kernel, done in zip(kernels, results, strict=True)
+        msgspec.structs.replace(side, done=tuple(next(results))) if side.kernel else side
+        for side in wanted
     ]
     return tuple(Comparison(workload.name, base, other, _effects(base, other)) for other in others)
+
+
+def _others(lab: Lab, specs: Sequence[str]) -> list[Side]:
+    """The other kernels. One that cannot be had is said, as long as there is another."""
+    sides, errors = [], []
+    for spec in specs:
+        try:
+            sides.append(Side(spec, lab.kernel(spec)))
+        except KdeltaError as error:
+            errors.append(error)
+            sides.append(Side(spec, None, failure=f"{error.message} ({error.hint})"))
+    if len(errors) == len(specs):
+        raise errors[0]
+    return sides
 
 
 def _effects(base: Side, other: Side) -> Effects | None:
