@@ -24,6 +24,7 @@ struct insn_facts {
     bool argument;         /* the tagged load: its address carries a byte */
     bool can_fault;        /* may leave the block at itself; in doubt: true */
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
+    bool trap_counts;      /* in user code: QEMU counts it before it finds that it is not allowed */
     bool frame_return;     /* ends an exception or interrupt frame */
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */

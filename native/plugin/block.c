@@ -95,6 +95,8 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
     b->insns = (uint16_t)qemu_plugin_tb_n_insns(tb);
     const struct insn_facts *last = &o->groups[o->n_groups - 1].last;
 
+    for (uint16_t g = 0; g < o->n_groups; g++)
+        o->groups[g].site = (struct site){ b, g, o->groups[g].last.mark };
     if (last->frame_return)
         b->flags |= ENDS_FRAME;
     return b;

@@ -18,6 +18,13 @@ struct tally {
     uint64_t mmio;    /* accesses of device memory */
 };
 
+/* Where in a block something happens. */
+struct site {
+    struct block *block;
+    uint16_t group;
+    enum mark mark;
+};
+
 /* What is seldom needed of a group. */
 struct group {
     uint64_t left;                      /* times the block was left after this group */
@@ -27,6 +34,7 @@ struct group {
     struct tally sum[CONTEXTS];         /* of the region that is active */
     uint16_t insns;
     struct insn_facts last;             /* of the group's last instruction */
+    struct site site;
     uint64_t last_vaddr, end_vaddr;
 };
 
@@ -34,6 +42,8 @@ enum block_flags {
     AT_INTERRUPT = 1 << 0,  /* entry of an interrupt */
     AT_EXCEPTION = 1 << 1,  /* entry of an exception */
     AT_FAULT = 1 << 2,      /* of one whose instruction was not executed */
+    AT_PAGE_FAULT = 1 << 5, /* of one of those, by an access to memory or by the fetch of an instruction */
+    AT_ARITHMETIC = 1 << 6, /* of one of those, never by the fetch */
     AT_EVENT = 1 << 3,      /* entry of a function that the task watch wants to see */
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
     AT_ANY = AT_INTERRUPT | AT_EXCEPTION | AT_FAULT | AT_EVENT,

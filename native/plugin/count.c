@@ -122,19 +122,40 @@ void segment_close_at(enum context context, const struct site *site)
     flush_touched(context);
 }
 
-static void lose(struct block *b, unsigned group)
+void segment_close_after(enum context context, const struct site *site)
 {
+    account(context, insns_from(site->block, site->group + 1u));
+    flush_touched(context);
+}
+
+void count_lose(struct block *b, unsigned group)
+{
+    if (b->epoch != now.epoch && !is_silent(b))
+        touch(b);
     b->origin->groups[group].lost++;
     now.run[b->user]--;
+}
+
+void count_find(struct block *b, unsigned group)
+{
+    if (b->epoch != now.epoch)
+        touch(b);
+    b->origin->groups[group].lost--;
+    now.run[b->user]++;
 }
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
 static void drop_last(struct block *b)
 {
-    b->origin->n_groups--;
+    struct origin *o = b->origin;
+
+    o->n_groups--;
     b->insns--;
     b->tail--;
-    b->origin->doubtful = false;
+    /* What left before the dropped group left after the one that is now the last: not early. */
+    b->left -= o->groups[o->n_groups - 1].left;
+    o->groups[o->n_groups - 1].left = 0;
+    o->doubtful = false;
     now.run[b->user]--;
 }
 
@@ -142,6 +163,19 @@ static void drop_last(struct block *b)
 static bool access_made(const struct block *b, unsigned group)
 {
     return b->origin->groups[group].accessed_at == b->live[group];
+}
+
+/* Whether a fault after that group of user code was its last instruction's, and not the fetch of what follows. */
+static bool lost_in_user_code(const struct block *b, unsigned group, const struct block *to)
+{
+    const struct insn_facts *last = &b->origin->groups[group].last;
+    bool unmade = last->loads + last->stores && !access_made(b, group);
+
+    if (to->flags & AT_ARITHMETIC)
+        return last->can_fault;
+    if (to->flags & AT_PAGE_FAULT)
+        return unmade;
+    return !last->trap_counts && (last->special || unmade);
 }
 
 static bool last_was_dropped(const struct block *b, unsigned left_after, const struct block *to)
@@ -153,8 +187,7 @@ static bool last_was_dropped(const struct block *b, unsigned left_after, const s
         return false;
     if (to->origin->vaddr == o->groups[last].last_vaddr || to->flags & AT_INTERRUPT)
         return true;
-    return to->flags & AT_FAULT && b->user &&
-        (!o->groups[left_after].last.can_fault || access_made(b, left_after));
+    return to->flags & AT_FAULT && b->user && !lost_in_user_code(b, left_after, to);
 }
 
 /* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
@@ -173,7 +206,7 @@ static void left_early(struct block *b, const struct block *to)
     b->left++;
     now.run[b->user] -= insns_from(b, g + 1);
     if (to->flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
-        lose(b, g);
+        count_lose(b, g);
 }
 
 /* A string operation that has no callback faulted: the one that stands nearest to the block that was seen last. */
@@ -192,35 +225,49 @@ static void lose_silently(const struct block *before)
         }
     }
     if (nearest)
-        lose(nearest, 0);
+        count_lose(nearest, 0);
 }
 
 /* A fault after a block whose groups were all entered: of its last instruction, or of the fetch of what follows. */
-static void fault_after(struct block *b)
+static void fault_after(struct block *b, const struct block *to)
 {
     unsigned tail = b->origin->n_groups - 1u;
     const struct insn_facts *last = &b->origin->groups[tail].last;
 
-    if (b == before_all || last->leaves_kernel)
+    if (b == before_all)
         return;
-    if (!b->user && !last->can_fault) /* kernel code is always there: something after the block faulted */
+    if (b->user) {
+        bool lost = lost_in_user_code(b, tail, to);
+
+        if (lost)
+            count_lose(b, tail);
+        if (to->flags & AT_PAGE_FAULT)
+            task_user_fault(b, tail, lost);
+    } else if (last->can_fault && !last->leaves_kernel) {
+        count_lose(b, tail);
+    } else if (!last->leaves_kernel) { /* kernel code is always there: something after the block faulted */
         lose_silently(b);
-    else if (last->can_fault && (!b->user || !access_made(b, tail)))
-        lose(b, tail);
+    }
 }
 
 static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
 {
+    struct block *after = before;
+
     if (early)
         left_early(before, b);
-    if (before->flags & ENDS_FRAME && task_depth)
-        task_frame_pop();
-    if (b->user && task_depth)
-        task_back_in_user_code();
+    if (before->flags & ENDS_FRAME && task_depth) {
+        struct block *resumed = task_frame_pop();
+
+        if (!resumed->user)
+            after = resumed; /* it went on without a callback: in a string operation that repeats */
+    }
+    if (b->user)
+        task_back_in_user_code(b->origin->vaddr);
     if (b->flags & AT_FAULT && !early)
-        fault_after(before);
+        fault_after(after, b);
     if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
-        task_frame_push(b);
+        task_frame_push(b, after);
     if (b->flags & AT_EVENT)
         task_event(b->origin->event);
     if (b->epoch != now.epoch)

@@ -21,13 +21,6 @@ struct region {
     size_t n_blocks, blocks_capacity;
 };
 
-/* Where in a block something happens. */
-struct site {
-    struct block *block;
-    uint16_t group;
-    enum mark mark;
-};
-
 struct counting {
     struct block *block;         /* the one under way */
     uint64_t run[2];             /* instructions so far: kernel, user; string operations once */
@@ -49,10 +42,16 @@ void count_silently(struct block *b);
 void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);
 
+/* An attempt of the group's last instruction that was not an execution; and taken back. */
+void count_lose(struct block *b, unsigned group);
+void count_find(struct block *b, unsigned group);
+
 /* Ends the segment: all that was executed since the last one belongs to that context. */
 void segment_close(enum context context);
 /* The same in the middle of a block: its groups from `group` on come later. */
 void segment_close_at(enum context context, const struct site *site);
+/* The same, and the site's own group belongs to what was executed. */
+void segment_close_after(enum context context, const struct site *site);
 
 void region_begin(const char *name, size_t length, const struct site *site);
 void region_iteration(const struct site *site);

@@ -19,14 +19,6 @@ static const struct arch *const arches[] = { &arch_x86_64, NULL };
 static const struct arch *arch;
 static qemu_plugin_id_t plugin;
 
-static struct site *site_of(struct block *b, uint16_t group, enum mark mark)
-{
-    struct site *s = zalloc(1, sizeof *s);
-
-    *s = (struct site){ b, group, mark };
-    return s;
-}
-
 /* To loads and stores alike: QEMU 7.2 tests a narrower filter against the wrong bits. */
 static void listen(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb_t cb, void *data)
 {
@@ -44,6 +36,7 @@ static void note_seen(const struct qemu_plugin_tb *tb, size_t n)
 /* Before the first region: only what the guest says. */
 static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
+    static struct site sites[MARK_KINDS];
     size_t n = qemu_plugin_tb_n_insns(tb);
 
     (void)id;
@@ -55,9 +48,11 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
         if (facts.argument)
             listen(insn, channel_byte, NULL);
-        if (facts.mark)
+        if (facts.mark) {
+            sites[facts.mark].mark = facts.mark;
             qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
-                                                   site_of(NULL, 0, facts.mark));
+                                                   &sites[facts.mark]);
+        }
     }
 }
 
@@ -82,14 +77,14 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
     if (g->last.switch_store && symbols_in_switch(g->last_vaddr))
         listen(insn, task_switch_store, NULL);
     if (g->last.switch_load && symbols_in_switch(g->last_vaddr))
-        listen(insn, task_switch_load, site_of(b, group + 1u, MARK_NONE));
+        listen(insn, task_switch_load, &g->site);
     if (g->last.is_string)
         instrument_string(insn, b, g);
     else if (!b->user && b->insns == 1 && g->last.loads + g->last.stores)
         listen(insn, count_device_access, b);
     /* In user code the fetch after the block can fault as well as its last instruction. */
     if (b->user && g->last.can_fault && group + 1u + o->doubtful >= o->n_groups)
-        listen(insn, count_user_access, site_of(b, group, MARK_NONE));
+        listen(insn, count_user_access, &g->site);
 }
 
 static void find_place(struct block *b)
@@ -125,7 +120,7 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         /* A mark's callback comes before its group's counter: the region starts and ends at the mark itself. */
         if (mark)
             qemu_plugin_register_vcpu_insn_exec_cb(first, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
-                                                   site_of(b, g, mark));
+                                                   &b->origin->groups[g].site);
         qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
     }

@@ -10,11 +10,11 @@
 #include "block.h"
 #include "memory.h"
 
-enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, SWITCH, RETURN_START, RETURN_END,
+enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, SWITCH, RETURN_START, RETURN_END,
             FORKED, STARTS, RESUMES, EXITS, IDLES, KINDS };
 
 static const char *const kind_names[KINDS] = {
-    "interrupt", "interrupt-range", "exception", "fault", "switch", "return-text-start",
+    "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "switch", "return-text-start",
     "return-text-end", "forked", "starts", "resumes", "exits", "idles",
 };
 
@@ -93,6 +93,8 @@ static void apply(enum kind kind, uint64_t vaddr)
     case INTERRUPT_RANGE: remember(ranges, &n_ranges, vaddr, AT_INTERRUPT, EVENT_NONE); break;
     case EXCEPTION: remember(exact, &n_exact, vaddr, AT_EXCEPTION, EVENT_NONE); break;
     case FAULT: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT, EVENT_NONE); break;
+    case PAGE_FAULT: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT, EVENT_NONE); break;
+    case ARITHMETIC: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT | AT_ARITHMETIC, EVENT_NONE); break;
     case FORKED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_FORKED); break;
     case STARTS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_STARTS); break;
     case RESUMES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_RESUMES); break;

@@ -13,6 +13,10 @@ struct task {
     bool joined, dead, undecided;
     unsigned depth, interrupts;
     bool is_interrupt[MAX_FRAMES];
+    struct block *before[MAX_FRAMES]; /* what the frames interrupted */
+    struct block *faulted; /* user code after which a page fault came; until the task is back there */
+    unsigned faulted_group;
+    bool fault_lost;
     struct task *next;
 };
 
@@ -20,7 +24,7 @@ struct task {
 
 static struct task *chains[CHAINS];
 static struct task *running;
-static bool forks[MAX_FORKS]; /* of tasks not yet started: was it the region's own that made it? */
+static uint64_t forks[MAX_FORKS]; /* of tasks not yet started: the region whose own task made it, or 0 */
 static unsigned forks_head, forks_used;
 static uint64_t ambiguous_forks;
 unsigned task_depth;
@@ -73,37 +77,38 @@ void task_join(void)
     running->joined = true;
 }
 
-static void fork_push(bool own)
+static void fork_push(uint64_t region)
 {
     if (forks_used == MAX_FORKS) {
         ambiguous_forks++;
         return;
     }
-    forks[(forks_head + forks_used++) % MAX_FORKS] = own;
+    forks[(forks_head + forks_used++) % MAX_FORKS] = region;
 }
 
 /* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
-static bool fork_pop(void)
+static uint64_t fork_pop(void)
 {
     if (!forks_used)
-        return false;
-    bool own = forks[forks_head];
+        return 0;
+    uint64_t region = forks[forks_head];
 
     for (unsigned i = 1; i < forks_used; i++)
-        if (forks[(forks_head + i) % MAX_FORKS] != own) {
+        if (forks[(forks_head + i) % MAX_FORKS] != region) {
             ambiguous_forks++;
             break;
         }
     forks_head = (forks_head + 1) % MAX_FORKS;
     forks_used--;
-    return own;
+    return region;
 }
 
 static void task_starts(struct task *t)
 {
     t->joined = t->dead = false;
     t->depth = t->interrupts = 0;
-    t->region = fork_pop() ? now.region.serial : 0;
+    t->faulted = NULL;
+    t->region = fork_pop();
     t->undecided = false;
     task_depth = 0;
 }
@@ -111,7 +116,7 @@ static void task_starts(struct task *t)
 void task_event(uint16_t event)
 {
     switch (event) {
-    case EVENT_FORKED: fork_push(is_own(running)); break;
+    case EVENT_FORKED: fork_push(is_own(running) ? now.region.serial : 0); break;
     case EVENT_STARTS:
         if (running->undecided)
             task_starts(running);
@@ -121,7 +126,7 @@ void task_event(uint16_t event)
     }
 }
 
-void task_frame_push(const struct block *entry)
+void task_frame_push(const struct block *entry, struct block *before)
 {
     bool interrupt = entry->flags & AT_INTERRUPT;
 
@@ -129,12 +134,13 @@ void task_frame_push(const struct block *entry)
         segment_close(task_context());
     if (running->depth == MAX_FRAMES)
         return;
+    running->before[running->depth] = before;
     running->is_interrupt[running->depth++] = interrupt;
     running->interrupts += interrupt;
     task_depth = running->depth;
 }
 
-void task_frame_pop(void)
+struct block *task_frame_pop(void)
 {
     bool interrupt = running->is_interrupt[--running->depth];
 
@@ -142,13 +148,36 @@ void task_frame_pop(void)
     if (interrupt && running->interrupts == 1)
         segment_close(INTERRUPTS);
     running->interrupts -= interrupt;
+    return running->before[running->depth];
 }
 
-void task_back_in_user_code(void)
+/* Again at the instruction: it was not executed. At the one after it: it was. (Elsewhere: at its target, or in a signal's handler.) */
+static void decide_fault(uint64_t vaddr)
+{
+    struct block *b = running->faulted;
+    const struct group *g = &b->origin->groups[running->faulted_group];
+
+    running->faulted = NULL;
+    if (vaddr == g->last_vaddr && !running->fault_lost)
+        count_lose(b, running->faulted_group);
+    else if (vaddr == g->end_vaddr && running->fault_lost)
+        count_find(b, running->faulted_group);
+}
+
+void task_back_in_user_code(uint64_t vaddr)
 {
     if (running->interrupts)
         segment_close(INTERRUPTS);
     running->depth = running->interrupts = task_depth = 0;
+    if (running->faulted)
+        decide_fault(vaddr);
+}
+
+void task_user_fault(struct block *b, unsigned group, bool lost)
+{
+    running->faulted = b;
+    running->faulted_group = group;
+    running->fault_lost = lost;
 }
 
 void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
@@ -170,7 +199,7 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
         next->undecided = true;
     /* Who an undecided task is shows in what it executes next, before this segment ends. */
     if (next->undecided || context_of(running) != context_of(next))
-        segment_close_at(context_of(running), data);
+        segment_close_after(context_of(running), data);
     if (next->undecided) {
         next->joined = false;
         next->region = 0;

@@ -12,9 +12,12 @@ enum context task_context(void);
 void task_claim(void);                       /* the running task's work is the region's own */
 void task_join(void);                        /* the same, in every region that it lives to see */
 void task_event(uint16_t event);
-void task_frame_push(const struct block *entry);
-void task_frame_pop(void);
-void task_back_in_user_code(void);
+/* The frame that this entry makes, on the time of the block before it; and that block again, when the frame ends. */
+void task_frame_push(const struct block *entry, struct block *before);
+struct block *task_frame_pop(void);
+void task_back_in_user_code(uint64_t vaddr);
+/* A page fault after a group of user code. Where the task goes on tells whose fault it was, if `lost` was a wrong guess. */
+void task_user_fault(struct block *b, unsigned group, bool lost);
 void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 uint64_t task_ambiguous_forks(void);

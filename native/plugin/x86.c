@@ -21,6 +21,12 @@ static const char *const special_names[] = {
     "cli-sti", NULL,
 };
 
+/* Those whose privilege QEMU checks when it translates them (and int, whose gate it checks later). */
+static const uint8_t checked_first[] = {
+    SP_HLT, SP_CLI_STI, SP_RDMSR, SP_WRMSR, SP_LLDT, SP_LTR, SP_LGDT, SP_LIDT, SP_INVLPG, SP_SWAPGS, SP_XSETBV, SP_WBINVD,
+    SP_MOV_CR, SP_MOV_DR, SP_INT,
+};
+
 /* One instruction, taken apart as far as the questions need it. */
 struct decoded {
     const uint8_t *next, *end;
@@ -301,7 +307,7 @@ static bool is_plain(int op)
     bool alu_immediate = op < 0x40 && (op & 7) >= 4;
 
     return alu_immediate || (op >= 0x70 && op <= 0x7f) || (op >= 0x91 && op <= 0x99) ||
-           op == 0x9b || op == 0x9e || op == 0x9f || op == 0xa8 || op == 0xa9 ||
+           op == 0x9e || op == 0x9f || op == 0xa8 || op == 0xa9 ||
            (op >= 0xb0 && op <= 0xbf) || (op >= 0xe0 && op <= 0xe3) || op == 0xe9 || op == 0xeb ||
            op == 0xf5 || op == 0xf8 || op == 0xf9 || op == 0xfc || op == 0xfd;
 }
@@ -427,6 +433,7 @@ static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
         classify_implicit(op, f);
     if (d.lock)
         special(f, SP_LOCK);
+    f->trap_counts = f->special && memchr(checked_first, f->special, sizeof checked_first);
 }
 
 const struct arch arch_x86_64 = {

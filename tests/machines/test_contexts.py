@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that make every kind of fault, at every place of a block, and tasks of every kind: the
+counts equal the guest's clock in all of them, and each task's work is put down to whose it is.
+"""
+
+import functools
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.guests.job import Job, JobFile
+from kdelta.host.dirs import cache_dir
+from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
+from kdelta.machines.outcome import Outcome
+from tests.machines.bench import NEW, OLD, clock_ticks, counts_of, guest, run_job
+
+pytestmark = [pytest.mark.guest, pytest.mark.network]
+
+SOURCES = sorted((Path(__file__).parent / "corners").glob("*.c"))
+PROGRAM = "/corners"
+
+
+@functools.cache
+def _program() -> Path:
+    output = Path(tempfile.mkdtemp(dir=cache_dir("work"))) / "corners"
+    flags = (
+        *COMMON_FLAGS,
+        *STRICT_FLAGS,
+        *STATIC_FLAGS,
+        "-D_GNU_SOURCE",
+        "-mno-red-zone",
+        "-pthread",
+    )
+    include = f"-I{native_folder() / 'include'}"
+    subprocess.run(["gcc", *flags, include, "-o", output, *SOURCES], check=True)
+    return output
+
+
+@functools.cache
+def _outcome(spec: str) -> Outcome:
+    job = Job(argv=(PROGRAM,), files=(JobFile(_program(), PROGRAM, 0o755),), seconds=300)
+    return run_job(job, guest(spec))
+
+
+@functools.cache
+def _counts(spec: str) -> RunCounts:
+    return counts_of(_outcome(spec), {"corners": _program().read_bytes()})
+
+
+@functools.cache
+def _regions(spec: str) -> dict[str, RegionCounts]:
+    return merged_regions(_counts(spec))
+
+
+def _names() -> set[str]:
+    """What the sources say that there is, so that none can go missing unnoticed."""
+    return {
+        name
+        for source in SOURCES
+        for name in re.findall(
+            r'^ +\{ "([a-z0-9-]+)",|CASE\("([a-z0-9-]+)"', source.read_text(), re.MULTILINE
+        )
+        for name in name
+        if name
+    }
+
+
+def _user_insns(region: RegionCounts, context: str) -> int:
+    return sum(
+        f.cost.insns for f in region.functions if f.context == context and f.origin == "corners"
+    )
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_every_corner_counts_what_the_clock_counts(spec: str) -> None:
+    regions = _regions(spec)
+    assert set(regions) == {*_names(), "nested-inner"}
+    assert len(regions) > 80
+    counted = {name: region.executed_insns() for name, region in regions.items()}
+    assert counted == clock_ticks(_outcome(spec))
+    assert _counts(spec).warnings == ()
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_children_and_threads_are_their_makers_own_work(spec: str) -> None:
+    for name, region in _regions(spec).items():
+        if name != "other-task":
+            assert _user_insns(region, "other") == 0, name
+    assert _user_insns(_regions(spec)["children-at-once"], "own") > 200 * 20 * 100
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_a_child_made_before_the_region_is_another_task(spec: str) -> None:
+    region = _regions(spec)["other-task"]
+    assert _user_insns(region, "other") > 20 * 10
+    assert _user_insns(region, "own") > 20 * 10
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_regions_that_meet_are_counted_apart(spec: str) -> None:
+    by_name = [region.name for region in _counts(spec).regions]
+    assert by_name.count("nested") == by_name.count("nested-inner") == 1
+    assert by_name.count("twice") == 2
+    assert by_name.index("nested") < by_name.index("nested-inner")
+    second = [region for region in _counts(spec).regions if region.name == "twice"][1]
+    assert len(second.iterations) == 2
