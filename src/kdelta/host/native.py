@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds kdelta's C parts where they run: into the cache, by their sources, compiler and flags."""
 
+import errno
 import functools
 import hashlib
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ import msgspec
 import kdelta
 from kdelta.host.command import find_program, quiet, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import new_folder, sha256_file, write_atomic
+from kdelta.host.files import new_folder, os_failure, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -134,6 +136,8 @@ def _compile(program: NativeProgram, flags: tuple[str, ...], output: Path) -> No
     result = run(argv, cwd=program.folder)
     if result.ok:
         return
+    if (full := os.strerror(errno.ENOSPC)) in result.stderr:
+        raise os_failure(OSError(errno.ENOSPC, full), "compiling", output)
     log = cache_dir("logs") / f"{program.name}-build.log"
     write_atomic(log, (shlex.join(argv) + "\n" + result.stderr).encode())
     first = next(

@@ -141,7 +141,8 @@ async def emulator(argv: Sequence[str], folder: Path, seconds: float) -> AsyncIt
         try:
             await qmp.connect(ours.dup())
         except BaseException as error:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
             if not isinstance(error, QMPError | EOFError | OSError):
                 raise

@@ -284,7 +284,8 @@ def _explained(error: BaseException | None, doing: str, path: Path) -> LabError 
         return _damaged(path.parent, str(error))
     hints = {
         sqlite3.SQLITE_FULL: "free some space, or name a folder elsewhere in KDELTA_DATA_DIR",
-        sqlite3.SQLITE_IOERR: "look whether the disk is full or failing",
+        sqlite3.SQLITE_IOERR: "look whether the disk is full or failing; KDELTA_DATA_DIR names a "
+        "folder elsewhere",
         sqlite3.SQLITE_READONLY: "make it writable, or name another folder in KDELTA_DATA_DIR",
         sqlite3.SQLITE_CANTOPEN: "make it writable, or name another folder in KDELTA_DATA_DIR",
         sqlite3.SQLITE_PERM: "make it writable, or name another folder in KDELTA_DATA_DIR",
