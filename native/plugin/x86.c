@@ -141,7 +141,7 @@ static void group_0fae(const struct decoded *d, struct insn_facts *f)
         accesses(f, reg == 1 || reg == 2 || reg == 5, reg == 0 || reg == 3 || reg == 4 || reg == 6);
     if (d->memory)
         f->special = d->operand16 && reg == 6 ? SP_CLFLUSH : by_memory[reg];
-    else
+    else if (!d->operand16 && !d->repne) /* those are tpause and umwait */
         f->special = d->rep ? by_base[reg] : by_fence[reg];
 }
 
@@ -218,6 +218,15 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
         take_modrm(d);
         accesses(f, d->memory, 0);
         return true;
+    case 0x3a: {
+        int third = take(d);
+        bool extracts = third >= 0x14 && third <= 0x17;
+
+        take_modrm(d);
+        accesses(f, d->memory && !extracts, d->memory && extracts);
+        return true;
+    }
+    case 0x0b: f->can_fault = true; return true; /* ud2 */
     }
     return false;
 }
@@ -331,7 +340,7 @@ static bool memory_is_rewritten(const struct decoded *d, int op)
     if (op == 0xf6 || op == 0xf7)
         return reg == 2 || reg == 3;
     if (op == 0xff)
-        return reg != 4; /* jmp reads only; inc, dec, call and push do both */
+        return reg != 4 && reg != 5; /* jmp reads only; inc, dec, call and push do both */
     return op == 0x86 || op == 0x87 || op == 0x8f || op == 0xc0 || op == 0xc1 ||
            (op >= 0xd0 && op <= 0xd3) || op == 0xfe;
 }

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the plugin reads from the bytes of x86-64 instructions, checked by a table and objdump."""
+
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kdelta.host.native import native_folder
+
+from .att import accesses, parse, special
+from .conftest import HERE, SANITIZERS, compile_c
+
+LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
+KERNEL_TEXT = 0xFFFFFFFF81000000
+KERNEL_TEXT_BYTES = 2 << 20
+
+# Assembly, and what the plugin has to say of it: special, loads, stores.
+TABLE = [
+    ("syscall", "syscall", 0, 0), ("sysretq", "sysret", 0, 0), ("sysretl", "sysret", 0, 0),
+    ("sysenter", "sysenter", 0, 0), ("sysexit", "sysexit", 0, 0), ("iretq", "iret", 1, 0),
+    ("int3", "int", 0, 0), ("int $0x80", "int", 0, 0), ("swapgs", "swapgs", 0, 0),
+    ("rdmsr", "rdmsr", 0, 0), ("wrmsr", "wrmsr", 0, 0), ("mov %cr3,%rax", "mov-cr", 0, 0),
+    ("mov %rax,%cr4", "mov-cr", 0, 0), ("clts", "mov-cr", 0, 0), ("mov %rax,%dr7", "mov-dr", 0, 0),
+    ("mov %dr6,%r11", "mov-dr", 0, 0), ("invlpg (%rax)", "invlpg", 0, 0),
+    ("invpcid (%rax),%rbx", "invpcid", 1, 0), ("cpuid", "cpuid", 0, 0),
+    ("verw (%rsp)", "verw", 1, 0), ("verw %ax", "verw", 0, 0), ("lock incl (%rax)", "lock", 1, 1),
+    ("lock cmpxchg16b (%rdi)", "lock", 1, 1), ("xchg %eax,(%rdi)", "lock", 1, 1),
+    ("xchg %eax,%ebx", "", 0, 0), ("pause", "pause", 0, 0), ("lfence", "lfence", 0, 0),
+    ("mfence", "mfence", 0, 0), ("sfence", "sfence", 0, 0), ("xsave (%rdi)", "xsave", 0, 1),
+    ("xsaveopt64 (%rdi)", "xsave", 0, 1), ("xsavec (%rdi)", "xsave", 0, 1),
+    ("xsaves64 (%rdi)", "xsave", 0, 1), ("fxsave (%rdi)", "xsave", 0, 1),
+    ("xrstor (%rdi)", "xrstor", 1, 0), ("xrstors64 (%rdi)", "xrstor", 1, 0),
+    ("fxrstor64 (%rdi)", "xrstor", 1, 0), ("mov %eax,%ds", "segment-load", 0, 0),
+    ("mov (%rax),%gs", "segment-load", 1, 0), ("pop %fs", "segment-load", 1, 0),
+    ("mov %ds,%eax", "", 0, 0), ("lgdt (%rax)", "lgdt", 1, 0), ("lidt (%rax)", "lidt", 1, 0),
+    ("sgdt (%rax)", "", 0, 1), ("lldt %ax", "lldt", 0, 0), ("ltr %ax", "ltr", 0, 0),
+    ("wrfsbase %rax", "wrfsbase", 0, 0), ("wrgsbase %rax", "wrgsbase", 0, 0),
+    ("rdfsbase %rax", "", 0, 0), ("rdtsc", "rdtsc", 0, 0), ("rdtscp", "rdtsc", 0, 0),
+    ("rdpmc", "rdpmc", 0, 0), ("clflush (%rax)", "clflush", 0, 0),
+    ("clflushopt (%rax)", "clflush", 0, 0), ("clwb (%rax)", "clflush", 0, 0),
+    ("monitor", "monitor", 0, 0), ("mwait", "mwait", 0, 0), ("lretq", "far-transfer", 1, 0),
+    ("ljmp *(%rax)", "far-transfer", 1, 0), ("hlt", "hlt", 0, 0), ("in %dx,%al", "port-io", 0, 0),
+    ("out %eax,$0x80", "port-io", 0, 0), ("rep insb", "port-io", 0, 1), ("outsl", "port-io", 1, 0),
+    ("wbinvd", "wbinvd", 0, 0), ("xsetbv", "xsetbv", 0, 0), ("rdrand %rax", "rdrand", 0, 0),
+    ("stac", "stac-clac", 0, 0), ("cli", "cli-sti", 0, 0), ("sti", "cli-sti", 0, 0),
+    ("nop", "", 0, 0), ("nopl 0x10(%rax)", "", 0, 0), ("endbr64", "", 0, 0),
+    ("lea 8(%rax),%rbx", "", 0, 0), ("prefetcht0 (%rax)", "", 0, 0), ("push %rax", "", 0, 1),
+    ("push (%rax)", "", 1, 1), ("pop %rax", "", 1, 0), ("pop (%rax)", "", 1, 1),
+    ("call *%rax", "", 0, 1), ("call *(%rax)", "", 1, 1), ("jmp *(%rax)", "", 1, 0),
+    ("ret", "", 1, 0), ("leave", "", 1, 0), ("add %eax,(%rbx)", "", 1, 1),
+    ("cmp %eax,(%rbx)", "", 1, 0), ("test %eax,(%rbx)", "", 1, 0), ("sete (%rax)", "", 0, 1),
+    ("movzbl (%rax),%eax", "", 1, 0), ("cmovne (%rax),%eax", "", 1, 0), ("notl (%rax)", "", 1, 1),
+    ("divl (%rax)", "", 1, 0), ("movups %xmm0,(%rax)", "", 0, 1), ("pxor (%rax),%xmm0", "", 1, 0),
+    ("vmovdqu %ymm0,(%rax)", "", 0, 1), ("pextrd $1,%xmm0,(%rax)", "", 0, 1), ("ud2", "", 0, 0),
+]  # fmt: skip
+FAULTS = ("div %ecx", "idivl (%rax)", "fwait", "fld1", "ud2", "in %dx,%al", "mov %ax,%fs", "ret")
+CANNOT_FAULT = (
+    "add %eax,%ebx",
+    "jne .",
+    "jmp .",
+    "jmp *%rax",
+    "lea (%rax),%rbx",
+    "nop",
+    "bswap %eax",
+)
+PRIVILEGED = ("hlt", "cli", "rdmsr", "lgdt (%rax)", "invlpg (%rax)", "mov %cr0,%rax", "int $0x21")
+# string operation: loads, stores, bytes an element, whether it repeats as one instruction
+STRINGS = {
+    "rep movsb": (1, 1, 1, 1), "rep movsq": (1, 1, 8, 1), "movsl": (1, 1, 4, 0),
+    "rep stosw": (0, 1, 2, 1), "lodsb": (1, 0, 1, 0), "repne scasb": (1, 0, 1, 0),
+    "repe cmpsb": (2, 0, 1, 0), "repe cmpsl": (2, 0, 4, 0),
+}  # fmt: skip
+_LINE = re.compile(r"^\s*[0-9a-f]+:\t([0-9a-f ]+?)\s*\t(.*)$")
+
+
+class Facts(NamedTuple):
+    """One line of the classifier's answer."""
+
+    mark: int
+    argument: int
+    can_fault: int
+    loads: int
+    stores: int
+    is_string: int
+    repeats: int
+    element_bytes: int
+    leaves_kernel: int
+    frame_return: int
+    trap_counts: int
+    special: str
+
+
+class Insn(NamedTuple):
+    code: bytes
+    text: str
+
+
+@pytest.fixture(scope="session")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    plugin = native_folder() / "plugin"
+    return compile_c(
+        tmp_path_factory.mktemp("classify") / "classify",
+        [HERE / "classify.c", plugin / "x86.c"],
+        f"-I{plugin}",
+        *SANITIZERS,
+    )
+
+
+def classify(classifier: Path, codes: Iterable[bytes]) -> list[Facts]:
+    said = subprocess.run(
+        [classifier],
+        input="".join(code.hex() + "\n" for code in codes),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = (line.rpartition(",") for line in said.splitlines())
+    return [Facts._make((*map(int, numbers.split(",")), name)) for numbers, _, name in rows]
+
+
+def disassembled(*argv: str | Path) -> list[Insn]:
+    """Every different instruction of what objdump shows."""
+    said = subprocess.run(
+        ["objdump", "-d", "-w", "--insn-width=16", *argv],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    found = {m[1]: m[2] for line in said.splitlines() if (m := _LINE.match(line))}
+    return [Insn(bytes.fromhex(code), text) for code, text in found.items()]
+
+
+def disagreements(classifier: Path, insns: list[Insn]) -> tuple[list[str], int]:
+    """Where the plugin and objdump's text differ, and how many could be compared."""
+    wrong, compared = [], 0
+    for insn, facts in zip(insns, classify(classifier, (i.code for i in insns)), strict=True):
+        if "(bad)" in insn.text:
+            continue
+        words = parse(insn.text)
+        if not words[1]:
+            continue
+        got: tuple[object, ...] = (facts.special,)
+        want: tuple[object, ...] = (special(*words),)
+        if (known := accesses(*words[1:])) is not None:
+            got += (facts.loads, facts.stores)
+            want += known
+            compared += 1
+        if got != want:
+            wrong.append(f"{insn.code.hex()}  {insn.text.strip()}: plugin {got}, objdump {want}")
+        elif facts.loads + facts.stores and not facts.can_fault:
+            wrong.append(f"{insn.code.hex()}  {insn.text.strip()}: accesses but cannot fault")
+    return wrong, compared
+
+
+def test_the_c_librarys_code_is_read_as_objdump_reads_it(classifier: Path) -> None:
+    insns = disassembled(LIBC)
+    wrong, compared = disagreements(classifier, insns)
+    assert wrong == []
+    assert compared > 0.97 * len(insns) > 50_000
+
+
+@pytest.mark.network
+def test_a_kernels_code_is_read_as_objdump_reads_it(classifier: Path, tmp_path: Path) -> None:
+    from tests.machines.bench import NEW, kernel
+    from tests.studies.known_change import extract_vmlinux
+
+    extract_vmlinux(Path(kernel(NEW).image), tmp_path / "vmlinux")
+    insns = disassembled(
+        tmp_path / "vmlinux",
+        f"--start-address={KERNEL_TEXT}",
+        f"--stop-address={KERNEL_TEXT + KERNEL_TEXT_BYTES}",
+    )
+    wrong, compared = disagreements(classifier, insns)
+    assert wrong == []
+    assert compared > 0.97 * len(insns) > 50_000
+    assert {f.special for f in classify(classifier, (i.code for i in insns))} >= {
+        "", "wrmsr", "mov-cr", "cpuid", "lock", "pause", "cli-sti",
+    }  # fmt: skip
+
+
+def assembled(folder: Path, lines: Iterable[str]) -> list[bytes]:
+    """The bytes of each line of assembly."""
+    lines = list(lines)
+    source = "".join(f"i{n}: {line}\n" for n, line in enumerate(lines)) + f"i{len(lines)}:\n"
+    (folder / "table.s").write_text(source)
+    subprocess.run(["as", folder / "table.s", "-o", folder / "table.o"], check=True)
+    code = folder / "table.bin"
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", folder / "table.o", code], check=True)
+    nm = subprocess.run(["nm", folder / "table.o"], capture_output=True, text=True, check=True)
+    places = {line.split()[2]: int(line.split()[0], 16) for line in nm.stdout.splitlines()}
+    whole = code.read_bytes()
+    return [whole[places[f"i{n}"] : places[f"i{n + 1}"]] for n in range(len(lines))]
+
+
+def test_the_table(classifier: Path, tmp_path: Path) -> None:
+    found = classify(classifier, assembled(tmp_path, (row[0] for row in TABLE)))
+    rows = zip(TABLE, found, strict=True)
+    got = [(row[0], facts.special, facts.loads, facts.stores) for row, facts in rows]
+    assert got == TABLE
+    assert not [row[0] for row, facts in zip(TABLE, found, strict=True) if facts.mark]
+
+
+def test_what_can_fault_and_what_cannot(classifier: Path, tmp_path: Path) -> None:
+    found = classify(classifier, assembled(tmp_path, (*FAULTS, *CANNOT_FAULT)))
+    assert [facts.can_fault for facts in found] == [1] * len(FAULTS) + [0] * len(CANNOT_FAULT)
+
+
+def test_which_instructions_are_counted_though_they_are_not_allowed(
+    classifier: Path, tmp_path: Path
+) -> None:
+    found = classify(classifier, assembled(tmp_path, (*PRIVILEGED, *FAULTS)))
+    assert [facts.trap_counts for facts in found] == [1] * len(PRIVILEGED) + [0] * len(FAULTS)
+
+
+def test_string_operations(classifier: Path, tmp_path: Path) -> None:
+    found = classify(classifier, assembled(tmp_path, STRINGS))
+    assert all(facts.is_string and facts.can_fault for facts in found)
+    got = [(facts.loads, facts.stores, facts.element_bytes, facts.repeats) for facts in found]
+    assert dict(zip(STRINGS, got, strict=True)) == STRINGS
+
+
+def test_marks_and_bytes(classifier: Path) -> None:
+    marks = [bytes([0x0F, 0x1F, 0x80, kind, 0, 0x64, 0x4B]) for kind in range(9)]
+    found = classify(classifier, marks)
+    assert [facts.mark for facts in found] == [0, 1, 2, 3, 4, 5, 6, 0, 0]
+    (byte,) = classify(classifier, [bytes.fromhex("0fb68800 10644b")])
+    assert (byte.argument, byte.loads, byte.stores, byte.mark) == (1, 1, 0, 0)
+    (other,) = classify(classifier, [bytes.fromhex("0fb69800 10644b")])
+    assert (other.argument, other.loads) == (0, 1)
+
+
+def test_instructions_that_are_cut_short_do_no_harm(classifier: Path, tmp_path: Path) -> None:
+    """QEMU shows the start of an instruction that goes on in the next page."""
+    whole = assembled(tmp_path, (row[0] for row in TABLE))
+    parts = [code[:size] for code in whole for size in range(len(code))]
+    assert len(classify(classifier, parts)) == len(parts)
