@@ -46,7 +46,6 @@ enum block_flags {
     AT_ARITHMETIC = 1 << 6, /* of one of those, never by the fetch */
     AT_EVENT = 1 << 3,      /* entry of a function that the task watch wants to see */
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
-    AT_ANY = AT_INTERRUPT | AT_EXCEPTION | AT_FAULT | AT_EVENT,
 };
 
 /* What every execution touches, in one cache line with the counters of the first four groups. */

@@ -71,13 +71,18 @@ static void flush(struct block *b, enum context context)
         flush_group(&o->groups[g], b->live[g], wanted ? &o->groups[g].sum[context] : NULL);
 }
 
+static void flush_silent(enum context context)
+{
+    for (size_t i = 0; i < now.n_silent; i++)
+        if (now.silent[i]->live[0] != now.silent[i]->origin->groups[0].flushed.entered)
+            flush(now.silent[i], context);
+}
+
 static void flush_touched(enum context context)
 {
     for (size_t i = 0; i < now.n_touched; i++)
         flush(now.touched[i], context);
-    for (size_t i = 0; i < now.n_silent; i++)
-        if (now.silent[i]->live[0] != now.silent[i]->origin->groups[0].flushed.entered)
-            flush(now.silent[i], context);
+    flush_silent(context);
     now.n_touched = 0;
     now.epoch++;
     touch(now.block); /* its later groups belong to the next segment */
@@ -105,6 +110,21 @@ void segment_close(enum context context)
 {
     account(context, 0);
     flush_touched(context);
+}
+
+void count_returns(const struct block *b)
+{
+    flush_silent(INTERRUPTS);
+    now.returned = now.run[0] + b->insns;
+}
+
+void segment_close_interrupt(enum context resumed)
+{
+    account(INTERRUPTS, now.returned ? now.run[0] - now.returned : 0);
+    if (now.returned)
+        flush_silent(resumed);
+    now.returned = 0;
+    flush_touched(INTERRUPTS);
 }
 
 static uint64_t insns_from(const struct block *b, unsigned group)
@@ -268,6 +288,8 @@ static __attribute__((noinline)) void count_rare(struct block *b, struct block *
         fault_after(after, b);
     if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
         task_frame_push(b, after);
+    if (b->flags & ENDS_FRAME)
+        task_frame_ends(b);
     if (b->flags & AT_EVENT)
         task_event(b->origin->event);
     if (b->epoch != now.epoch)
@@ -287,7 +309,7 @@ void count_block(unsigned int vcpu, void *data)
 {
     struct block *b = data, *before = now.block;
     uint64_t early = before->live[0] - before->left - *before->tail;
-    uint64_t rare = early | (b->flags & AT_ANY) | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
+    uint64_t rare = early | b->flags | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
         (task_depth & -(unsigned)b->user);
 
     (void)vcpu;

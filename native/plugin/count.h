@@ -25,6 +25,7 @@ struct counting {
     struct block *block;         /* the one under way */
     uint64_t run[2];             /* instructions so far: kernel, user; string operations once */
     uint64_t run_flushed[2];
+    uint64_t returned;           /* run[0] at the end of an interrupt whose segment is still open, else 0 */
     uint32_t epoch;              /* of the segment under way */
     struct block **touched;      /* in this segment */
     size_t n_touched, touched_capacity;
@@ -52,6 +53,11 @@ void segment_close(enum context context);
 void segment_close_at(enum context context, const struct site *site);
 /* The same, and the site's own group belongs to what was executed. */
 void segment_close_after(enum context context, const struct site *site);
+
+/* This block returns from an interrupt of kernel code. What is executed from then on without a callback is the task's again. */
+void count_returns(const struct block *b);
+/* Ends the segment of an interrupt, at the first callback after its return. */
+void segment_close_interrupt(enum context resumed);
 
 void region_begin(const char *name, size_t length, const struct site *site);
 void region_iteration(const struct site *site);

@@ -140,14 +140,22 @@ void task_frame_push(const struct block *entry, struct block *before)
     task_depth = running->depth;
 }
 
+void task_frame_ends(const struct block *b)
+{
+    unsigned top = running->depth - 1;
+
+    if (running->depth && running->interrupts == 1 && running->is_interrupt[top] && !running->before[top]->user)
+        count_returns(b);
+}
+
 struct block *task_frame_pop(void)
 {
     bool interrupt = running->is_interrupt[--running->depth];
 
     task_depth = running->depth;
-    if (interrupt && running->interrupts == 1)
-        segment_close(INTERRUPTS);
     running->interrupts -= interrupt;
+    if (interrupt && !running->interrupts)
+        segment_close_interrupt(task_context());
     return running->before[running->depth];
 }
 

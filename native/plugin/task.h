@@ -15,6 +15,7 @@ void task_event(uint16_t event);
 /* The frame that this entry makes, on the time of the block before it; and that block again, when the frame ends. */
 void task_frame_push(const struct block *entry, struct block *before);
 struct block *task_frame_pop(void);
+void task_frame_ends(const struct block *b); /* this block's last instruction returns */
 void task_back_in_user_code(uint64_t vaddr);
 /* A page fault after a group of user code. Where the task goes on tells whose fault it was, if `lost` was a wrong guess. */
 void task_user_fault(struct block *b, unsigned group, bool lost);

@@ -108,3 +108,13 @@ def test_regions_that_meet_are_counted_apart(spec: str) -> None:
     assert by_name.index("nested") < by_name.index("nested-inner")
     second = [region for region in _counts(spec).regions if region.name == "twice"][1]
     assert len(second.iterations) == 2
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_a_copy_that_a_tick_interrupts_is_the_tasks_own(spec: str) -> None:
+    region = _regions(spec)["ticks-in-copies"]
+    assert region.cost("interrupts").insns > 10_000
+    assert region.cost("own").string_iterations > 1_000_000
+    # The kernel's own short memset in each of them is all that is left.
+    ticks = region.cost("interrupts").specials["iret"]
+    assert region.cost("interrupts").string_iterations < 100 * ticks

@@ -218,6 +218,25 @@ static void copies_to_new_pages(void)
     close(from);
 }
 
+/* Long enough for some ticks of the timer, and nearly all of it string operations. */
+static void ticks_in_copies(void)
+{
+    int zero = open("/dev/zero", O_RDONLY);
+
+    for (int i = 0; i < 160; i++)
+        if (read(zero, pages, 64 * PAGE) != 64 * PAGE)
+            fail("read");
+    close(zero);
+    int from = memfd_create("data", 0);
+
+    if (from < 0 || ftruncate(from, 64 * PAGE))
+        fail("memfd_create");
+    for (int i = 0; i < 160; i++)
+        if (pread(from, pages, 64 * PAGE, 0) != 64 * PAGE)
+            fail("pread");
+    close(from);
+}
+
 #define CASE(name, go) { name, catch_all, go, false }
 
 const struct corner trap_corners[] = {
@@ -236,5 +255,6 @@ const struct corner trap_corners[] = {
     CASE("bad-prefix", bad_prefix), CASE("x87-wait", x87_wait), CASE("stepped-over", stepped_over),
     CASE("allowed", allowed), CASE("breakpoint", breakpoint), CASE("single-steps", single_steps),
     CASE("bad-pointers", bad_pointers), CASE("copies-to-new-pages", copies_to_new_pages),
+    CASE("ticks-in-copies", ticks_in_copies),
     { 0 },
 };
