@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kdelta_clock.h"
+
 #define PVPANIC_PORT 0x505
 #define PVPANIC_PANICKED 1
 
@@ -66,32 +68,6 @@ void ports_close(void)
     ioperm(FW_CFG_PORT, FW_CFG_PORTS, 0);
 }
 
-/* Executes instructions until the time-stamp counter is exactly there, when each of them is a tick of it: NOPs in large and
- * then in small steps, and at last a slide of NOPs that is entered at the right distance from its end. */
-static void burn_until(uint64_t tick)
-{
-    __asm__ volatile("1: rdtsc\n\t"
-                     "shl $32, %%rdx\n\t"
-                     "or %%rdx, %%rax\n\t"
-                     "mov %0, %%rdx\n\t"
-                     "sub %%rax, %%rdx\n\t"
-                     "jbe 3f\n\t"
-                     "cmp $64, %%rdx\n\t"
-                     "jb 2f\n\t"
-                     "cmp $2048, %%rdx\n\t"
-                     "jb 1b\n\t"
-                     ".fill 1024, 1, 0x90\n\t"
-                     "jmp 1b\n"
-                     "2: lea 3f(%%rip), %%rax\n\t"
-                     "sub %%rdx, %%rax\n\t"
-                     "jmp *%%rax\n\t"
-                     ".fill 64, 1, 0x90\n"
-                     "3:"
-                     :
-                     : "r"(tick)
-                     : "rax", "rdx", "cc");
-}
-
 /* The CPU stops at the write, but QEMU's main loop stops the clock a little later by the host's time, and in between it may find
  * the CPU idle and let the virtual clock jump to the next timer, which is at most a tick of the kernel away. So both paths,
  * with the jump and without, are led to one moment after that timer, from which on all is the same. */
@@ -100,7 +76,7 @@ void ports_snapshot_point(void)
     uint64_t meeting = __builtin_ia32_rdtsc() + RESYNC_TICKS;
 
     outb(PVPANIC_PANICKED, PVPANIC_PORT);
-    burn_until(meeting);
+    kdelta_clock_burn_until(meeting);
 }
 
 static void read_data(void *to, size_t size)

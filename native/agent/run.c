@@ -61,6 +61,7 @@ static _Noreturn void start(const struct job *job, int64_t start_ns, volatile st
     }
     prctl(PR_SET_TIMERSLACK, 1);
     sleep_until_ns(start_ns);
+    kdelta_clock_align(job->phase_ns);
     prctl(PR_SET_TIMERSLACK, 0); /* the default */
     kdelta_arm();
     if (job->region) {

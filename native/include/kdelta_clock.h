@@ -13,6 +13,11 @@
 #ifdef __x86_64__
 #define KDELTA_READ_CLOCK "rdtsc\n\tshl $32, %%rdx\n\tor %%rdx, %%rax\n\t"
 
+static inline uint64_t kdelta_clock_now(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+
 /* BEGIN of a region whose name kdelta_announce() has sent. */
 static inline uint64_t kdelta_clock_begin(void)
 {
@@ -41,7 +46,42 @@ static inline uint64_t kdelta_clock_overhead(void)
                      : "=a"(end), "=c"(begin) : : "rdx");
     return end - begin - 2; /* without that NOP and the move */
 }
+/* Executes instructions until the time-stamp counter is exactly there, when each of them is a tick of it: NOPs in large and
+ * then in small steps, and at last a slide of NOPs that is entered at the right distance from its end. */
+static inline void kdelta_clock_burn_until(uint64_t tick)
+{
+    __asm__ volatile("1: rdtsc\n\t"
+                     "shl $32, %%rdx\n\t"
+                     "or %%rdx, %%rax\n\t"
+                     "mov %0, %%rdx\n\t"
+                     "sub %%rax, %%rdx\n\t"
+                     "jbe 3f\n\t"
+                     "cmp $64, %%rdx\n\t"
+                     "jb 2f\n\t"
+                     "cmp $2048, %%rdx\n\t"
+                     "jb 1b\n\t"
+                     ".fill 1024, 1, 0x90\n\t"
+                     "jmp 1b\n"
+                     "2: lea 3f(%%rip), %%rax\n\t"
+                     "sub %%rdx, %%rax\n\t"
+                     "jmp *%%rax\n\t"
+                     ".fill 64, 1, 0x90\n"
+                     "3:"
+                     :
+                     : "r"(tick)
+                     : "rax", "rdx", "cc");
+}
 #else
+static inline void kdelta_clock_burn_until(uint64_t tick)
+{
+    (void)tick;
+}
+
+static inline uint64_t kdelta_clock_now(void)
+{
+    return 0;
+}
+
 static inline uint64_t kdelta_clock_begin(void)
 {
     return KDELTA_MARK(KDELTA_BEGIN), 0;
@@ -57,5 +97,17 @@ static inline uint64_t kdelta_clock_overhead(void)
     return 0;
 }
 #endif
+
+/* How exact a start has to be. QEMU's main loop can take a guest for idle that has just begun to work or has not yet accounted for
+ * its work, and then lets the clock jump by some microseconds too far. What starts on a grid after a time of rest does not notice. */
+#define KDELTA_CLOCK_GRID_TICKS (1ull << 18)
+
+/* Executes NOPs to the next point of the grid, plus an offset. */
+static inline void kdelta_clock_align(uint64_t offset_ticks)
+{
+    uint64_t now = kdelta_clock_now(), grid = KDELTA_CLOCK_GRID_TICKS;
+
+    kdelta_clock_burn_until((now / grid + 1) * grid + offset_ticks % grid);
+}
 
 #endif

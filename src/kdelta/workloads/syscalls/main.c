@@ -25,6 +25,7 @@ static const struct operation *current;
 static unsigned long scale_percent = 100;
 static bool clock_wanted;
 static struct timespec settle_time;
+static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
 
 static char folder[4096], file[4096 + 8];
 const char *const folder_path = folder, *const file_path = file;
@@ -62,7 +63,10 @@ static void measure(const struct operation *op)
         iterations = 1;
     current = op;
     /* What the operation before left to be done later (freed pages, say) is done now, and not on this one's time. */
-    nanosleep(&settle_time, NULL);
+    if (settle_time.tv_sec) {
+        nanosleep(&settle_time, NULL);
+        kdelta_clock_align(start_ticks);
+    }
     if (op->setup && !op->setup(op->argument))
         return;
     for (unsigned long n = iterations ? warm_up : 0; n; n--)
@@ -141,6 +145,7 @@ int main(int argc, char **argv)
     struct operation op;
     int arg = 1;
 
+    start_ticks = kdelta_clock_now();
     for (; arg < argc && !strncmp(argv[arg], "--", 2); arg++) {
         if (!strcmp(argv[arg], "--list"))
             return list(), 0;
