@@ -15,6 +15,7 @@ from kdelta.spec.errors import LabError
 _HINTS = {
     errno.ENOSPC: "free some space, or set {setting} to a folder on another disk",
     errno.EDQUOT: "your quota is used up; free some space, or set {setting} to another folder",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
     errno.EACCES: "make it writable for you, or set {setting} to another folder",
     errno.EPERM: "make it writable for you, or set {setting} to another folder",
     errno.EROFS: "set {setting} to a folder that can be written",

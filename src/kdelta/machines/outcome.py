@@ -75,11 +75,11 @@ def workload_outcome(
             RunStatus.TIMED_OUT,
             f"no end after {limit_seconds:.0f} s; the workload may never leave its region",
         )
-    if "overflow" in messages:
-        return RunStatus.WORKLOAD_FAILED, "the guest sent messages without end"
-    panic = _PANIC.search(console)
     if not result:
+        panic = _PANIC.search(console)
         why = f"panic: {panic[1].strip()}" if panic else "the guest ended without a result"
+        if "overflow" in messages:  # of which the result was one
+            why = "the guest sent messages without end"
         return RunStatus.WORKLOAD_FAILED, why
     if result == "exit 0":
         return RunStatus.OK, ""
