@@ -198,16 +198,30 @@ static bool lost_in_user_code(const struct block *b, unsigned group, const struc
     return !last->trap_counts && (last->special || unmade);
 }
 
+/* A page fault comes from the instruction or from the fetch of the next; where the task goes on will tell, if this guess is wrong. */
+static void fault_of_user_code(struct block *b, unsigned group, const struct block *to)
+{
+    bool lost = lost_in_user_code(b, group, to);
+
+    if (lost)
+        count_lose(b, group);
+    if (to->flags & AT_PAGE_FAULT)
+        task_user_fault(b, group, lost);
+}
+
+/* Whether QEMU may have left the last instruction out, as far as is known: the group before it was the end so far. */
+static bool last_is_open(const struct block *b, unsigned left_after)
+{
+    return b->origin->doubtful && left_after + 2u == b->origin->n_groups && !b->live[left_after + 1];
+}
+
+/* Certain only where nothing else can have ended the block there. In doubt no: then it was left early, which comes to the same. */
 static bool last_was_dropped(const struct block *b, unsigned left_after, const struct block *to)
 {
-    const struct origin *o = b->origin;
-    unsigned last = o->n_groups - 1u;
+    const struct group *group = &b->origin->groups[left_after];
 
-    if (!o->doubtful || left_after + 1 != last || b->live[last])
-        return false;
-    if (to->origin->vaddr == o->groups[last].last_vaddr || to->flags & AT_INTERRUPT)
-        return true;
-    return to->flags & AT_FAULT && b->user && !lost_in_user_code(b, left_after, to);
+    return last_is_open(b, left_after) && group->last_vaddr != now.device_at &&
+        (to->origin->vaddr == group[1].last_vaddr || to->flags & AT_INTERRUPT);
 }
 
 /* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
@@ -222,10 +236,14 @@ static void left_early(struct block *b, const struct block *to)
         drop_last(b);
         return;
     }
+    bool open = b->user && last_is_open(b, g); /* then the fault may be of the fetch of that last instruction */
+
     groups[g].left++;
     b->left++;
     now.run[b->user] -= insns_from(b, g + 1);
-    if (to->flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
+    if (to->flags & AT_FAULT && open)
+        fault_of_user_code(b, g, to);
+    else if (to->flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
         count_lose(b, g);
 }
 
@@ -256,18 +274,12 @@ static void fault_after(struct block *b, const struct block *to)
 
     if (b == before_all)
         return;
-    if (b->user) {
-        bool lost = lost_in_user_code(b, tail, to);
-
-        if (lost)
-            count_lose(b, tail);
-        if (to->flags & AT_PAGE_FAULT)
-            task_user_fault(b, tail, lost);
-    } else if (last->can_fault && !last->leaves_kernel) {
+    if (b->user)
+        fault_of_user_code(b, tail, to);
+    else if (last->can_fault && !last->leaves_kernel)
         count_lose(b, tail);
-    } else if (!last->leaves_kernel) { /* kernel code is always there: something after the block faulted */
+    else if (!last->leaves_kernel) /* kernel code is always there: something after the block faulted */
         lose_silently(b);
-    }
 }
 
 static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
@@ -331,6 +343,7 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
     if (b->epoch != now.epoch)
         touch(b);
     b->origin->groups[0].mmio++;
+    now.device_at = b->origin->vaddr;
 }
 
 /* An instruction that reads and writes has made its access when it has written. */

@@ -31,6 +31,7 @@ struct counting {
     size_t n_touched, touched_capacity;
     struct block **silent;       /* those that have no callback */
     size_t n_silent;
+    uint64_t device_at;          /* the instruction that last accessed a device */
     struct region region;
     uint64_t regions_begun;
 };

@@ -89,6 +89,21 @@ static void pause_at_end(void) { call_often(PUT(0, NOP, 0xf3, 0x90)); }
 static void string_at_end(void) { call_often(PUT(0, MOV_IMMEDIATE, 0xaa)); }            /* stosb */
 static void repeated_at_end(void) { call_often(PUT(0, 0xb9, 0, 0x20, 0, 0, 0xf3, 0xaa)); } /* rep stosb over 2 pages */
 
+/* Two accesses of one instruction: the first is made before the second faults. */
+static void call_over_pages(const uint8_t *at)
+{
+    for (int i = 0; i < 12; i++) {
+        if (i % 3 == 0)
+            madvise(data, 64 * PAGE, MADV_DONTNEED);
+        data[1] = 1;
+        call(at, data + PAGE - 8);
+    }
+}
+
+static void vector_over_pages(void) { call_over_pages(PUT(0, NOP, 0x0f, 0x10, 0x07)); } /* movups (%rdi),%xmm0 */
+static void vector_near_border(void) { call_over_pages(PUT(0, NOP, 0x0f, 0x10, 0x07, RET)); }
+static void vector_before_drop(void) { call_over_pages(PUT(-3, NOP, 0x0f, 0x10, 0x07, MOV_IMMEDIATE, RET)); }
+
 /* The first time the load faults before the block's dropped last instruction is known to be dropped. */
 static void fault_before_drop(void)
 {
@@ -161,6 +176,9 @@ const struct corner code_corners[] = {
     { "pause-at-end", map_code, pause_at_end, false },
     { "string-at-end", map_code, string_at_end, false },
     { "repeated-at-end", map_code, repeated_at_end, false },
+    { "vector-over-pages", map_code, vector_over_pages, false },
+    { "vector-near-border", map_code, vector_near_border, false },
+    { "vector-before-drop", map_code, vector_before_drop, false },
     { "fault-before-drop", map_code, fault_before_drop, false },
     { "own-code", map_code, own_code, false },
     { "own-code-before", map_code, own_code_before, false },
