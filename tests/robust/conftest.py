@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that go wrong, and caches that lack something."""
 
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from kdelta.host.dirs import cache_dir
 from kdelta.host.native import native_folder
 from tests.machines.bench import kernel
-from tests.robust.lab import shared_cache
+from tests.robust.lab import processes, shared_cache
 
 SmallDisk = Callable[[str], Path]
 
@@ -78,6 +80,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return path
 
     return compiled
+
+
+@pytest.fixture(autouse=True)
+def _no_process_left(own_data: Path) -> Iterator[None]:
+    """A test that fails because something was left over does not leave it over itself."""
+    yield
+    for pid in processes(data=own_data):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture

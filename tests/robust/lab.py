@@ -54,10 +54,10 @@ def checked(code: int, out: str, err: str) -> Ended:
     return Ended(code, out, err)
 
 
-def processes(name: str = "") -> list[int]:
+def processes(name: str = "", data: Path | None = None) -> list[int]:
     """The processes of this test's commands: they all inherited the name of its data folder."""
     found = []
-    mark = b"\0KDELTA_DATA_DIR=" + os.fsencode(data_dir()) + b"\0"
+    mark = b"\0KDELTA_DATA_DIR=" + os.fsencode(data or data_dir()) + b"\0"
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             mine = mark in b"\0" + (entry / "environ").read_bytes()
