@@ -11,11 +11,11 @@
 #include "memory.h"
 
 enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, SWITCH, RETURN_START, RETURN_END,
-            FORKED, STARTS, RESUMES, EXITS, IDLES, KINDS };
+            FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, KINDS };
 
 static const char *const kind_names[KINDS] = {
     "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "switch", "return-text-start",
-    "return-text-end", "forked", "starts", "resumes", "exits", "idles",
+    "return-text-end", "forked", "starts", "resumes", "exits", "idles", "signalled",
 };
 
 struct rule { enum kind kind; char name[64]; size_t length; bool prefix; };
@@ -100,6 +100,7 @@ static void apply(enum kind kind, uint64_t vaddr)
     case RESUMES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_RESUMES); break;
     case EXITS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXITS); break;
     case IDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IDLES); break;
+    case SIGNALLED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGNALLED); break;
     case SWITCH: switch_text.start = vaddr; break;
     case RETURN_START: return_text.start = vaddr; break;
     case RETURN_END: return_text.end = vaddr; break;

@@ -14,6 +14,7 @@ enum event {
     EVENT_RESUMES,  /* a task goes on after a switch */
     EVENT_EXITS,    /* the running task runs no more */
     EVENT_IDLES,    /* the running task is the idle task */
+    EVENT_SIGNALLED, /* the running task takes a signal, whatever brought it into the kernel */
 };
 
 /* Reads the rules file; returns false and says why on stderr when it cannot. */

@@ -113,6 +113,14 @@ static void task_starts(struct task *t)
     task_depth = 0;
 }
 
+/* What was interrupted does not go on where it was, or what follows is no longer the interrupt's. */
+static void frames_end(void)
+{
+    if (running->interrupts)
+        segment_close(INTERRUPTS);
+    running->depth = running->interrupts = task_depth = 0;
+}
+
 void task_event(uint16_t event)
 {
     switch (event) {
@@ -123,6 +131,7 @@ void task_event(uint16_t event)
         break;
     case EVENT_RESUMES: running->undecided = false; break;
     case EVENT_EXITS: running->dead = true; break;
+    case EVENT_SIGNALLED: frames_end(); break;
     }
 }
 
@@ -174,9 +183,7 @@ static void decide_fault(uint64_t vaddr)
 
 void task_back_in_user_code(uint64_t vaddr)
 {
-    if (running->interrupts)
-        segment_close(INTERRUPTS);
-    running->depth = running->interrupts = task_depth = 0;
+    frames_end();
     if (running->faulted)
         decide_fault(vaddr);
 }

@@ -118,3 +118,9 @@ def test_a_copy_that_a_tick_interrupts_is_the_tasks_own(spec: str) -> None:
     # The kernel's own short memset in each of them is all that is left.
     ticks = region.cost("interrupts").specials["iret"]
     assert region.cost("interrupts").string_iterations < 100 * ticks
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
+def test_a_task_that_ends_on_the_way_back_from_a_tick_does_that_itself(spec: str) -> None:
+    functions = _regions(spec)["killed-at-work"].functions
+    assert {f.context for f in functions if f.name == "do_exit"} == {"own"}

@@ -114,6 +114,22 @@ static void killed_child(void)
     }
 }
 
+/* Preempted by a tick in user code, and killed before it is back there. */
+static void killed_at_work(void)
+{
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = fork();
+
+        if (!pid)
+            for (volatile int n = 0;; n++)
+                ;
+        sched_yield();
+        sched_yield();
+        kill(pid, SIGKILL);
+        wait(NULL);
+    }
+}
+
 static void *turn(void *barrier)
 {
     for (int i = 0; i < 20; i++)
@@ -204,6 +220,7 @@ const struct corner task_corners[] = {
     { "children-at-once", NULL, children_at_once, false },
     { "grandchildren", NULL, grandchildren, false },
     { "killed-child", NULL, killed_child, false },
+    { "killed-at-work", NULL, killed_at_work, false },
     { "threads", NULL, threads, false },
     { "execs", NULL, execs, false },
     { "other-task", other_setup, other_task, false },
