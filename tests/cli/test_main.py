@@ -85,7 +85,7 @@ class Studies:
             for index, one in enumerate(done)
         )
         kernel = Kernel("a" * 64, request.base, "/vmlinuz", "x86_64", "6.1.0-a")
-        sides = Side(kernel, done), Side(kernel, others + bad)
+        sides = Side(request.base, kernel, done), Side(request.base, kernel, others + bad)
         return (Comparison("syscalls", sides[0], sides[1], None),)
 
     async def command(
