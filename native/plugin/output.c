@@ -5,12 +5,13 @@
 #include <inttypes.h>
 
 static FILE *out;
-static uint64_t written, warnings;
+static uint64_t written, regions_written, warnings;
 
 /* A guest that sends for ever must not fill the disk. The largest honest message is kallsyms, of some 10 MB. */
 #define MESSAGE_LIMIT_BYTES (UINT64_C(64) << 20)
 #define MESSAGE_LEAST_BYTES 64 /* what even an empty one counts for */
 #define MOST_WARNINGS 1000
+#define REGIONS_LIMIT_BYTES (UINT64_C(1) << 30) /* all operations of all workloads take some 10 MB */
 
 static void chunk(const char tag[4], const void *data, uint64_t size)
 {
@@ -112,6 +113,10 @@ void output_region(const struct region *region)
     struct bytes blocks = { 0 }, r = { 0 };
     uint32_t name_length = (uint32_t)strlen(region->name);
 
+    if (regions_written > REGIONS_LIMIT_BYTES) {
+        output_warning("a region was dropped: the guest began too many", 1);
+        return;
+    }
     bytes_u32(&r, name_length);
     bytes_add(&r, region->name, name_length);
     bytes_u64(&r, region->iterations_lost);
@@ -125,6 +130,7 @@ void output_region(const struct region *region)
     }
     chunk("BLKS", blocks.data, blocks.size);
     chunk("REGN", r.data, r.size);
+    regions_written += blocks.size + r.size;
     free(blocks.data);
     free(r.data);
 }
