@@ -2,6 +2,7 @@
 """The plugin's file and the guest's symbols become counts by function, region and context."""
 
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -245,6 +246,7 @@ def read_counts(
     """The counts of a finished run, from the plugin's file.
 
     clock_ticks: region name -> ticks of 1 ns that the guest's clock went on in it, where known.
+    It goes to names that were begun once: of others it says nothing about each time.
     Raises LabError for a file that is cut short, and when the counts do not add up.
     """
     require_complete(counts)
@@ -256,6 +258,7 @@ def read_counts(
     first_group = np.zeros(len(functions.of_block), dtype=np.int64)
     for block, first in raw.first_group.items():
         first_group[block] = first
+    begun = Counter(region.name for region in raw.regions)
     regions = []
     for region in raw.regions:
         rows = Iterations(*(tuple(int(n) for n in column) for column in region.iterations.T))
@@ -263,7 +266,7 @@ def read_counts(
             name=region.name,
             iterations=rows,
             functions=_function_costs(raw, functions, first_group, region),
-            clock_ticks=(clock_ticks or {}).get(region.name),
+            clock_ticks=(clock_ticks or {}).get(region.name) if begun[region.name] == 1 else None,
             iterations_lost=region.iterations_lost,
         )
         _check(counted, region.whole)
