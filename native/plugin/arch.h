@@ -23,6 +23,7 @@ struct insn_facts {
     enum mark mark;
     bool argument;         /* the tagged load: its address carries a byte */
     bool can_fault;        /* may leave the block at itself; in doubt: true */
+    bool always_there;     /* in kernel code: what it accesses is always mapped, and memory */
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
     bool trap_counts;      /* in user code: QEMU counts it before it finds that it is not allowed */
     bool frame_return;     /* ends an exception or interrupt frame */

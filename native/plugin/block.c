@@ -23,12 +23,15 @@ static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bo
 {
     size_t n = qemu_plugin_tb_n_insns(tb);
     uint16_t group = 0, length = 0;
+    bool in_kernel = qemu_plugin_tb_vaddr(tb) >= arch->kernel_start;
 
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         struct insn_facts facts;
 
         arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
+        if (facts.always_there && in_kernel)
+            facts.can_fault = false;
         bool stands_alone = facts.mark || (doubtful && i == n - 1);
 
         if (stands_alone && length)
@@ -37,6 +40,10 @@ static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bo
         if (groups) {
             struct group *g = &groups[group];
 
+            if (length > 1) {
+                g->inner_loads += g->last.loads;
+                g->inner_stores += g->last.stores;
+            }
             g->insns = length;
             g->last = facts;
             g->last_vaddr = qemu_plugin_insn_vaddr(insn);
@@ -97,6 +104,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
 
     for (uint16_t g = 0; g < o->n_groups; g++)
         o->groups[g].site = (struct site){ b, g, o->groups[g].last.mark };
+    b->head = !o->groups[0].last.mark && !is_silent(b);
     if (last->frame_return)
         b->flags |= ENDS_FRAME;
     return b;

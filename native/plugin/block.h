@@ -33,6 +33,7 @@ struct group {
     struct tally flushed;               /* what was already added to a sum */
     struct tally sum[CONTEXTS];         /* of the region that is active */
     uint16_t insns;
+    uint16_t inner_loads, inner_stores; /* of the instructions before the last */
     struct insn_facts last;             /* of the group's last instruction */
     struct site site;
     uint64_t last_vaddr, end_vaddr;
@@ -57,6 +58,7 @@ struct block {
     uint8_t flags;
     bool user;
     struct origin *origin;
+    uint64_t head;         /* what the callback adds to the first counter: nothing where a mark has to come first */
     uint64_t live[];       /* one a group: moved by additions in the translated code, never set back */
 };
 

@@ -329,6 +329,7 @@ void count_block(unsigned int vcpu, void *data)
         count_rare(b, before, early);
     now.block = b;
     now.run[b->user] += b->insns;
+    b->live[0] += b->head;
 }
 
 /* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */

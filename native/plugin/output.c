@@ -80,12 +80,15 @@ static void define(struct bytes *out_bytes, struct block *b)
     bytes_u32(out_bytes, b->user);
     bytes_u32(out_bytes, o->n_groups);
     for (uint16_t i = 0; i < o->n_groups; i++) {
-        const struct insn_facts *last = &o->groups[i].last;
-        const uint8_t facts[8] = {
-            (uint8_t)o->groups[i].insns, (uint8_t)(o->groups[i].insns >> 8), last->special,
-            last->is_string + last->repeats, last->element_bytes, last->loads, last->stores, 0,
+        const struct group *g = &o->groups[i];
+        const uint8_t facts[6] = {
+            g->last.special, g->last.is_string + g->last.repeats, g->last.element_bytes,
+            g->last.loads, g->last.stores, 0,
         };
 
+        bytes_add(out_bytes, &g->insns, sizeof g->insns);
+        bytes_add(out_bytes, &g->inner_loads, sizeof g->inner_loads);
+        bytes_add(out_bytes, &g->inner_stores, sizeof g->inner_stores);
         bytes_add(out_bytes, facts, sizeof facts);
     }
     bytes_add(out_bytes, o->bytes, o->n_bytes);

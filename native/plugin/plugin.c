@@ -121,7 +121,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         if (mark)
             qemu_plugin_register_vcpu_insn_exec_cb(first, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
                                                    &b->origin->groups[g].site);
-        qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
+        if (g || !b->head)
+            qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
     }
 }

@@ -30,7 +30,7 @@ static const uint8_t checked_first[] = {
 /* One instruction, taken apart as far as the questions need it. */
 struct decoded {
     const uint8_t *next, *end;
-    bool operand16, rep, repne, lock, wide;
+    bool operand16, rep, repne, lock, wide, gs, base_extended;
     uint8_t modrm;
     bool has_modrm, memory;
 };
@@ -64,10 +64,12 @@ static int take_prefixes(struct decoded *d)
         case 0xf2: d->repne = true; continue;
         case 0xf3: d->rep = true; continue;
         case 0xf0: d->lock = true; continue;
-        case 0x67: case 0x2e: case 0x36: case 0x3e: case 0x26: case 0x64: case 0x65: continue;
+        case 0x65: d->gs = true; continue;
+        case 0x67: case 0x2e: case 0x36: case 0x3e: case 0x26: case 0x64: continue;
         }
         if (byte >= 0x40 && byte <= 0x4f) { /* REX; the opcode follows */
             d->wide = byte & 8;
+            d->base_extended = byte & 1;
             return take(d);
         }
         return byte;
@@ -422,6 +424,22 @@ static void classify_implicit(int op, struct insn_facts *f)
     accesses(f, pops || loads, pushes || stores);
 }
 
+/* The stack, the kernel's image by %rip and per-CPU data by %gs; in user code each of them can be missing. */
+static bool is_always_there(const struct decoded *d, int op)
+{
+    unsigned rm = d->modrm & 7;
+
+    if (!d->has_modrm)
+        return (op >= 0x50 && op <= 0x5f) || op == 0x68 || op == 0x6a || op == 0xe8 || op == 0xc3 ||
+               op == 0xc9 || op == 0x9c;
+    if (!d->memory)
+        return false;
+    bool on_stack = rm == 4 && !d->base_extended && d->next < d->end && (*d->next & 7) == 4;
+    bool in_image = d->modrm < 0x40 && rm == 5;
+
+    return d->gs || on_stack || in_image;
+}
+
 static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
 {
     struct decoded d = { .next = bytes, .end = bytes + size };
@@ -442,6 +460,7 @@ static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
         classify_implicit(op, f);
     if (d.lock)
         special(f, SP_LOCK);
+    f->always_there = op != 0x0f && !f->special && !f->is_string && is_always_there(&d, op);
     f->trap_counts = f->special && memchr(checked_first, f->special, sizeof checked_first);
 }
 

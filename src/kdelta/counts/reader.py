@@ -35,8 +35,8 @@ _ROW = np.dtype(
     + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
 )
 _GROUP = np.dtype(
-    [("insns", "<u2"), ("special", "u1"), ("string", "u1"), ("element_bytes", "u1"),
-     ("loads", "u1"), ("stores", "u1"), ("unused", "u1")]
+    [("insns", "<u2"), ("inner_loads", "<u2"), ("inner_stores", "<u2"), ("special", "u1"),
+     ("string", "u1"), ("element_bytes", "u1"), ("loads", "u1"), ("stores", "u1"), ("unused", "u1")]
 )  # fmt: skip
 _SUMS = ("insns", "string_iterations", "loads", "stores", "string_bytes")
 
@@ -172,8 +172,8 @@ def _costs_by_row(
     return {
         "insns": ticks - again,
         "string_iterations": again,
-        "loads": loads * times,
-        "stores": stores * times,
+        "loads": loads * times + group["inner_loads"] * column["entered"],
+        "stores": stores * times + group["inner_stores"] * column["entered"],
         "string_bytes": elements * group["element_bytes"].astype(np.int64),
         "special": group["special"].astype(np.int64),
         "special_count": executed - again,
