@@ -55,11 +55,11 @@ def guest(
 
 def new_setting(seconds: float = SECONDS) -> Setting:
     """A fresh folder below the cache, and the time that a run may take."""
-    return Setting(Path(tempfile.mkdtemp(dir=_work_folder())), seconds)
+    return Setting(Path(tempfile.mkdtemp(dir=process_folder())), seconds)
 
 
 @functools.cache
-def _work_folder() -> Path:
+def process_folder() -> Path:
     """Where this process's runs leave their files until it ends."""
     folder = Path(tempfile.mkdtemp(prefix="test-", dir=cache_dir("work")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -6,17 +6,23 @@ counts equal the guest's clock in all of them, and each task's work is put down 
 import functools
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.guests.job import Job, JobFile
-from kdelta.host.dirs import cache_dir
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
 from kdelta.machines.outcome import Outcome
-from tests.machines.bench import NEW, OLD, clock_ticks, counts_of, guest, run_job
+from tests.machines.bench import (
+    NEW,
+    OLD,
+    clock_ticks,
+    counts_of,
+    guest,
+    process_folder,
+    run_job,
+)
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -26,7 +32,7 @@ PROGRAM = "/corners"
 
 @functools.cache
 def _program() -> Path:
-    output = Path(tempfile.mkdtemp(dir=cache_dir("work"))) / "corners"
+    output = process_folder() / "corners"
     flags = (
         *COMMON_FLAGS,
         *STRICT_FLAGS,
