@@ -2,12 +2,13 @@
 """The exact machine: QEMU's TCG under a clock that counts instructions."""
 
 import asyncio
+import contextlib
 import functools
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -210,23 +211,32 @@ async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
     await qemu.command("cont")
 
 
+@contextlib.asynccontextmanager
+async def _started(
+    guest: Guest, setting: Setting, snapshot: Snapshot | None, *, count: bool
+) -> AsyncIterator[Emulator]:
+    """The guest's QEMU; a LabError on the way names the version that cannot do it."""
+    argv = command_line(guest, setting.folder, snapshot, count=count)
+    setting.echo(shlex.join(argv))
+    try:
+        async with emulator(argv, setting.folder, setting.seconds) as qemu:
+            yield qemu
+    except LabError as error:
+        raise _explain_start(error, guest) from error
+
+
 async def boot(guest: Guest, setting: Setting) -> Outcome:
     """Boot to the agent's snapshot point; a Snapshot's files are in the folder when it is ok."""
     _prepare(guest, setting, b"")
     folder = setting.folder
-    argv = command_line(guest, folder, None, count=False)
     started = asyncio.get_running_loop().time()
-    setting.echo(shlex.join(argv))
-    try:
-        async with emulator(argv, folder, setting.seconds) as qemu:
-            setting.say("boots")
-            ended = await qemu.wait_stop()
-            if ended == "stopped":
-                setting.say("saves its snapshot")
-                await _save(qemu, folder / "state")
-            code = qemu.exit_code
-    except LabError as error:
-        raise _explain_start(error, guest) from error
+    async with _started(guest, setting, None, count=False) as qemu:
+        setting.say("boots")
+        ended = await qemu.wait_stop()
+        if ended == "stopped":
+            setting.say("saves its snapshot")
+            await _save(qemu, folder / "state")
+        code = qemu.exit_code
     if ended == "stopped":
         require_complete(folder / "counts")
     console = read_console(folder)
@@ -269,15 +279,10 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
     """Run a job in a guest, from its snapshot or from power-on."""
     _prepare(guest, setting, job)
     folder = setting.folder
-    argv = command_line(guest, folder, snapshot, count=True)
     started = asyncio.get_running_loop().time()
-    setting.echo(shlex.join(argv))
-    try:
-        async with emulator(argv, folder, setting.seconds) as qemu:
-            booted, ended = await _to_the_end(qemu, setting, snapshot)
-            code, complaint = qemu.exit_code, qemu.stderr()
-    except LabError as error:
-        raise _explain_start(error, guest) from error
+    async with _started(guest, setting, snapshot, count=True) as qemu:
+        booted, ended = await _to_the_end(qemu, setting, snapshot)
+        code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
     messages = (read_messages(snapshot.boot) if snapshot else {}) | _messages(folder)
     took = asyncio.get_running_loop().time() - started
