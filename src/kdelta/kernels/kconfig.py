@@ -74,9 +74,12 @@ def same_value(one: str, other: str) -> bool:
     """Whether two values mean the same: numbers may be written in more than one way."""
     if one == other:
         return True
-    if _NUMBER.fullmatch(one) and _NUMBER.fullmatch(other):
-        return number(one) == number(other)
-    return False
+    return is_number(one) and is_number(other) and number(one) == number(other)
+
+
+def is_number(value: str) -> bool:
+    """Whether this is how an int or hex option's value is written."""
+    return bool(_NUMBER.fullmatch(value))
 
 
 def number(value: str) -> int:
@@ -86,20 +89,19 @@ def number(value: str) -> int:
 
 def quoted(value: str) -> str:
     """A value as it has to be written: a text that lost its quotes in a shell gets them back."""
-    if value in ("y", "m", "n", "") or value.startswith('"') or _NUMBER.fullmatch(value):
+    if value in ("y", "m", "n", "") or value.startswith('"') or is_number(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def is_whole(text: str) -> bool:
-    """Whether this is a whole .config rather than a fragment, told from what is in it."""
-    return bool(_GENERATED.search(text)) or len(parse_config(text)) >= _WHOLE_FROM
-
-
-def is_off(value: str) -> bool:
-    """Whether an option of that value is not in the kernel."""
-    return value == OFF
+def is_whole(text: str, name: str = "") -> bool:
+    """Whether this is a whole .config rather than a fragment, told from what is in it, and by the
+    name only for a defconfig, which is a whole one without what is so by default.
+    """
+    if name.endswith("defconfig") or _GENERATED.search(text):
+        return True
+    return len(parse_config(text)) >= _WHOLE_FROM
 
 
 def without_modules(config: Mapping[str, str]) -> Config:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.kernels.kconfig import PREFIX, is_off, number, value_of
+from kdelta.kernels.kconfig import PREFIX, number, value_of
 
 Tri = Literal[0, 1, 2]
 """n, m, y, as kconfig calculates with them: and is the least, or the greatest, not is 2 minus."""
@@ -182,10 +182,15 @@ def unmet(expr: Expr, config: Mapping[str, str]) -> list[str]:
 
 
 def _clauses(expr: Expr, config: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys(line for part in expr.parts for line in unmet(part, config)))
+    # What only a tool knows is suspected when nothing else is the reason.
+    sure = [part for part in expr.parts if evaluate(part, config) is not None]
+    for parts in (sure, expr.parts):
+        if found := list(dict.fromkeys(line for part in parts for line in unmet(part, config))):
+            return found
+    return []
 
 
 def _state(name: str, config: Mapping[str, str]) -> str:
     value = value_of(config, PREFIX + name)
     words = {"n": "off", "y": "on", "m": "a module"}
-    return f"{PREFIX}{name} is {'off' if is_off(value) else words.get(value, value)}"
+    return f"{PREFIX}{name} is {words.get(value, value)}"
