@@ -99,9 +99,14 @@ def is_whole(text: str, name: str = "") -> bool:
     """Whether this is a whole .config rather than a fragment, told from what is in it, and by the
     name only for a defconfig, which is a whole one without what is so by default.
     """
-    if name.endswith("defconfig") or _GENERATED.search(text):
+    if name.endswith("defconfig") or is_generated(text):
         return True
     return len(parse_config(text)) >= _WHOLE_FROM
+
+
+def is_generated(text: str) -> bool:
+    """Whether kbuild wrote it, which means that every option is in it."""
+    return bool(_GENERATED.search(text))
 
 
 def without_modules(config: Mapping[str, str]) -> Config:
