@@ -1,19 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An object file, by symbol: hashes that are equal if and only if the code is, and who refers."""
 
+import hashlib
+import re
+from collections.abc import Iterable
+
 import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.kernels.elf import (
+    ALLOC,
+    EXECUTABLE,
+    MERGE,
+    NOBITS,
+    RELOCATABLE,
+    Array,
+    Elf,
+    Section,
+    parse_elf,
+)
+from kdelta.kernels.records import fold_records
+from kdelta.kernels.references import (
+    RECORD,
+    Layout,
+    Piece,
+    References,
+    find_references,
+    is_snippets,
+)
 
 LOCAL = ":"
 """Starts a reference to a symbol or a section of the same object; other references are names that
 any object, or the linker, may define."""
+
+_PLAIN = (
+    ".data", ".bss", ".rodata", ".init.data", ".init.rodata", ".ref.data", ".exit.data",
+)  # fmt: skip
+_PER_CPU = ".data..percpu"
+_LEFT_OUT = (".discard.", ".note", ".modinfo", ".comment", ".eh_frame", ".exitcall.exit")
+"""Sections that no kernel keeps or no kernel reads."""
+
+_NUMBERED = re.compile(r"(.+)\.\d+")
+_HASH_BYTES = 8
 
 
 class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A function, a variable, or the nameless rest of a section.
 
     `hash` covers its bytes with each relocation replaced by what it refers to, so moving it or what
-    it refers to changes nothing. `refs` are names, sorted; those that start with ":" are of the
-    same object.
+    it refers to changes nothing; strings count as their text. `refs` are names, sorted; those that
+    start with ":" are of the same object.
     """
 
     hash: int
@@ -23,8 +60,13 @@ class Code(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ObjectContent(msgspec.Struct, frozen=True):
-    """An object file. `collected` has the sections whose records the linker puts side by side for
-    somebody who walks from one boundary to the other: __ex_table, .initcall6.init, __param, ...
+    """An object file.
+
+    `functions` are by name, aliases apart. `data` are by the name that references use: ":" and more
+    for static ones. Static variables that the compiler numbered are named by the function that uses
+    them first (":buffer@do_it"), since the number changes with what comes before. `collected` has
+    the sections whose records the linker puts side by side for somebody who walks from one boundary
+    to the other: __ex_table, .initcall6.init, __param, ...
     """
 
     functions: dict[str, Code]
@@ -34,4 +76,219 @@ class ObjectContent(msgspec.Struct, frozen=True):
 
 def read_object(content: bytes) -> ObjectContent | None:
     """What an x86-64 relocatable object holds; None for any other file (LTO's bitcode, say)."""
-    raise NotImplementedError
+    elf = parse_elf(content)
+    if elf is None or elf.type != RELOCATABLE:
+        return None
+    return _Reader(elf).content()
+
+
+def is_collected(section: str) -> bool:
+    """Whether a data section's records are read by walking it, not (only) by name."""
+    return section.startswith(_PER_CPU) or not section.startswith(_PLAIN)
+
+
+def _is_read(section: Section) -> bool:
+    return bool(section.flags & ALLOC) and not section.name.startswith(_LEFT_OUT)
+
+
+def _hash(*parts: bytes | memoryview) -> int:
+    digest = hashlib.blake2b(digest_size=_HASH_BYTES)
+    for part in parts:
+        digest.update(part)
+    return int.from_bytes(digest.digest(), "little")
+
+
+class _Reader:
+    """One object's pieces named, hashed and told apart."""
+
+    def __init__(self, elf: Elf) -> None:
+        self.elf = elf
+        numbers = [number for number, section in enumerate(elf.sections) if _is_read(section)]
+        self.layout = Layout(elf, numbers)
+        self.references: References = find_references(elf, self.layout)
+        self.keys = self._keys()
+        self.records = self._records()
+        self._name_snippets()
+        self.refs = self._refs()
+        self.folded = fold_records(elf, self.layout, self.references, self.records)
+
+    def content(self) -> ObjectContent:
+        functions: dict[str, Code] = {}
+        data: dict[str, Code] = {}
+        referred = set(self.references.target.tolist())
+        bounds = self._bounds(len(self.layout.pieces))
+        for index, piece in enumerate(self.layout.pieces):
+            records = self.records[bounds[index] : bounds[index + 1]]
+            if not piece.names and not self._is_kept(index, piece, records, referred):
+                continue
+            code = self._code(index, piece, records)
+            if piece.names and self._is_code(piece):
+                functions.update(dict.fromkeys(piece.names, code))
+            else:
+                data[self.keys[index]] = code
+                data.update(dict.fromkeys(piece.global_names, code))
+        return ObjectContent(functions, data, self._collected())
+
+    def _is_code(self, piece: Piece) -> bool:
+        return bool(self.elf.sections[piece.section].flags & EXECUTABLE)
+
+    def _is_kept(
+        self, index: int, piece: Piece, records: npt.NDArray[np.void], referred: set[int]
+    ) -> bool:
+        """Whether a nameless piece is more than the padding between two named ones."""
+        section = self.elf.sections[piece.section]
+        if section.flags & MERGE or (not self._is_code(piece) and is_collected(section.name)):
+            return False
+        if index in referred or len(records) or piece.has_label:
+            return True
+        held = section.content[piece.start : piece.end]
+        return bool(np.any(~np.isin(held, _NOPS))) if self._is_code(piece) else bool(held.any())
+
+    def _code(self, index: int, piece: Piece, records: npt.NDArray[np.void]) -> Code:
+        section = self.elf.sections[piece.section]
+        parts, targets = self.folded.get(index, ((), ()))
+        hashed = self._hash_piece(piece, records, *parts)
+        refs = self.refs.get(index, ())
+        more = {self.keys[target] for target in targets if target != index and self.keys[target]}
+        if not more.issubset(refs):
+            refs = tuple(sorted({*refs, *more}))
+        return Code(hashed, piece.end - piece.start, section.name, refs)
+
+    def _hash_piece(self, piece: Piece, records: npt.NDArray[np.void], *more: bytes) -> int:
+        held = self.references.content[piece.section][piece.start : piece.end]
+        size = piece.end - piece.start
+        return _hash(size.to_bytes(8, "little"), held.tobytes(), records.tobytes(), *more)
+
+    def _name_snippets(self) -> None:
+        """Names bits of code in .altinstr_replacement and the like by what they hold."""
+        bounds = self._bounds(len(self.layout.pieces))
+        renamed = False
+        for number, indexes in self.layout.of_section.items():
+            if is_snippets(self.elf.sections[number].name):
+                for index in indexes:
+                    records = self.records[bounds[index] : bounds[index + 1]]
+                    hashed = self._hash_piece(self.layout.pieces[index], records)
+                    self.keys[index] = f"{LOCAL}{self.elf.sections[number].name}={hashed:x}"
+                    renamed = True
+        if renamed:
+            self.records = self._records()
+
+    def _bounds(self, n: int) -> list[int]:
+        found: list[int] = np.searchsorted(self.references.source, np.arange(n + 1)).tolist()
+        return found
+
+    def _keys(self) -> list[str]:
+        """The name of each piece, then of each other target, as in `refs`; strings have ""."""
+        keys = [self._key(piece) for piece in self.layout.pieces]
+        self._rename_numbered(keys)
+        seen: dict[str, int] = {}
+        for index, key in enumerate(keys):
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] > 1 and key.startswith(LOCAL):
+                keys[index] = f"{key}~{seen[key]}"
+        return [*keys, *self.elf.symbols.names, *("" for _ in self.references.texts)]
+
+    def _key(self, piece: Piece) -> str:
+        if piece.names:
+            return piece.global_names[0] if piece.global_names else LOCAL + piece.names[0]
+        section = self.elf.sections[piece.section].name
+        after = f"#{piece.after}" if piece.after else ""
+        return LOCAL + section + after
+
+    def _rename_numbered(self, keys: list[str]) -> None:
+        """Names static variables such as __func__.7 by the first function that refers to them."""
+        numbered = {
+            index: found[1]
+            for index, piece in enumerate(self.layout.pieces)
+            if piece.names
+            and not piece.global_names
+            and not self._is_code(piece)
+            and (found := _NUMBERED.fullmatch(piece.names[0]))
+        }
+        if not numbered:
+            return
+        uses: dict[int, tuple[str, int]] = {}
+        references = self.references
+        of_interest = np.isin(references.target, np.fromiter(numbered, dtype=np.int64))
+        for at in np.flatnonzero(of_interest).tolist():
+            source, target = int(references.source[at]), int(references.target[at])
+            if self._is_code(self.layout.pieces[source]):
+                use = (keys[source], int(references.offset[at]))
+                uses[target] = min(uses.get(target, use), use)
+        no_use = ("", 0)
+        counts: dict[str, int] = {}
+        for index in sorted(numbered, key=lambda index: (uses.get(index, no_use), index)):
+            user = uses.get(index, no_use)[0]
+            name = f"{LOCAL}{numbered[index]}@{user.removeprefix(LOCAL)}"
+            counts[name] = counts.get(name, 0) + 1
+            keys[index] = name if counts[name] == 1 else f"{name}.{counts[name]}"
+
+    def _records(self) -> npt.NDArray[np.void]:
+        """The references as hashed, ordered by piece and offset."""
+        references = self.references
+        hashes = np.array(
+            [
+                *(_hash(key.encode()) for key in self.keys[: self.layout.n_named_targets]),
+                *(_hash(b"text", text) for text in references.texts),
+            ],
+            dtype=np.uint64,
+        )
+        records = np.zeros(len(references.target), RECORD)
+        records["offset"] = references.offset
+        records["type"] = references.type
+        records["key"] = hashes[references.target] if len(references.target) else 0
+        records["target_offset"] = references.target_offset
+        return records
+
+    def _refs(self) -> dict[int, tuple[str, ...]]:
+        references = self.references
+        is_named = (references.target < self.layout.n_named_targets) & (
+            references.target != references.source
+        )
+        pairs = np.unique(
+            references.source[is_named] * len(self.keys) + references.target[is_named]
+        )
+        found: dict[int, set[str]] = {}
+        for pair in pairs.tolist():
+            source, target = divmod(pair, len(self.keys))
+            if self.keys[target]:
+                found.setdefault(source, set()).add(self.keys[target])
+        return {source: tuple(sorted(names)) for source, names in found.items()}
+
+    def _collected(self) -> dict[str, Code]:
+        """Each collected section as a whole; those of one name together."""
+        found: dict[str, Code] = {}
+        bounds = self._bounds(len(self.layout.pieces))
+        for number, pieces in self.layout.of_section.items():
+            section = self.elf.sections[number]
+            is_code = bool(section.flags & EXECUTABLE) and not section.name.startswith(".altinstr")
+            if is_code or not is_collected(section.name) or not section.size:
+                continue
+            held = self.references.content[number].tobytes() if section.kind != NOBITS else b""
+            parts = [held]
+            refs: set[str] = set()
+            for index in pieces:
+                start = self.layout.pieces[index].start
+                parts.append(start.to_bytes(8, "little"))
+                parts.append(self.records[bounds[index] : bounds[index + 1]].tobytes())
+                refs.update(self.refs.get(index, ()))
+            code = Code(_hash(*parts), section.size, section.name, tuple(sorted(refs)))
+            found[section.name] = _together(found.get(section.name), code)
+        return found
+
+
+def _together(known: Code | None, code: Code) -> Code:
+    if known is None:
+        return code
+    hashed = _hash(known.hash.to_bytes(8, "little"), code.hash.to_bytes(8, "little"))
+    refs = tuple(sorted({*known.refs, *code.refs}))
+    return Code(hashed, known.size + code.size, code.section, refs)
+
+
+def names_of(pieces: Iterable[Piece]) -> list[str]:
+    """All symbols' names of pieces, in order."""
+    return [name for piece in pieces for name in piece.names]
+
+
+_NOPS: Array = np.array([0x90, 0xCC, 0x66, 0x2E, 0x0F, 0x1F, 0x84, 0x80, 0x44, 0x40, 0x00])
+"""The bytes of what assemblers fill the space between functions with."""

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which piece of an object refers to which: from relocations, and from calls that need none."""
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.kernels.elf import (
+    EXECUTABLE,
+    FUNCTION,
+    INDIRECT_FUNCTION,
+    LOCAL_BINDING,
+    MERGE,
+    NO_RELOCATIONS,
+    NOBITS,
+    OBJECT,
+    RESERVED,
+    SECTION,
+    STRINGS,
+    UNDEFINED,
+    Array,
+    Bytes,
+    Elf,
+    Relocations,
+)
+
+RECORD = np.dtype([("offset", "<u4"), ("type", "<u4"), ("key", "<u8"), ("target_offset", "<i8")])
+"""A reference as it is hashed."""
+
+# System V ABI, AMD64 supplement, table 4.9.
+_R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX = (
+    1, 2, 4, 9, 24, 41, 42,
+)  # fmt: skip
+_PC_RELATIVE = np.array([_R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX])
+_EIGHT_BYTES = np.array([_R_64, _R_PC64])
+_NO_RELOCATION = 0x100
+"""The type, in records, of a jump or call that the assembler resolved."""
+
+_FIELD_BYTES = 4
+_IMMEDIATE_BYTES = (1, 2, 4)
+_CALL, _JUMP, _SHORT_JUMP = 0xE8, 0xE9, 0xEB
+
+
+class Piece(msgspec.Struct):
+    """A stretch of a section: what a symbol covers, or the nameless rest between two.
+
+    `after`: of a nameless one, the name of the piece before it. `has_label`: an unsized symbol
+    points into it.
+    """
+
+    section: int
+    start: int
+    end: int
+    names: list[str]
+    global_names: list[str]
+    after: str = ""
+    has_label: bool = False
+
+
+class Layout:
+    """An object's pieces. Together those of a section cover it, in order."""
+
+    def __init__(self, elf: Elf, numbers: list[int]) -> None:
+        self.pieces: list[Piece] = []
+        self.of_section: dict[int, range] = {}
+        self._cuts = _cuts(elf, numbers)
+        self._starts: dict[int, Array] = {}
+        wanted = set(numbers)
+        symbols: dict[int, list[tuple[int, int, bool, str]]] = {}
+        columns = (elf.symbols.section, elf.symbols.value, elf.symbols.size, elf.symbols.kind)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for index, (section, value, size, kind) in enumerate(rows):
+            if section in wanted and kind != SECTION and elf.symbols.names[index]:
+                sized = size if kind in (OBJECT, FUNCTION, INDIRECT_FUNCTION) else 0
+                is_local = int(elf.symbols.binding[index]) == LOCAL_BINDING
+                row = (value, -sized, is_local, elf.symbols.names[index])
+                symbols.setdefault(section, []).append(row)
+        for number in numbers:
+            first = len(self.pieces)
+            self._cut(number, elf.sections[number].size, sorted(symbols.get(number, ())))
+            self.of_section[number] = range(first, len(self.pieces))
+            starts = [piece.start for piece in self.pieces[first:]]
+            self._starts[number] = np.array(starts, dtype=np.int64)
+        self.n_named_targets = len(self.pieces) + len(elf.symbols.names)
+
+    def _cut(self, number: int, size: int, symbols: list[tuple[int, int, bool, str]]) -> None:
+        """Cuts one section at its sized symbols; what overlaps one belongs to it."""
+        at, after = 0, ""
+        labels: list[int] = []
+        for start, minus_size, is_local, name in symbols:
+            end = min(start - minus_size, size)
+            last = self.pieces[-1] if self.pieces and self.pieces[-1].section == number else None
+            if start == end:
+                labels.append(start)
+            elif last and last.names and start < last.end:
+                last.names.append(name)
+                last.end = at = max(last.end, end)
+                if not is_local:
+                    last.global_names.append(name)
+            else:
+                self._add_nameless(number, at, start, after, labels)
+                self.pieces.append(Piece(number, start, end, [name], [] if is_local else [name]))
+                at, after = end, name
+        self._add_nameless(number, at, size, after, labels)
+
+    def _add_nameless(
+        self, number: int, start: int, end: int, after: str, labels: list[int]
+    ) -> None:
+        for cut in self._cuts.get(number, ()):
+            if start < cut < end:
+                self.pieces.append(Piece(number, start, cut, [], []))
+                start = cut
+        if start < end:
+            has_label = any(start <= label < end for label in labels)
+            self.pieces.append(Piece(number, start, end, [], [], after, has_label))
+        labels.clear()
+
+    def find(self, number: int, offsets: Array) -> Array:
+        """The piece that each offset of a section lies in: the nearest for one outside of it."""
+        pieces = self.of_section[number]
+        found = np.searchsorted(self._starts[number], offsets, side="right") - 1
+        return np.clip(found, 0, len(pieces) - 1) + pieces.start
+
+    def has(self, number: int) -> bool:
+        """Whether anything of that section is in pieces."""
+        return len(self.of_section.get(number, ())) > 0
+
+    def starts(self, indexes: Array) -> Array:
+        """The offsets in their sections at which pieces start."""
+        return np.array([self.pieces[index].start for index in indexes.tolist()], dtype=np.int64)
+
+
+def _cuts(elf: Elf, numbers: list[int]) -> dict[int, list[int]]:
+    """Where sections of nameless bits of code are to be cut: wherever something refers to."""
+    wanted = [number for number in numbers if is_snippets(elf.sections[number].name)]
+    found: dict[int, set[int]] = {number: set() for number in wanted}
+    symbols = elf.symbols
+    for number, relocations in elf.relocations.items() if wanted else ():
+        defined = symbols.section[relocations.symbol]
+        at = symbols.value[relocations.symbol] + relocations.addend
+        if elf.sections[number].flags & EXECUTABLE:
+            at = at + np.where(np.isin(relocations.type, _PC_RELATIVE), _FIELD_BYTES, 0)
+        for target in wanted:
+            found[target].update(at[defined == target].tolist())
+    return {number: sorted(offsets) for number, offsets in found.items()}
+
+
+def is_snippets(section: str) -> bool:
+    """Whether a section holds bits of code for functions of other sections."""
+    return section.startswith(".altinstr_")
+
+
+class References(msgspec.Struct):
+    """Columns of shape (n,), ordered by source and offset.
+
+    A target is the index of a piece; beyond these, of a symbol; beyond these, of a text.
+    `content` is each section's bytes, with what a reference fills in put to zero.
+    """
+
+    source: Array
+    offset: Array
+    type: Array
+    target: Array
+    target_offset: Array
+    texts: list[bytes]
+    content: dict[int, Bytes]
+
+
+class _Finder:
+    def __init__(self, elf: Elf, layout: Layout) -> None:
+        self.elf = elf
+        self.layout = layout
+        self.texts: dict[bytes, int] = {}
+        self.rows: list[npt.NDArray[np.int64]] = []  # (source, offset, type, target, its offset)
+        self.content: dict[int, Bytes] = {}
+
+    def add_section(self, number: int) -> None:
+        section = self.elf.sections[number]
+        content = section.content.copy()
+        relocations = self.elf.relocations.get(number, NO_RELOCATIONS)
+        if section.kind != NOBITS and len(relocations.offset):
+            self._add_relocations(number, relocations)
+            _clear(content, relocations.offset, _FIELD_BYTES)
+            wide = relocations.offset[np.isin(relocations.type, _EIGHT_BYTES)]
+            _clear(content, wide, 2 * _FIELD_BYTES)
+        if section.flags & EXECUTABLE:
+            self._add_calls(number, content, relocations)
+        self.content[number] = content
+
+    def _append(
+        self, number: int, places: Array, types: Array, targets: Array, target_offsets: Array
+    ) -> None:
+        sources = self.layout.find(number, places)
+        offsets = places - self.layout.starts(sources)
+        self.rows.append(np.stack([sources, offsets, types, targets, target_offsets], axis=1))
+
+    def _add_relocations(self, number: int, relocations: Relocations) -> None:
+        """Resolves those that name a section, or a local symbol, to the piece that is meant."""
+        symbols = self.elf.symbols
+        symbol = relocations.symbol
+        defined = symbols.section[symbol]
+        is_local = (symbols.binding[symbol] == LOCAL_BINDING) & (defined != UNDEFINED)
+        resolved = is_local & (defined < RESERVED)
+        by_name = np.flatnonzero(~resolved)
+        n_pieces = len(self.layout.pieces)
+        self._append(
+            number,
+            relocations.offset[by_name],
+            relocations.type[by_name],
+            symbol[by_name] + n_pieces,
+            relocations.addend[by_name],
+        )
+        for target in np.unique(defined[resolved]).tolist():
+            chosen = np.flatnonzero(resolved & (defined == target))
+            if not self.layout.has(target):
+                # Of a section that is left out, or empty: its symbol's name has to do.
+                targets = symbol[chosen] + n_pieces
+                addends = relocations.addend[chosen]
+                places = relocations.offset[chosen]
+                self._append(number, places, relocations.type[chosen], targets, addends)
+                continue
+            self._add_local(number, relocations, chosen, target)
+
+    def _add_local(self, number: int, relocations: Relocations, chosen: Array, target: int) -> None:
+        symbols = self.elf.symbols
+        symbol = relocations.symbol[chosen]
+        places, types = relocations.offset[chosen], relocations.type[chosen]
+        at = symbols.value[symbol] + relocations.addend[chosen]
+        is_code = bool(self.elf.sections[number].flags & EXECUTABLE)
+        is_relative = np.isin(types, _PC_RELATIVE) & is_code
+        # An instruction's relative operand counts from its end: 4 bytes on, where no immediate
+        # follows the operand.
+        at = at + np.where(is_relative, _FIELD_BYTES, 0)
+        if self.elf.sections[target].flags & (STRINGS | MERGE):
+            self._append(number, places, types, self._text_targets(target, at), 0 * at)
+            return
+        pieces = self.layout.find(target, at)
+        self._append(number, places, types, pieces, at - self.layout.starts(pieces))
+        if self.elf.sections[target].flags & EXECUTABLE:
+            return
+        is_section = symbols.kind[symbol] == SECTION
+        for more in _IMMEDIATE_BYTES:
+            # With an immediate of 1, 2 or 4 bytes after it. Which it is, only a disassembler could
+            # tell: where that leads to another piece, both are taken for referred to.
+            other = self.layout.find(target, at + more)
+            differ = np.flatnonzero(is_relative & is_section & (other != pieces))
+            starts = self.layout.starts(other[differ])
+            offsets = at[differ] + more - starts
+            self._append(number, places[differ], types[differ], other[differ], offsets)
+
+    def _text_targets(self, number: int, offsets: Array) -> Array:
+        """Strings and constants that the linker merges are what they say, not where they are."""
+        section = self.elf.sections[number]
+        held = section.content.tobytes()
+        found = []
+        for offset in offsets.tolist():
+            start = min(max(offset, 0), len(held))
+            if section.flags & STRINGS:
+                end = held.find(b"\0", start)
+                text = held[start : end if end >= 0 else len(held)]
+            else:
+                text = b"\0" + held[start : start + max(section.entry_bytes, 1)]
+            index = self.texts.setdefault(text, len(self.texts))
+            found.append(self.layout.n_named_targets + index)
+        return np.array(found, dtype=np.int64)
+
+    def _add_calls(self, number: int, content: Bytes, relocations: Relocations) -> None:
+        """Finds calls and jumps from one function of a section to the start of another, which the
+        assembler resolves itself: their bytes change whenever something between the two does.
+
+        A byte that only looks like such an opcode would have to be followed by just the distance to
+        a function's start, in both of two builds in which that distance differs.
+        """
+        pieces = self.layout.of_section[number]
+        named = [index for index in pieces if self.layout.pieces[index].names]
+        if not named:
+            return
+        indexes = np.array(named, dtype=np.int64)
+        starts = self.layout.starts(indexes)
+        original = self.elf.sections[number].content
+        for opcodes, width in (((_CALL, _JUMP), 4), ((_SHORT_JUMP,), 1)):
+            at = np.flatnonzero(np.isin(original, opcodes))
+            at = at[at + 1 + width <= len(original)] + 1
+            at = at[~np.isin(at, relocations.offset)]
+            targets = at + width + _signed(original, at, width)
+            nearest = np.clip(np.searchsorted(starts, targets), 0, len(starts) - 1)
+            sources = self.layout.find(number, at)
+            hit = (starts[nearest] == targets) & (sources != indexes[nearest])
+            at, found = at[hit], indexes[nearest[hit]]
+            self._append(number, at, np.full(len(at), _NO_RELOCATION), found, 0 * at)
+            _clear(content, at, width)
+
+    def references(self) -> References:
+        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 5), dtype=np.int64)
+        rows = rows[np.lexsort((rows[:, 4], rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
+        source, offset, kind, target, target_offset = np.ascontiguousarray(rows.T)
+        return References(
+            source, offset, kind, target, target_offset, list(self.texts), self.content
+        )
+
+
+def _signed(content: Bytes, at: Array, width: int) -> Array:
+    """The little-endian signed numbers of `width` bytes at those offsets."""
+    value = np.zeros(len(at), dtype=np.int64)
+    for byte in range(width):
+        value |= content[at + byte].astype(np.int64) << (8 * byte)
+    sign = np.int64(1) << (8 * width - 1)
+    return (value ^ sign) - sign
+
+
+def _clear(content: Bytes, at: Array, width: int) -> None:
+    for byte in range(width):
+        content[at + byte] = 0
+
+
+def find_references(elf: Elf, layout: Layout) -> References:
+    """All references between an object's pieces, and to what others define."""
+    finder = _Finder(elf, layout)
+    for number in layout.of_section:
+        finder.add_section(number)
+    return finder.references()
