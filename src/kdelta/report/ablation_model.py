@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report of `kdelta ablate` is made of, whatever its form.
+
+A config is taken from A to B. Effects are what flipping costs: instructions an iteration of a
+region (the measured tasks' own, lookups by address apart), or instructions a virtual second for
+the rows of interrupts and other tasks.
+"""
+
+import enum
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.estimate import Estimate
+from kdelta.report.model import Facts, Side
+
+
+class Fate(enum.StrEnum):
+    """What became of a unit."""
+
+    DEAD = "dead"
+    """Ruled out: no executed code depends on it."""
+    IDENTICAL = "identical"
+    """Ruled out: the executed objects that it reaches came out the same when compiled with it."""
+    MEASURED = "measured"
+    CLEARED = "cleared"
+    """A group that it belongs to has no effect."""
+    UNRESOLVED = "unresolved"
+
+
+class AblatedRegion(msgspec.Struct, frozen=True):
+    """A region on both ends. `lookups`: the part of the whole effect that functions have which
+    search tables of addresses; it is in none of the other figures. `rate`: it is instructions a
+    virtual second. `explained`: the units' effects and the interactions, added up.
+    """
+
+    workload: str
+    name: str
+    before: Estimate
+    after: Estimate
+    whole: Estimate
+    explained: Estimate
+    lookups: Estimate
+    rate: bool = False
+
+    @property
+    def remainder(self) -> Fraction:
+        """What of the whole no unit accounts for."""
+        return self.whole.value - self.explained.value
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the remainder is within the spreads."""
+        reach = self.whole.half_width + self.explained.half_width
+        return abs(self.remainder) <= reach
+
+
+class SwitchShare(msgspec.Struct, frozen=True):
+    """What of a unit the kernel's command line can switch, and what that does, by region.
+
+    whole: nothing but a default hangs on the unit's options.
+    """
+
+    words: str
+    whole: bool
+    effects: dict[str, Estimate]
+
+
+class AblatedUnit(msgspec.Struct, frozen=True):
+    """A unit. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches, `alive` those
+    of them that executed code depends on (None: not looked at). `effects` by region, empty unless
+    measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to the image.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    needs: tuple[str, ...]
+    fate: Fate
+    why: str
+    objects: int | None
+    alive: int | None
+    effects: dict[str, Estimate]
+    how: str = ""
+    vmlinux_bytes: int | None = None
+    switch: SwitchShare | None = None
+
+
+class Interaction(msgspec.Struct, frozen=True):
+    """Units whose effects together are not the sum of each: what is left over, by region."""
+
+    units: tuple[str, ...]
+    effects: dict[str, Estimate]
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """The kernel with every kept unit flipped against B. `differing`: regions whose path is not
+    B's, beyond the spread; None for `kept` and `runs` when there was nothing to prove.
+    """
+
+    held: bool
+    text: str
+    differing: dict[str, Estimate] = {}
+
+
+class AblationBuild(msgspec.Struct, frozen=True):
+    """A kernel that was built, or taken from the cache (`seconds` None)."""
+
+    label: str
+    status: str
+    detail: str
+    seconds: float | None
+    identity: str
+    vmlinux_bytes: int | None
+
+
+class AblationReport(msgspec.Struct, frozen=True):
+    """The whole. `names` are the two configs', for people."""
+
+    tree: str
+    names: tuple[str, str]
+    ends: tuple[Side, Side]
+    workloads: tuple[str, ...]
+    machine: Facts
+    options: int
+    regions: tuple[AblatedRegion, ...]
+    units: tuple[AblatedUnit, ...]
+    interactions: tuple[Interaction, ...]
+    proof: Proof | None
+    builds: tuple[AblationBuild, ...]
+    strategy: str
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+
+    @property
+    def vmlinux_bytes(self) -> tuple[int | None, int | None]:
+        """The sizes of both ends' images."""
+        by_label = {build.label: build.vmlinux_bytes for build in self.builds}
+        return by_label.get("A"), by_label.get("B")
