@@ -5,6 +5,26 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import KERNEL
+from kdelta.counts.symbols import without_padding
+from kdelta.kernels.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
+from kdelta.machines.chunks import read_chunks, require_complete
+from kdelta.spec.errors import LabError
+
+Symbol = tuple[int, str, str, str]
+"""Address, type letter as nm prints it, name, origin: "kernel" or "[module]"."""
+
+_SEEN = np.dtype([("address", "<u8"), ("bytes", "<u4")])
+
+# Documentation/arch/x86/x86_64/mm.rst: where the kernel's half of addresses starts, and where
+# physical address 0 is mapped for the kernel's image. Early boot runs at physical addresses.
+_KERNEL_HALF = 0xFFFF800000000000
+_IMAGE_MAP = 0xFFFFFFFF80000000
+_IMAGE_MAP_BYTES = 1 << 30
+_ALL_BITS = (1 << 64) - 1
 
 
 class Executed(msgspec.Struct, frozen=True):
@@ -23,25 +43,78 @@ class Executed(msgspec.Struct, frozen=True):
         return Executed(self.functions | other.functions)
 
 
-def read_executed(files: Sequence[Path], symbols: Iterable[tuple[int, str, str, str]]) -> Executed:
+def read_executed(files: Sequence[Path], symbols: Iterable[Symbol]) -> Executed:
     """From the plugin's files of a boot and of the runs that went on from it.
 
-    symbols: (address, type letter, name, origin) as `kallsyms_file`, `parse_kallsyms` and
-    `vmlinux_symbols` give them. LabError for a file that is cut short.
+    symbols: as `kallsyms_file`, `parse_kallsyms` and `vmlinux_symbols` give them, of all that ran.
+    LabError for a file that is cut short.
+
+    It errs towards more: a block counts as executed when it was translated, for all functions that
+    it touches; a user program at low addresses can be taken for early code of the kernel.
     """
-    raise NotImplementedError
+    labels: dict[int, set[tuple[str, str]]] = {}
+    for address, _, name, origin in symbols:
+        labels.setdefault(address, set()).add((origin, name))
+    starts = np.array(sorted(labels), dtype=np.uint64)
+    blocks = _kernel_blocks(files)
+    last_bytes = blocks["address"] + np.maximum(blocks["bytes"], 1).astype(np.uint64) - np.uint64(1)
+    first = np.searchsorted(starts, blocks["address"], side="right")
+    last = np.searchsorted(starts, last_bytes, side="right")
+    # One more at the first function of each block, one less after the last: the sum over what is
+    # before tells how many blocks touch a function. Index 0 is what is below all symbols.
+    change = np.zeros(len(starts) + 2, dtype=np.int64)
+    np.add.at(change, first, 1)
+    np.add.at(change, last + 1, -1)
+    touched = np.flatnonzero(np.cumsum(change)[1:-1])
+    return Executed(frozenset().union(*(labels[int(start)] for start in starts[touched])))
 
 
-def vmlinux_symbols(vmlinux: Path) -> list[tuple[int, str, str, str]]:
-    """The text symbols of a vmlinux that still has them: (address, type, name, "kernel")."""
-    raise NotImplementedError
+def _kernel_blocks(files: Sequence[Path]) -> npt.NDArray[np.void]:
+    """What was translated of the kernel, at the addresses that its symbols have."""
+    found = [np.zeros(0, _SEEN)]
+    for path in files:
+        require_complete(path)
+        for tag, payload in read_chunks(path):
+            if tag == b"SEEN":
+                found.append(np.frombuffer(payload, _SEEN))
+    blocks = np.unique(np.concatenate(found))
+    physical = blocks[blocks["address"] < _IMAGE_MAP_BYTES].copy()
+    physical["address"] += np.uint64(_IMAGE_MAP)
+    return np.concatenate([blocks[blocks["address"] >= np.uint64(_KERNEL_HALF)], physical])
+
+
+def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
+    """The text symbols of a vmlinux that still has them; LabError when it is no ELF file.
+
+    It has those between the sections that /proc/kallsyms lists, too.
+    """
+    elf = read_elf(vmlinux)
+    if elf is None:
+        raise LabError(f"{vmlinux} is no kernel for x86-64", "build it again")
+    is_code = [bool(section.flags & EXECUTABLE) for section in elf.sections]
+    columns = (elf.symbols.section, elf.symbols.value, elf.symbols.kind, elf.symbols.binding)
+    rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
+    found = []
+    for name, section, value, kind, binding in rows:
+        if not name or section >= RESERVED or not is_code[section] or kind in (SECTION, FILE):
+            continue
+        letter = "W" if binding == WEAK_BINDING else "T" if binding else "t"
+        found.append((value & _ALL_BITS, letter, without_padding(name), KERNEL))
+    return found
 
 
 def encode_executed(executed: Executed) -> bytes:
     """Sorted lines of "origin name"."""
-    raise NotImplementedError
+    return "".join(f"{origin} {name}\n" for origin, name in sorted(executed.functions)).encode()
 
 
 def decode_executed(text: bytes) -> Executed:
     """Reads those lines; LabError for anything else."""
-    raise NotImplementedError
+    try:
+        pairs = [line.split(" ") for line in text.decode().splitlines()]
+        return Executed(frozenset((origin, name) for origin, name in pairs))
+    except ValueError as error:
+        raise LabError(
+            f"a run's executed functions cannot be read: {error}",
+            "make the run again with --again",
+        ) from error

@@ -48,6 +48,13 @@ class SymbolTable:
         return np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
 
 
+def without_padding(symbol: str) -> str:
+    """The function that a symbol belongs to: its own name, unless it names the space before one."""
+    for prefix in _PADDING:
+        symbol = symbol.removeprefix(prefix)
+    return symbol
+
+
 def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
     """The text symbols of /proc/kallsyms: (address, type, name, origin "kernel" or "[module]")."""
     found = []
@@ -55,9 +62,7 @@ def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
         parts = line.split(None, 3)
         if len(parts) < _FIELDS or parts[1] not in _TEXT_TYPES:
             continue
-        name = parts[2]
-        for prefix in _PADDING:
-            name = name.removeprefix(prefix)
+        name = without_padding(parts[2])
         found.append((int(parts[0], 16), parts[1], name, parts[3] if parts[3:] else "kernel"))
     return found
 
