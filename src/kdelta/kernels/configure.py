@@ -48,10 +48,11 @@ _WHOLE_TARGETS = {
 
 class ConfigStep(msgspec.Struct, frozen=True):
     """One change of a config that the user asks for. `value` is an option's value or a file's
-    text; `name` an option's name, a file's path for people, or a target of the tree's make.
+    text; `name` an option's name, a file's path for people, or a target of the tree's make. A
+    "base" is a file that is a whole config whatever it looks like.
     """
 
-    kind: Literal["option", "file", "target"]
+    kind: Literal["option", "file", "base", "target"]
     name: str
     value: str = ""
 
@@ -60,9 +61,9 @@ class ConfigStep(msgspec.Struct, frozen=True):
         """Whether it replaces all that there was before."""
         if self.kind == "file":
             return is_whole(self.value, self.name)
-        return self.kind == "target" and (
-            self.name in _WHOLE_TARGETS or self.name.endswith("defconfig")
-        )
+        if self.kind == "target":
+            return self.name in _WHOLE_TARGETS or self.name.endswith("defconfig")
+        return self.kind == "base"
 
     def asked(self) -> Config:
         """The options that it asks for one by one."""
