@@ -6,8 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdelta.spec.change import ConfigFileChange, OptionChange, PatchChange, VariableChange
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec, parse_kernel_spec
+from kdelta.spec.kernel import (
+    DebSpec,
+    DebSrcSpec,
+    GitSpec,
+    ImageSpec,
+    KernelSpec,
+    TreeSpec,
+    parse_kernel_spec,
+    with_changes,
+    without_changes,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +36,25 @@ from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec, parse_kernel_spec
             "image:arch/x86/boot/bzImage,modules=/tmp/m",
             ImageSpec("arch/x86/boot/bzImage", "/tmp/m"),
         ),
+        ("tree:/usr/src/linux", TreeSpec("/usr/src/linux")),
+        ("tree:it's my linux: 6", TreeSpec("it's my linux: 6")),
+        ("git:/src/a@b/linux@v6.12", GitSpec("/src/a@b/linux", "v6.12")),
+        ("git:linux@@", GitSpec("linux", "@")),
+        ("git:linux@me/fix~3", GitSpec("linux", "me/fix~3")),
+        ("git:linux@HEAD@{2 days ago}", GitSpec("linux", "HEAD@{2 days ago}")),
+        ("deb-src:linux-source-6.12=6.12.9-1", DebSrcSpec("linux-source-6.12", "6.12.9-1")),
+        (
+            "tree:my linux +CONFIG_A=y '+KCFLAGS=-O3 -g' +fix.patch",
+            TreeSpec(
+                "my linux",
+                (
+                    OptionChange("CONFIG_A", "y"),
+                    VariableChange("KCFLAGS", "-O3 -g"),
+                    PatchChange("fix.patch"),
+                ),
+            ),
+        ),
+        ("'tree:/a +b' +c.config", TreeSpec("/a +b", (ConfigFileChange("c.config"),))),
     ],
 )
 def test_spec_and_back(text: str, spec: KernelSpec) -> None:
@@ -39,9 +69,21 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("rpm:kernel-core", "unknown scheme 'rpm'", "deb:PACKAGE"),
         ("linux-image-amd64", "not a kernel spec", "write deb:linux-image-amd64"),
         ("./bzImage", "not a kernel spec", "write image:./bzImage"),
-        ("tree:/usr/src/linux", "not supported yet", "image:PATH"),
-        ("git:linux@v6.12", "not supported yet", "image:PATH"),
-        ("+CONFIG_PREEMPT=y", "not supported yet", "deb:PACKAGE"),
+        ("+CONFIG_PREEMPT=y", "a change without a kernel", "deb:PACKAGE"),
+        ("linux", "not a kernel spec", "./linux"),
+        ("linux-source-6.12", "not a kernel spec", "write deb-src:linux-source-6.12"),
+        ("/boot/vmlinuz-6.12", "not a kernel spec", "write image:/boot/vmlinuz-6.12"),
+        ("tree:", "no path", "tree:/usr"),
+        ("git:linux", "no revision", "git:linux@HEAD"),
+        ("git:linux@", "no revision", "git:linux@HEAD"),
+        ("git:@v6.12", "no revision", "@HEAD"),
+        ("git:linux@--all", "not a revision", "@v6.12"),
+        ("deb-src:Linux", "not a package name", "apt-cache search"),
+        ("deb:linux-image-amd64 +fix.patch", "cannot be changed: +fix.patch", "deb-src:"),
+        ("image:/vmlinuz +CONFIG_A=y", "cannot be changed: +CONFIG_A=y", "deb-src:"),
+        ("tree:/x '+fix.patch", "No closing quotation", "quotes"),
+        ("tree:/x +a.patch b.patch", "not a change: 'b.patch'", "CONFIG_X=y"),
+        ("tree:/x +a.patch +", "not a change: '+'", "CONFIG_X=y"),
         ("deb:", "not a package name: ''", "apt-cache search"),
         ("deb:--print-uris", "not a package name", "apt-cache search"),
         ("deb:Linux", "not a package name", "apt-cache search"),
@@ -65,9 +107,52 @@ def test_any_text_is_a_spec_or_the_users_slip(scheme: str, rest: str) -> None:
         spec = parse_kernel_spec(scheme + rest)
     except UserError:
         return
-    assert str(spec) == scheme + rest
+    assert parse_kernel_spec(str(spec)) == spec
+
+
+@pytest.mark.parametrize("path", ["/usr/src/linux", "~/linux", ".", "./linux", "../a b", "src/x"])
+def test_a_path_is_a_tree(path: str) -> None:
+    assert parse_kernel_spec(path) == TreeSpec(path)
+    assert parse_kernel_spec(f"{path} +x.patch") == TreeSpec(path, (PatchChange("x.patch"),))
+
+
+PATHS = st.text(st.characters(exclude_characters="\0\n", codec="utf-8"), min_size=1)
+CHANGES = st.lists(
+    st.one_of(
+        st.builds(OptionChange, st.just("CONFIG_A"), st.sampled_from(["y", "n", "0x1f", '"a b"'])),
+        st.builds(VariableChange, st.just("KCFLAGS"), PATHS.filter(lambda t: t not in "ymn")),
+        PATHS.map(lambda path: PatchChange(f"./{path}.patch")),
+        PATHS.map(lambda path: ConfigFileChange(f"./{path}.config")),
+    ),
+    max_size=4,
+).map(tuple)
+
+
+@given(
+    st.one_of(
+        st.builds(TreeSpec, PATHS, CHANGES),
+        st.builds(GitSpec, PATHS, st.sampled_from(["v6.12", "@", "HEAD@{1}", "a/b"]), CHANGES),
+        st.builds(DebSrcSpec, st.just("linux-source-6.1"), st.sampled_from([None, "1:2"]), CHANGES),
+        st.builds(ImageSpec, PATHS.filter(lambda path: "," not in path)),
+    )
+)
+def test_a_specs_text_parses_to_an_equal_spec(spec: KernelSpec) -> None:
+    assert parse_kernel_spec(str(spec)) == spec
+
+
+def test_changes_are_made_in_their_order() -> None:
+    spec = parse_kernel_spec("tree:/x +a.patch")
+    longer = with_changes(spec, [PatchChange("b.patch")])
+    assert str(longer) == "tree:/x +a.patch +b.patch"
+    assert without_changes(longer) == TreeSpec("/x")
 
 
 def test_json_tells_the_schemes_apart() -> None:
-    for spec in (DebSpec("linux-image-amd64", "1"), ImageSpec("x")):
-        assert msgspec.json.decode(msgspec.json.encode(spec), type=DebSpec | ImageSpec) == spec
+    for spec in (
+        DebSpec("linux-image-amd64", "1"),
+        ImageSpec("x"),
+        TreeSpec("x", (OptionChange("CONFIG_A", "n"), PatchChange("a"))),
+        GitSpec("x", "y", (ConfigFileChange("a"), VariableChange("CC", "clang"))),
+        DebSrcSpec("x"),
+    ):
+        assert msgspec.json.decode(msgspec.json.encode(spec), type=KernelSpec) == spec

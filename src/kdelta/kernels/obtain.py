@@ -6,7 +6,8 @@ from collections.abc import Callable
 from kdelta.kernels.deb import obtain_deb
 from kdelta.kernels.image import obtain_image
 from kdelta.kernels.model import Kernel
-from kdelta.spec.kernel import DebSpec, KernelSpec
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec
 
 
 def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel:
@@ -16,4 +17,6 @@ def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel:
     """
     if isinstance(spec, DebSpec):
         return obtain_deb(spec, talk)
-    return obtain_image(spec)
+    if isinstance(spec, ImageSpec):
+        return obtain_image(spec)
+    raise UserError(f"building from source is not supported yet: {spec}")

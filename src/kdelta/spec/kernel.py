@@ -2,19 +2,18 @@
 """Kernel specs: the text that says how to obtain a kernel, and what it means."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
+from kdelta.spec.change import Change, join_changes, split_changes
 from kdelta.spec.errors import UserError
 
 FORMS = (
-    "deb:PACKAGE[=VERSION] (a distribution's binary kernel) and "
-    "image:PATH[,modules=FOLDER] (a bzImage or vmlinux)"
+    "PATH or tree:PATH (a source tree, or an archive of one), git:PATH@REV (a commit), "
+    "deb-src:PACKAGE[=VERSION] (a distribution's source), deb:PACKAGE[=VERSION] (its binary "
+    "kernel) and image:PATH[,modules=FOLDER] (a bzImage or vmlinux)"
 )
-LATER_SCHEMES = {
-    "tree": "building a source tree",
-    "git": "building a commit",
-}
 MODULES_WORD = ",modules="
 
 # Debian policy 5.6.1 and 5.6.12: what a package name and a version may consist of. A word that
@@ -46,35 +45,131 @@ class ImageSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="image"):
 
     def __str__(self) -> str:
         """The spec's text, which parses to an equal spec."""
-        return f"image:{self.path}" + (f"{MODULES_WORD}{self.modules}" if self.modules else "")
+        text = f"image:{self.path}" + (f"{MODULES_WORD}{self.modules}" if self.modules else "")
+        return join_changes(text, ())
 
 
-KernelSpec = DebSpec | ImageSpec
+class TreeSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="tree"):
+    """A source tree as it stands: a folder, or a packed archive of one; the path is as the user
+    wrote it. `changes` are made in their order, here and below.
+    """
+
+    path: str
+    changes: tuple[Change, ...] = ()
+
+    def __str__(self) -> str:
+        """The spec's text, which parses to an equal spec."""
+        return join_changes(f"tree:{self.path}", self.changes)
+
+
+class GitSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="git"):
+    """One commit of a git repository: a tag, a branch, a hash, or what else git takes for one."""
+
+    path: str
+    revision: str
+    changes: tuple[Change, ...] = ()
+
+    def __str__(self) -> str:
+        """The spec's text, which parses to an equal spec."""
+        return join_changes(f"git:{self.path}@{self.revision}", self.changes)
+
+
+class DebSrcSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb-src"):
+    """The kernel source that a package of a Debian-like distribution holds, such as
+    linux-source-6.12; None is the newest version.
+    """
+
+    package: str
+    version: str | None = None
+    changes: tuple[Change, ...] = ()
+
+    def __str__(self) -> str:
+        """The spec's text, which parses to an equal spec."""
+        text = f"deb-src:{self.package}" + (f"={self.version}" if self.version else "")
+        return join_changes(text, self.changes)
+
+
+SourceSpec = TreeSpec | GitSpec | DebSrcSpec
+KernelSpec = DebSpec | ImageSpec | SourceSpec
+
+_IMAGE_NAME = re.compile(r"(?:bz|z|u|)Image(?:[.-].*)?|vmlinu[xz](?:[.-].*)?|.*\.efi")
 
 
 def parse_kernel_spec(text: str) -> KernelSpec:
-    """Reads a kernel spec's text; raises UserError, with what is understood, if it is none."""
+    """Reads a kernel spec's text; raises UserError, with what is understood, if it is none.
+
+    Changes may follow, as in a shell: tree:/src/linux +CONFIG_A=y '+# CONFIG_B is not set'
+    """
     if "\0" in text or "\n" in text:
         raise UserError(f"not a kernel spec: {text!r}", "it must be one line of text")
     if text.startswith("+"):
         raise UserError(
-            f"changes on a kernel are not supported yet: {text}",
-            f"what is: {FORMS}",
+            f"a change without a kernel: {text}", f"write the kernel first; known: {FORMS}"
         )
+    base, changes = split_changes(text)
+    return with_changes(_parse_base(base), changes)
+
+
+def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:
+    """The spec with these changes after its own; UserError for a kernel that is built already."""
+    if not changes:
+        return spec
+    if isinstance(spec, DebSpec | ImageSpec):
+        raise UserError(
+            f"{spec} is built already and cannot be changed: {changes[0]}",
+            "changes need a source: PATH, git:PATH@REV or deb-src:linux-source-VERSION",
+        )
+    return msgspec.structs.replace(spec, changes=(*spec.changes, *changes))
+
+
+def without_changes(spec: KernelSpec) -> KernelSpec:
+    """The spec of the kernel that the changes are changes of."""
+    if isinstance(spec, DebSpec | ImageSpec):
+        return spec
+    return msgspec.structs.replace(spec, changes=())
+
+
+def _parse_base(text: str) -> KernelSpec:
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "deb":
-        return _parse_deb(text, rest)
+        return DebSpec(*_parse_package(text, rest))
+    if colon and scheme == "deb-src":
+        return DebSrcSpec(*_parse_package(text, rest))
     if colon and scheme == "image":
         return _parse_image(text, rest)
-    if colon and scheme in LATER_SCHEMES:
-        raise UserError(
-            f"{LATER_SCHEMES[scheme]} is not supported yet: {text}",
-            f"build it and name the image; what is supported: {FORMS}",
-        )
+    if colon and scheme == "tree":
+        if not rest:
+            raise UserError(f"no path in {text!r}", "for example tree:/usr/src/linux")
+        return TreeSpec(rest)
+    if colon and scheme == "git":
+        return _parse_git(text, rest)
+    if _is_path(text):
+        return TreeSpec(text)
     raise _unknown(text, scheme if colon else None)
 
 
-def _parse_deb(text: str, rest: str) -> DebSpec:
+def _is_path(text: str) -> bool:
+    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
+        return False
+    return text.startswith((".", "~", "/")) or ("/" in text and ":" not in text.partition("/")[0])
+
+
+def _parse_git(text: str, rest: str) -> GitSpec:
+    # A revision may end in @{...}, and @ alone is HEAD.
+    match = re.fullmatch(r"(.+?)@(@|[^@]+(?:@\{[^}]*\})?|@\{[^}]*\})", rest)
+    if match is None:
+        path = rest.rstrip("@") or "PATH"
+        raise UserError(
+            f"no revision in {text!r}",
+            f"write git:{path}@HEAD, or tree:{path} for the files as they stand",
+        )
+    path, revision = match.groups()
+    if revision.startswith("-"):
+        raise UserError(f"not a revision: {revision!r} in {text!r}", "for example @v6.12")
+    return GitSpec(path, revision)
+
+
+def _parse_package(text: str, rest: str) -> tuple[str, str | None]:
     package, equals, version = rest.partition("=")
     if not PACKAGE_NAME.fullmatch(package):
         raise UserError(
@@ -86,7 +181,7 @@ def _parse_deb(text: str, rest: str) -> DebSpec:
             f"not a version: {version!r} in {text!r}",
             f"apt-cache policy {package} lists the versions there are",
         )
-    return DebSpec(package, version if equals else None)
+    return package, version if equals else None
 
 
 def _parse_image(text: str, rest: str) -> ImageSpec:
@@ -99,13 +194,16 @@ def _parse_image(text: str, rest: str) -> ImageSpec:
 
 
 def _unknown(text: str, scheme: str | None) -> UserError:
-    if scheme is not None and re.fullmatch(r"[A-Za-z]+", scheme):
+    if scheme is not None and re.fullmatch(r"[A-Za-z-]+", scheme):
         return UserError(f"unknown scheme {scheme!r} in kernel spec {text!r}", f"known: {FORMS}")
     if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-image"):
         return UserError(f"not a kernel spec: {text!r}", f"for the package write deb:{text}")
-    if "/" in text or text.startswith("."):
+    if PACKAGE_NAME.fullmatch(text) and text.startswith("linux-source"):
+        return UserError(f"not a kernel spec: {text!r}", f"for the package write deb-src:{text}")
+    if _IMAGE_NAME.fullmatch(text.rpartition("/")[2]):
+        return UserError(f"not a kernel spec: {text!r}", f"for a kernel image write image:{text}")
+    if re.fullmatch(r"[\w.+-]+", text):
         return UserError(
-            f"not a kernel spec: {text!r}",
-            f"for a kernel image write image:{text}; source trees are not supported yet",
+            f"not a kernel spec: {text!r}", f"for a source tree write ./{text}; known: {FORMS}"
         )
     return UserError(f"not a kernel spec: {text!r}", f"known: {FORMS}")

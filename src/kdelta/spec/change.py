@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Changes: the +WORDS that say in what a kernel differs from the source tree it is built from."""
+
+import re
+import shlex
+
+import msgspec
+
+from kdelta.spec.errors import UserError
+
+CHANGE_FORMS = (
+    "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE.config (a whole config or a fragment), "
+    "+defconfig (a target of the tree's make), +FILE.patch (or an .mbox of several), "
+    "+KCFLAGS=..., +CC=..., +LLVM=1"
+)
+
+_OPTION = re.compile(r"CONFIG_[A-Za-z0-9_]+")
+_SET = re.compile(r"(CONFIG_[A-Za-z0-9_]+)=(.*)")
+_NOT_SET = re.compile(r"#\s*(CONFIG_[A-Za-z0-9_]+) is not set\s*")
+_NUMBER = re.compile(r"-?\d+|0[xX][0-9A-Fa-f]+")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_VARIABLE = re.compile(r"([A-Z][A-Za-z0-9_.]*)=(.*)")
+_PATCH = re.compile(r".*\.(?:patch|diff|mbox|mbx|eml)")
+_CONFIG_FILE = re.compile(r".*/.*|(?:.*[.-])?config|.*\.conf|.*\.cfg|config-.*")
+_CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
+# These ask questions, or depend on the machine that they run on.
+_ASKING_TARGETS = ("menuconfig", "nconfig", "xconfig", "gconfig", "oldconfig", "localmodconfig")
+
+_OWN_FOLDERS = "kdelta keeps output folders of its own; KDELTA_CACHE_DIR says where"
+_REFUSED_VARIABLES = {
+    "O": _OWN_FOLDERS,
+    "KBUILD_OUTPUT": _OWN_FOLDERS,
+    "KCONFIG_CONFIG": "name the config as a change: +FILE.config",
+    "M": "kdelta builds kernels, not single modules",
+    "KBUILD_EXTMOD": "kdelta builds kernels, not single modules",
+}
+
+
+class OptionChange(msgspec.Struct, frozen=True, tag_field="kind", tag="option"):
+    """One config option. `value` is as in a .config: y, m, n (not set), a number, or a string in
+    double quotes with its escapes.
+    """
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+{self.name}={self.value}"
+
+
+class ConfigFileChange(msgspec.Struct, frozen=True, tag_field="kind", tag="config"):
+    """A config: a whole .config or a fragment, told apart by its content when it is read.
+
+    A plain name such as tinyconfig or kvm_guest.config (see `may_be_target`) is the file of that
+    name if the current folder has one, and else that target of the tree's own make.
+    """
+
+    path: str
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+{self.path}"
+
+    @property
+    def may_be_target(self) -> bool:
+        """Whether the name can also be a target of the tree's make."""
+        if self.path in _ASKING_TARGETS:
+            return False
+        return _CONFIG_TARGET.fullmatch(self.path) is not None
+
+
+class PatchChange(msgspec.Struct, frozen=True, tag_field="kind", tag="patch"):
+    """A file with one patch, or an mbox of several."""
+
+    path: str
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+{self.path}"
+
+
+class VariableChange(msgspec.Struct, frozen=True, tag_field="kind", tag="variable"):
+    """A variable of make: KCFLAGS, CC, LLVM, ARCH, CROSS_COMPILE, LD and the like."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+{self.name}={self.value}"
+
+
+Change = OptionChange | ConfigFileChange | PatchChange | VariableChange
+
+
+def parse_change(text: str) -> Change:
+    """Reads a change's text, with its + or without; UserError if it is none.
+
+    What kind of file a word names is decided by the name alone: nothing is looked up.
+    """
+    word = text.removeprefix("+")
+    if "\0" in word or "\n" in word:
+        raise UserError(f"not a change: {text!r}", "it must be one line of text")
+    if word.startswith(("tree:", "git:", "deb:", "deb-src:", "image:")):
+        raise UserError(f"not a change: {text!r}", f"a kernel stands without +: {word}")
+    if match := _NOT_SET.fullmatch(word):
+        return OptionChange(match.group(1), "n")
+    if match := _SET.fullmatch(word):
+        return OptionChange(match.group(1), _option_value(match.group(2), text))
+    if variable := parse_variable(word):
+        return variable
+    if _PATCH.fullmatch(word):
+        return PatchChange(word)
+    if _CONFIG_FILE.fullmatch(word) or _CONFIG_TARGET.fullmatch(word):
+        return ConfigFileChange(word)
+    raise _unknown(word, text)
+
+
+def parse_variable(word: str) -> VariableChange | None:
+    """Reads NAME=VALUE, a variable of make; None if it is none, or an option. UserError for one
+    that kdelta needs for itself.
+    """
+    match = _VARIABLE.fullmatch(word)
+    if match is None or _SET.fullmatch(word):
+        return None
+    name, value = match.groups()
+    if value in ("y", "m", "n"):
+        raise UserError(f"not a variable of make: {word}", f"for an option write +CONFIG_{word}")
+    if name in _REFUSED_VARIABLES:
+        raise UserError(f"{name}= cannot be given: {word}", _REFUSED_VARIABLES[name])
+    return VariableChange(name, value)
+
+
+def _option_value(value: str, text: str) -> str:
+    if value in ("y", "m", "n") or _NUMBER.fullmatch(value) or _QUOTED.fullmatch(value):
+        return value
+    if not value:
+        raise UserError(f"no value in {text!r}", 'y, m, n, a number, or a string ("" if empty)')
+    if value in ("Y", "M", "N"):
+        raise UserError(f"not a value: {value!r} in {text!r}", f"write {value.lower()}")
+    # The shell has taken the quotes of +CONFIG_CMDLINE="quiet".
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _unknown(word: str, text: str) -> UserError:
+    if _OPTION.fullmatch(word):
+        return UserError(f"not a change: {text!r}", f"for an option write +{word}=y or +{word}=n")
+    if re.fullmatch(r"[\w.-]+", word):
+        return UserError(
+            f"not a change: {text!r}",
+            f"for a file with a config write +./{word}; there is: {CHANGE_FORMS}",
+        )
+    return UserError(f"not a change: {text!r}", f"there is: {CHANGE_FORMS}")
+
+
+def split_changes(text: str) -> tuple[str, tuple[Change, ...]]:
+    """Splits a spec's text into that of the kernel and its changes, which are quoted as in a shell
+    where they hold spaces.
+    """
+    if text[:1] in ("'", '"'):
+        base, *rest = _shell_words(text)
+    else:
+        base, *tail = re.split(r"\s+(?=['\"]?\+)", text, maxsplit=1)
+        rest = _shell_words(tail[0]) if tail else []
+    for word in rest:
+        if not word.startswith("+") or word == "+":
+            raise UserError(f"not a change: {word!r} in {text!r}", f"there is: {CHANGE_FORMS}")
+    return base, tuple(map(parse_change, rest))
+
+
+def join_changes(base: str, changes: tuple[Change, ...]) -> str:
+    """The text that `split_changes` splits into these."""
+    if re.search(r"\s['\"]?\+", base):
+        base = shlex.quote(base)
+    return " ".join([base, *(shlex.quote(str(change)) for change in changes)])
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"not a kernel spec: {text!r}: {error}", "close the quotes") from error

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The words of a command line -> kernel specs: what + and NAME=VALUE words belong to."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.spec.change import Change, VariableChange, parse_change, parse_variable
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import (
+    DebSpec,
+    ImageSpec,
+    KernelSpec,
+    parse_kernel_spec,
+    with_changes,
+    without_changes,
+)
+
+
+def parse_kernel_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
+    """The kernels that the words of a command line name, in order; UserError for a slip.
+
+    A word is a kernel; the +words after it are its changes. A lone + starts another kernel: the
+    first one as it stands, changed by the +words that follow. NAME=VALUE words (ARCH=, LLVM=, CC=)
+    hold for all kernels that are built; a kernel's own come after them, so they win.
+    """
+    kernels, variables = _parse(words)
+    return tuple(_with_variables(kernel, variables) for kernel in kernels)
+
+
+def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
+    """The kernels to compare. A single one that has changes stands for two: without, and with."""
+    kernels, variables = _parse(words)
+    if len(kernels) == 1 and (plain := without_changes(kernels[0])) != kernels[0]:
+        kernels.insert(0, plain)
+    return tuple(_with_variables(kernel, variables) for kernel in kernels)
+
+
+def _parse(words: Sequence[str]) -> tuple[list[KernelSpec], tuple[Change, ...]]:
+    kernels: list[KernelSpec] = []
+    variables: list[Change] = []
+    lone = False
+    for word in words:
+        if word.startswith("+") and not kernels:
+            raise UserError(f"a change without a kernel: {word}", "write the kernel first")
+        if not word.startswith("+") and (variable := _variable(word)):
+            variables.append(variable)
+            continue
+        if lone and (word == "+" or not word.startswith("+")):
+            raise _lone_plus()
+        if word == "+":
+            kernels.append(kernels[0])
+        elif word.startswith("+"):
+            kernels[-1] = with_changes(kernels[-1], [parse_change(word)])
+        else:
+            kernels.append(parse_kernel_spec(word))
+        lone = word == "+"
+    if lone:
+        raise _lone_plus()
+    if variables and all(isinstance(kernel, DebSpec | ImageSpec) for kernel in kernels):
+        raise UserError(
+            f"no kernel is built here that {str(variables[0])[1:]} could hold for",
+            "variables of make need a source: PATH, git:PATH@REV or deb-src:PACKAGE",
+        )
+    return kernels, tuple(variables)
+
+
+def _lone_plus() -> UserError:
+    return UserError("a lone + has no changes after it", "for example: ./linux + +fix.patch")
+
+
+def _variable(word: str) -> VariableChange | None:
+    if word.startswith("CONFIG_") and "=" in word:
+        raise UserError(f"not a kernel spec: {word!r}", f"for a change write +{word}")
+    return parse_variable(word)
+
+
+def _with_variables(spec: KernelSpec, variables: tuple[Change, ...]) -> KernelSpec:
+    if isinstance(spec, DebSpec | ImageSpec):
+        return spec
+    return msgspec.structs.replace(spec, changes=(*variables, *spec.changes))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""+WORDS: what each means, by its form alone."""
+
+import pytest
+
+from kdelta.spec.change import (
+    Change,
+    ConfigFileChange,
+    OptionChange,
+    PatchChange,
+    VariableChange,
+    parse_change,
+)
+from kdelta.spec.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("+CONFIG_PREEMPT=y", OptionChange("CONFIG_PREEMPT", "y")),
+        ("CONFIG_PREEMPT=y", OptionChange("CONFIG_PREEMPT", "y")),
+        ("+CONFIG_SND_SOC_cs35=m", OptionChange("CONFIG_SND_SOC_cs35", "m")),
+        ("+# CONFIG_B is not set", OptionChange("CONFIG_B", "n")),
+        ("+#CONFIG_B is not set", OptionChange("CONFIG_B", "n")),
+        ("+CONFIG_HZ=-250", OptionChange("CONFIG_HZ", "-250")),
+        ("+CONFIG_START=0x1F", OptionChange("CONFIG_START", "0x1F")),
+        ('+CONFIG_CMDLINE="a b"', OptionChange("CONFIG_CMDLINE", '"a b"')),
+        ("+CONFIG_CMDLINE=a b", OptionChange("CONFIG_CMDLINE", '"a b"')),
+        ('+CONFIG_CMDLINE=a\\"b', OptionChange("CONFIG_CMDLINE", '"a\\\\\\"b"')),
+        ('+CONFIG_CMDLINE=""', OptionChange("CONFIG_CMDLINE", '""')),
+        ("+KCFLAGS=-O3 -g", VariableChange("KCFLAGS", "-O3 -g")),
+        ("+CROSS_COMPILE=", VariableChange("CROSS_COMPILE", "")),
+        ("+LLVM=1", VariableChange("LLVM", "1")),
+        ("+CFLAGS_core.o=-O0", VariableChange("CFLAGS_core.o", "-O0")),
+        ("+fix.patch", PatchChange("fix.patch")),
+        ("+~/a b/0001-x.patch", PatchChange("~/a b/0001-x.patch")),
+        ("+x.diff", PatchChange("x.diff")),
+        ("+series.mbox", PatchChange("series.mbox")),
+        ("+t.mbx", PatchChange("t.mbx")),
+        ("+mail.eml", PatchChange("mail.eml")),
+        ("+.config", ConfigFileChange(".config")),
+        ("+config", ConfigFileChange("config")),
+        ("+config-6.1.0", ConfigFileChange("config-6.1.0")),
+        ("+small.conf", ConfigFileChange("small.conf")),
+        ("+small.cfg", ConfigFileChange("small.cfg")),
+        ("+/boot/config-6.1", ConfigFileChange("/boot/config-6.1")),
+        ("+./fragment", ConfigFileChange("./fragment")),
+        ("+A.config", ConfigFileChange("A.config")),
+        ("+defconfig", ConfigFileChange("defconfig")),
+        ("+mod2noconfig", ConfigFileChange("mod2noconfig")),
+    ],
+)
+def test_what_a_word_means(text: str, change: Change) -> None:
+    assert parse_change(text) == change
+    assert parse_change(str(change)) == change
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("+", "not a change", "CONFIG_X=y"),
+        ("+fragment", "not a change: '+fragment'", "+./fragment"),
+        ("+CONFIG_A", "not a change", "+CONFIG_A=y or +CONFIG_A=n"),
+        ("+CONFIG_A=", "no value", '""'),
+        ("+CONFIG_A=Y", "not a value: 'Y'", "write y"),
+        ("+PREEMPT=y", "not a variable of make", "+CONFIG_PREEMPT=y"),
+        ("+O=/tmp/out", "O= cannot be given", "folders of its own"),
+        ("+KBUILD_OUTPUT=x", "cannot be given", "folders of its own"),
+        ("+KCONFIG_CONFIG=x", "cannot be given", "+FILE.config"),
+        ("+M=drivers/net", "cannot be given", "modules"),
+        ("+tree:/x", "not a change", "a kernel stands without +: tree:/x"),
+        ("+a\nb.patch", "not a change", "one line"),
+    ],
+)
+def test_what_is_no_change(text: str, message: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_change(text)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_which_names_may_be_targets_of_make() -> None:
+    names = ["defconfig", "tinyconfig", "kvm_guest.config", "./x.config", "menuconfig", ".config"]
+    may = [name for name in names if ConfigFileChange(name).may_be_target]
+    assert may == ["defconfig", "tinyconfig", "kvm_guest.config"]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The words of a command line -> the kernels that they name."""
+
+import pytest
+
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import compared_words, parse_kernel_words
+
+
+@pytest.mark.parametrize(
+    ("words", "kernels"),
+    [
+        ([], []),
+        (["./x"], ["tree:./x"]),
+        (["deb:aa", "image:/v"], ["deb:aa", "image:/v"]),
+        (["./x", "+a.patch", "+CONFIG_A=y"], ["tree:./x +a.patch +CONFIG_A=y"]),
+        (["./x", "+a.patch", "deb:bb"], ["tree:./x +a.patch", "deb:bb"]),
+        (["./x", "./y", "+a.patch"], ["tree:./x", "tree:./y +a.patch"]),
+        (
+            ["./x", "+a.patch", "+", "+b.patch", "+", "+c.patch"],
+            ["tree:./x +a.patch", "tree:./x +a.patch +b.patch", "tree:./x +a.patch +c.patch"],
+        ),
+        (
+            ["./x", "./y", "+", "+b.patch"],
+            ["tree:./x", "tree:./y", "tree:./x +b.patch"],
+        ),
+        (
+            ["ARCH=arm64", "./x", "+CC=gcc", "CC=clang", "git:r@v1", "deb:aa"],
+            ["tree:./x +ARCH=arm64 +CC=clang +CC=gcc", "git:r@v1 +ARCH=arm64 +CC=clang", "deb:aa"],
+        ),
+        (
+            ["LLVM=1", "./x", "+", "+a.patch"],
+            ["tree:./x +LLVM=1", "tree:./x +LLVM=1 +a.patch"],
+        ),
+        (["tree:./x +a.patch", "+b.patch"], ["tree:./x +a.patch +b.patch"]),
+    ],
+)
+def test_kernels_of_words(words: list[str], kernels: list[str]) -> None:
+    assert [str(kernel) for kernel in parse_kernel_words(words)] == kernels
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["+a.patch", "./x"], "a change without a kernel: +a.patch", "kernel first"),
+        (["+", "./x"], "a change without a kernel: +", "kernel first"),
+        (["./x", "+"], "a lone + has no changes", "+ +fix.patch"),
+        (["./x", "+", "+", "+a.patch"], "a lone + has no changes", "+ +fix.patch"),
+        (["./x", "+", "./y"], "a lone + has no changes", "+ +fix.patch"),
+        (["deb:aa", "+a.patch"], "cannot be changed", "deb-src:"),
+        (["deb:aa", "+", "+a.patch"], "cannot be changed", "deb-src:"),
+        (["./x", "O=/tmp/out"], "O= cannot be given", "folders of its own"),
+        (["./x", "CONFIG_A=y"], "not a kernel spec", "write +CONFIG_A=y"),
+        (["deb:aa", "ARCH=arm64"], "ARCH=arm64", "need a source"),
+    ],
+)
+def test_slips(words: list[str], message: str, hint: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_kernel_words(words)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "kernels"),
+    [
+        (["./x", "+a.patch"], ["tree:./x", "tree:./x +a.patch"]),
+        (["CC=clang", "./x", "+a.patch"], ["tree:./x +CC=clang", "tree:./x +CC=clang +a.patch"]),
+        (["./x", "+a.patch", "+", "+b.patch"], ["tree:./x +a.patch", "tree:./x +a.patch +b.patch"]),
+        (["./x", "CC=clang"], ["tree:./x +CC=clang"]),
+        (["deb:aa"], ["deb:aa"]),
+        (["./x", "./y", "+a.patch"], ["tree:./x", "tree:./y +a.patch"]),
+    ],
+)
+def test_one_changed_kernel_is_compared_with_itself_unchanged(
+    words: list[str], kernels: list[str]
+) -> None:
+    assert [str(kernel) for kernel in compared_words(words)] == kernels
