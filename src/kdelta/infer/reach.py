@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which units of a config diff can reach executed code at all; the others are ruled out unbuilt."""
+"""Which units of a config diff can reach executed code at all; the others are ruled out unbuilt.
+
+Why that is sound: flipping a unit changes the objects that it reaches and no others. If all of
+them are dead (infer/alive.py), then what was executed, and all it read, is as it was, step by step
+from power-on, so nothing else is executed either. An object is reached
+
+- if fixdep found one of the unit's options in its source or in any header that it includes, in A's
+  or in B's build. That is more than depends on it: most headers mention options that matter to few.
+- if it includes a header that the build generates from something reached (bounds.h);
+- if a Makefile's line on it, or on all of its folder, looks at one of the options;
+- if it exists on one side only, and nothing explains that by another unit.
+
+The linker script counts as reached like a generated header, and everything depends on it.
+
+What is left to the proof build: code that only a mixture of A and B would run (an object dead in
+both that one unit alone would give an initcall), and what depends on the size of dead code, such
+as how many pages are free. The latter moves addresses, as the perturbed runs do.
+"""
 
 from collections.abc import Collection, Mapping
 
 import msgspec
 
-from kdelta.kernels.digest import Digest
-from kdelta.kernels.mentions import Mentions
+from kdelta.infer.alive import Side, find_alive
+from kdelta.kernels.digest import ANY_OPTION, LINKER_SCRIPTS, Digest, ObjectDigest
+from kdelta.kernels.mentions import EVERYTHING, Mention, Mentions
 
-
-class Side(msgspec.Struct, frozen=True):
-    """One built kernel, and the names of the functions that its runs executed since power-on."""
-
-    digest: Digest
-    executed: frozenset[str]
+NOT_EXECUTED = "no executed code depends on it"
+_SHOWN = 3
 
 
 class AliveObject(msgspec.Struct, frozen=True):
@@ -28,23 +42,33 @@ class RuledOut(msgspec.Struct, frozen=True, tag=True):
 
     unit: str
     objects: int
-    why: str
+    why: str = NOT_EXECUTED
 
 
 class Kept(msgspec.Struct, frozen=True, tag=True):
-    """What could not be shown to be without effect. `objects`: how many it reaches; `alive`: which
-    of them are alive; `places`: what reaches wholes, such as "Makefile:12" or a generated header.
+    """What could not be shown to be without effect.
+
+    objects    how many it reaches
+    alive      which of them are alive
+    generated  the generated files that it reaches, by path
+    undecided  why no recompiled object can tell whether it has an effect; empty if they can
     """
 
     unit: str
     objects: int
     alive: tuple[AliveObject, ...]
-    places: tuple[str, ...]
+    generated: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
         """The same in a line."""
-        raise NotImplementedError
+        shown = [f"{thing.path} ({thing.why})" for thing in self.alive[:_SHOWN]]
+        more = len(self.alive) - len(shown)
+        parts = [f"reaches {len(self.alive)} objects that executed code depends on"]
+        parts[0] += f": {', '.join(shown)}" + (f" and {more} more" if more else "") if shown else ""
+        parts += [f"changes what {file} is made from" for file in self.generated]
+        return "; ".join([*parts, *self.undecided])
 
 
 Reach = RuledOut | Kept
@@ -54,4 +78,72 @@ def reach(
     a: Side, b: Side, units: Mapping[str, Collection[str]], mentions: Mentions
 ) -> dict[str, Reach]:
     """For each unit (name -> its options, "CONFIG_X") whether executed code can depend on it."""
-    raise NotImplementedError
+    alive = find_alive(b).objects | find_alive(a).objects
+    one_sided = a.digest.objects.keys() ^ b.digest.objects.keys()
+    unexplained = one_sided - _explained(one_sided, units.values(), mentions)
+    found: dict[str, Reach] = {}
+    for name, options in units.items():
+        unit = _Unit(frozenset(options), (a.digest, b.digest), mentions)
+        found[name] = unit.reach(name, alive, unexplained)
+    return found
+
+
+def _mentions_of(options: Collection[str], mentions: Mentions) -> list[Mention]:
+    return [mention for option in sorted(options) for mention in mentions.by_option.get(option, ())]
+
+
+def _explained(
+    paths: Collection[str], units: Collection[Collection[str]], mentions: Mentions
+) -> set[str]:
+    """Those objects that some unit's mention makes come or go."""
+    places = [
+        mention for options in units for mention in _mentions_of(options, mentions) if mention.lists
+    ]
+    return {path for path in paths if any(mention.covers(path) for mention in places)}
+
+
+class _Unit:
+    """What one unit's options get at."""
+
+    def __init__(
+        self, options: frozenset[str], sides: tuple[Digest, Digest], mentions: Mentions
+    ) -> None:
+        self.options = options
+        self.sides = sides
+        self.generated = {
+            path
+            for digest in sides
+            for path, file in digest.generated.items()
+            if file.options & options or ANY_OPTION in file.options
+        }
+        places = _mentions_of(options, mentions)
+        self.named = {mention.reaches for mention in places}
+        self.folders = [mention for mention in places if mention.reaches.endswith("/")]
+        self.everything = [mention for mention in places if mention.reaches == EVERYTHING]
+
+    def reach(self, name: str, alive: Mapping[str, str], unexplained: Collection[str]) -> Reach:
+        """What is known of the unit; alive: path -> why, on either side."""
+        reached = set(unexplained)
+        for digest in self.sides:
+            reached.update(path for path, it in digest.objects.items() if self._reaches(it))
+        living = [AliveObject(path, alive[path]) for path in sorted(reached & alive.keys())]
+        scripts = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
+        if not living and not scripts and not self.everything:
+            return RuledOut(name, len(reached))
+        undecided = [f"{mention.place} looks at it" for mention in self.everything]
+        used = set(scripts)
+        for path in (thing.path for thing in living):
+            held = [digest.objects[path] for digest in self.sides if path in digest.objects]
+            used.update(*(self.generated & thing.generated for thing in held))
+            if len(held) < len(self.sides):
+                undecided.append(f"{path} comes or goes")
+        return Kept(name, len(reached), tuple(living), tuple(sorted(used)), tuple(undecided))
+
+    def _reaches(self, thing: ObjectDigest) -> bool:
+        return bool(
+            self.everything
+            or not self.options.isdisjoint(thing.options)
+            or not self.generated.isdisjoint(thing.generated)
+            or thing.path in self.named
+            or any(mention.covers(thing.path) for mention in self.folders)
+        )

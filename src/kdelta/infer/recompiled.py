@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether objects that were compiled again with a unit flipped hold anything new that runs."""
+"""Whether objects that were compiled again with a unit flipped hold anything new that runs.
+
+The second level of infer/reach.py: what a unit reaches is compiled with it flipped, not linked.
+Where the executed functions of the alive objects, the data that they can get at, and the records
+that somebody walks are the same, execution is the same, step by step. Dead objects need not be
+compiled: nothing executed looks at them.
+"""
 
 from collections.abc import Collection
 
 import msgspec
 
-from kdelta.infer.reach import Kept, Side
-from kdelta.kernels.digest import Digest
+from kdelta.infer.alive import Alive, Side, find_alive
+from kdelta.infer.reach import Kept
+from kdelta.kernels.digest import LINKER_SCRIPTS, Digest, ObjectDigest
+from kdelta.kernels.objects import LOCAL
+from kdelta.kernels.sections import Role, walk_of
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -22,21 +31,85 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def objects_to_recompile(kept: Kept, digest: Digest) -> list[str] | None:
-    """The make targets (objects, and generated files first) that decide whether the unit matters;
-    None when recompiling cannot decide: objects come or go, or the link itself changes.
+    """The make targets, generated files first, that decide whether the unit matters.
+
+    Some headers have the target "prepare". None when recompiling cannot decide: objects come or go,
+    or Makefiles or scripts change more than objects.
     """
-    raise NotImplementedError
+    if kept.undecided:
+        return None
+    targets = [digest.generated[file].target for file in kept.generated if file in digest.generated]
+    return [*dict.fromkeys(targets), *(thing.path for thing in kept.alive)]
 
 
 def compare_objects(a: Digest, b: Digest, paths: Collection[str]) -> list[Difference]:
-    """What differs between two digests' objects (and generated files) of these paths."""
-    raise NotImplementedError
+    """What differs between two digests' objects of these paths, and between generated files that
+    are in both; every difference counts as one that matters.
+    """
+    found = [
+        Difference(path, "generated", path, "changed")
+        for path in sorted(a.generated.keys() & b.generated.keys())
+        if a.generated[path].sha256 != b.generated[path].sha256
+    ]
+    for path in sorted(paths):
+        before, after = a.objects.get(path), b.objects.get(path)
+        if before is None or after is None:
+            if before is not after:
+                how = "added" if before is None else "removed"
+                found.append(Difference(path, "object", path, how))
+            continue
+        found += _differences(path, before, after)
+    return found
+
+
+def _differences(path: str, before: ObjectDigest, after: ObjectDigest) -> list[Difference]:
+    found = []
+    for what, old, new in (
+        ("function", before.functions, after.functions),
+        ("data", before.data, after.data),
+        ("section", before.collected, after.collected),
+    ):
+        for name in sorted(old.keys() | new.keys()):
+            if name not in old or name not in new:
+                how = "removed" if name in old else "added"
+                found.append(Difference(path, what, name, how))
+            elif (old[name].hash, old[name].section) != (new[name].hash, new[name].section):
+                found.append(Difference(path, what, name, "changed"))
+    return found
 
 
 def differences_that_matter(
     side: Side, flipped: Digest, paths: Collection[str]
 ) -> list[Difference]:
-    """`compare_objects` with `matters` decided by what `side` executed: empty iff executed code
-    and all it reads is the same, so that the unit has no effect on the path from there.
+    """`compare_objects` from a side to its objects recompiled with a unit flipped, with `matters`
+    decided by what the side executed. If none matters, the unit has no effect on the path.
     """
-    raise NotImplementedError
+    alive = find_alive(side)
+    return [
+        msgspec.structs.replace(difference, matters=_matters(difference, side, alive))
+        for difference in compare_objects(side.digest, flipped, paths)
+    ]
+
+
+def _matters(difference: Difference, side: Side, alive: Alive) -> bool:
+    path, name = difference.path, difference.name
+    if difference.what == "generated":
+        # Of other files the effect is in the objects that include them.
+        return path.endswith(LINKER_SCRIPTS)
+    if difference.what == "object" or side.digest.objects[path].is_assembler:
+        return True
+    if difference.what == "section":
+        walk = walk_of(name)
+        return walk.role is Role.KEEP or (walk.role is Role.OWN and bool(side.walks(walk.walkers)))
+    # A name that somebody refers to may from now on mean another function or variable, in another
+    # object even: weak definitions give way to others.
+    renamed = difference.how != "changed" and name in alive.names
+    if difference.what == "function":
+        return renamed or name in side.executed
+    return renamed or (path, name) in alive.data or _is_nameless_code(name)
+
+
+def _is_nameless_code(name: str) -> bool:
+    """Whether it is code that no symbol covers, of which nobody could tell that it executed."""
+    section = name.removeprefix(LOCAL).partition("#")[0]
+    return ".text" in section and "@" not in section

@@ -19,7 +19,11 @@ from kdelta.spec.errors import LabError
 ANY_OPTION = "CONFIG_*"
 """Stands among the options of a generated file of which is not known what it depends on."""
 
-LINKER_SCRIPT = "vmlinux.lds"
+OPAQUE = "(whole file)"
+"""The only section of an object that cannot be read."""
+
+LINKER_SCRIPTS = ("/vmlinux.lds", "/module.lds")
+"""How the paths of generated files end on which everything depends."""
 
 _RELATIVE = re.compile(rb"^ +([^/.$\s][^\s:]*) ?\\?$", re.MULTILINE)
 _INCBIN = re.compile(rb"""\.incbin\s+\\?"([^"\\]+)""")
@@ -86,7 +90,7 @@ class GeneratedFile(msgspec.Struct, frozen=True):
 class Digest(msgspec.Struct, frozen=True):
     """All objects by path, and the generated files that they include by path.
 
-    The linker script is among the generated files; everything depends on it.
+    Linker scripts are among the generated files; everything depends on them.
     """
 
     objects: dict[str, ObjectDigest]
@@ -106,7 +110,10 @@ def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
         wanted = set(only)
         found = {path: module for path, module in found.items() if path in wanted}
     objects = {path: builds.object_digest(path, module) for path, module in sorted(found.items())}
-    for script in sorted(out.glob(f"arch/*/kernel/{LINKER_SCRIPT}")):
+    scripts = [*out.glob("arch/*/kernel/vmlinux.lds")]
+    if any(found.values()):
+        scripts += out.glob("scripts/module.lds")
+    for script in sorted(scripts):
         builds.note_generated(str(script.relative_to(out)))
     return Digest(objects, {path: file for path, file in sorted(builds.generated.items()) if file})
 
@@ -171,7 +178,7 @@ class _Build:
         options = cmd.options
         if not cmd.source:
             options = self._closure(path)
-        held = content or ObjectContent({}, {}, {})
+        held = content or self._opaque(path)
         return ObjectDigest(
             path=path,
             source=source,
@@ -184,6 +191,12 @@ class _Build:
             data=held.data,
             collected=held.collected,
         )
+
+    def _opaque(self, path: str) -> ObjectContent:
+        with lab_errors("reading", self.out / path):
+            whole = (self.out / path).read_bytes()
+        hashed = int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "little")
+        return ObjectContent({}, {}, {OPAQUE: Code(hashed, len(whole), OPAQUE, ())})
 
     def _relative(self, source: str) -> str:
         """A source's path below the tree or the output folder."""

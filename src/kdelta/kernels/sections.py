@@ -73,7 +73,7 @@ _WALKS: tuple[tuple[str, Walk], ...] = (
     ("runtime_shift_*", _folded("code is patched by it, at boot")),
     ("__mcount_loc", _own("where tracing patches", *_TRACING)),
     ("__patchable_function_entries", _own("where tracing patches", *_TRACING)),
-    ("_kprobe_blacklist", _own("where no probes may go", "within_kprobe_blacklist")),
+    ("_kprobe_blacklist", Walk(Role.KEEP, "memory is taken for each, at boot")),
     ("_error_injection_whitelist", _own("where errors may be injected", *_ERRORS)),
     (".orc_*", _own("stacks are unwound by it", "unwind_next_frame", "__unwind_start")),
     ("__tracepoints_ptrs", _own("all tracepoints", "for_each_kernel_tracepoint")),
@@ -92,6 +92,7 @@ _WALKS: tuple[tuple[str, Walk], ...] = (
     ("__param", Walk(Role.KEEP, "parameters, made into files at boot")),
     ("_ftrace_events", Walk(Role.KEEP, "trace events, made into files at boot")),
     ("_ftrace_eval_map", Walk(Role.KEEP, "names for trace events, set up at boot")),
+    ("(whole file)", Walk(Role.KEEP, "not an object that can be read")),
     (".exitcall.exit", Walk(Role.NONE, "never run in what is built in")),
 )  # fmt: skip
 
