@@ -7,7 +7,9 @@ from power-on, so nothing else is executed either. An object is reached
 
 - if fixdep found one of the unit's options in its source or in any header that it includes, in A's
   or in B's build. That is more than depends on it: most headers mention options that matter to few.
-- if it includes a header that the build generates from something reached (bounds.h);
+- if it includes a header that the build generates from something reached (bounds.h); where nothing
+  tells what a file was generated from, it counts as reached by all units if it differs between A
+  and B, and by none if it is the same though all of them were flipped;
 - if a Makefile's line on it, or on all of its folder, looks at one of the options;
 - if it exists on one side only, and nothing explains that by another unit.
 
@@ -102,6 +104,12 @@ def _explained(
     return {path for path in paths if any(mention.covers(path) for mention in places)}
 
 
+def _differs(path: str, sides: tuple[Digest, Digest]) -> bool:
+    """Whether a generated file came out otherwise on the two sides."""
+    held = [digest.generated.get(path) for digest in sides]
+    return any(file is None for file in held) or len({file.sha256 for file in held if file}) > 1
+
+
 class _Unit:
     """What one unit's options get at."""
 
@@ -114,7 +122,7 @@ class _Unit:
             path
             for digest in sides
             for path, file in digest.generated.items()
-            if file.options & options or ANY_OPTION in file.options
+            if file.options & options or (ANY_OPTION in file.options and _differs(path, sides))
         }
         places = _mentions_of(options, mentions)
         self.named = {mention.reaches for mention in places}
