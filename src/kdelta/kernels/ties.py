@@ -81,11 +81,15 @@ class Ties:
 
     def _least(self, option: str, chosen: set[str]) -> set[str]:
         """Without those that can be spared: the guess takes all alternatives of a condition."""
-        for spared in sorted(chosen - {option, *self._choice(option)}):
-            fewer = chosen - {spared, *self._choice(spared)}
-            if option in fewer and not self._wanted(fewer):
-                chosen = fewer
-        return chosen
+        kept = {option, *self._choice(option)}
+        while True:
+            for spared in sorted(chosen - kept):
+                fewer = chosen - {spared, *self._choice(spared)}
+                if not self._wanted(fewer):
+                    chosen = fewer
+                    break
+            else:
+                return chosen
 
     def support(self, option: str) -> set[str]:
         """The settable options that one which follows hangs on, also by way of others."""

@@ -32,7 +32,6 @@ class Unit(msgspec.Struct, frozen=True):
     asked     the names of those that are set by hand
     needs     the names of all units that must be flipped before this one can be
     shared    what follows from several units, and may flip only once others of them have
-    kept_off  options that neither config has and that would come on by default with this unit
     """
 
     name: str
@@ -40,7 +39,6 @@ class Unit(msgspec.Struct, frozen=True):
     asked: tuple[str, ...]
     needs: tuple[str, ...] = ()
     shared: tuple[OptionFlip, ...] = ()
-    kept_off: tuple[str, ...] = ()
 
 
 def closed(units: Iterable[Unit], chosen: Collection[str]) -> frozenset[str]:
@@ -55,18 +53,26 @@ def flipped(
     chosen: Collection[str],
     normalize: Normalize,
 ) -> Config:
-    """The config of A with these units flipped, and those that they need. LabError if the tree
-    does not grant it.
+    """The config of A with these units flipped, and those that they need. Where the tree grants
+    that only with more of them, which a combination of units may bring, it has those too:
+    `flipped_units` tells.
     """
     names = closed(units, chosen)
-    options = {option for unit in units if unit.name in names for option in unit.asked}
-    mixer = _Mixer(before, after, normalize, {option for unit in units for option in unit.asked})
-    mixer.kept_off.update(option for unit in units for option in unit.kept_off)
-    mixed = mixer.mixed(options)
-    if mixed.flipped != options:
-        differ = ", ".join(sorted(mixed.flipped ^ options))
-        raise LabError(f"the tree's configuration does not grant {', '.join(chosen)}: {differ}")
-    return mixed.config
+    options = frozenset(option for unit in units if unit.name in names for option in unit.asked)
+    settable = {option for unit in units for option in unit.asked}
+    mixer = _Mixer(before, after, normalize, settable)
+    return mixer.mixed(mixer.reachable(options, options)).config
+
+
+def flipped_units(
+    before: Mapping[str, str], units: Iterable[Unit], config: Mapping[str, str]
+) -> frozenset[str]:
+    """The names of the units that are flipped in a config which `flipped` gave."""
+    return frozenset(
+        unit.name
+        for unit in units
+        if all(not same_value(value_of(config, o), value_of(before, o)) for o in unit.asked)
+    )
 
 
 def find_units(
@@ -250,56 +256,56 @@ def _units(
     for option, needed in closures.items():
         groups.setdefault(needed, []).append(option)
     order = sorted(groups, key=lambda needed: (len(needed), sorted(needed)))
-    names = {
-        option: _leading(groups[needed], mixer, ties)
-        for needed in order
-        for option in groups[needed]
-    }
-    by_name = {flip.option: flip for flip in flips}
-    seen = {needed: mixer.flips(needed) for needed in order}
-    owners: dict[str, set[str]] = {option: set() for option in by_name}
     owned: dict[frozenset[str], set[str]] = {}
+    needs: dict[frozenset[str], list[frozenset[str]]] = {}
     for needed in order:
-        below = [seen[other] for other in order if other < needed]
-        owned[needed] = seen[needed].difference(*below) & by_name.keys()
-        for option in owned[needed]:
-            owners[option].add(names[groups[needed][0]])
-    supports = {
-        option: {names[other] for other in ties.support(option) if other in names}
-        for option in by_name
-        if option not in mixer.settable
-    }
-    everyone = set(names.values())
-    units = []
-    for needed in order:
-        name = names[groups[needed][0]]
-        shared = {
-            option
-            for option, support in supports.items()
-            if option not in owned[needed]
-            # What nobody is known to bring may be brought by anyone.
-            and name in (support or (everyone if not owners[option] else set()))
-        }
-        units.append(
-            Unit(
-                name=name.removeprefix(PREFIX),
-                options=tuple(by_name[option] for option in sorted(owned[needed])),
-                asked=tuple(sorted(groups[needed])),
-                needs=tuple(
-                    sorted(
-                        {names[other].removeprefix(PREFIX) for other in needed}
-                        - {name.removeprefix(PREFIX)}
-                    )
-                ),
-                shared=tuple(by_name[option] for option in sorted(shared)),
-            )
+        needs[needed] = [other for other in order if other < needed]
+        below = (owned[other] for other in needs[needed])
+        owned[needed] = mixer.flips(needed).difference(*below)
+    shared = _shared(groups, owned, flips, ties)
+    by_option = {flip.option: flip for flip in flips}
+    names = {needed: _leading(groups[needed], mixer, ties) for needed in order}
+    return tuple(
+        Unit(
+            name=names[needed],
+            options=tuple(by_option[o] for o in sorted(owned[needed]) if o in by_option),
+            asked=tuple(sorted(groups[needed])),
+            needs=tuple(sorted(names[other] for other in needs[needed])),
+            shared=tuple(
+                by_option[option]
+                for option in sorted(shared[needed])
+                if not any(option in owned[other] for other in needs[needed])
+            ),
         )
-    return tuple(units)
+        for needed in order
+    )
+
+
+def _shared(
+    groups: Mapping[frozenset[str], Collection[str]],
+    owned: Mapping[frozenset[str], Collection[str]],
+    flips: Iterable[OptionFlip],
+    ties: Ties,
+) -> dict[frozenset[str], set[str]]:
+    """The options that each unit may bring together with others, though not on its own."""
+    settable = {option for options in groups.values() for option in options}
+    found: dict[frozenset[str], set[str]] = {needed: set() for needed in groups}
+    for flip in flips:
+        option = flip.option
+        if option in settable:
+            continue
+        support = ties.support(option) & settable
+        nobody = not support and not any(option in options for options in owned.values())
+        for needed, members in groups.items():
+            # What nobody is known to bring may be brought by anyone.
+            if option not in owned[needed] and (nobody or support.intersection(members)):
+                found[needed].add(option)
+    return found
 
 
 def _leading(options: Sequence[str], mixer: _Mixer, ties: Ties) -> str:
-    """The option by which a person would call them: on in A, and what most others hang on."""
-    return min(
+    """What a person would call them: the option that most hang on, and rather one that A has."""
+    leading = min(
         options,
         key=lambda option: (
             -sum(option in ties.support(other) for other in options),
@@ -308,3 +314,4 @@ def _leading(options: Sequence[str], mixer: _Mixer, ties: Ties) -> str:
             option,
         ),
     )
+    return leading.removeprefix(PREFIX)
