@@ -99,7 +99,7 @@ def find_units(
         # What was found out about the guess's members corrects it.
         known = (closures.get(member, frozenset[str]()) for member in guess)
         closures[option] = mixer.reachable(frozenset({option}), guess.union(*known))
-    return _units(mixer, _complete(closures), flips, ties)
+    return _units(mixer, _complete(mixer, closures), flips, ties)
 
 
 class _Mixed(msgspec.Struct, frozen=True):
@@ -231,8 +231,10 @@ def _settled(
     )
 
 
-def _complete(closures: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Closures in which everything's closure is contained in that of whoever needs it."""
+def _complete(mixer: _Mixer, closures: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Closures that hold those of all their members. They need not at first: where one of two
+    will do, each option may have found another.
+    """
     found = dict(closures)
     changed = True
     while changed:
@@ -240,7 +242,7 @@ def _complete(closures: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str
         for option, needed in found.items():
             union = needed.union(*(found[other] for other in needed))
             if union != needed:
-                found[option] = union
+                found[option] = mixer.reachable(union, union)
                 changed = True
     return found
 
