@@ -3,14 +3,20 @@
 
 from collections.abc import Iterable, Sequence
 
+from kdelta.kernels import Kernel, NoKernel
+from kdelta.kernels.built import BuiltKernel, load_built
 from kdelta.kernels.cache import CachedKernel
+from kdelta.kernels.kconfig import line_of
+from kdelta.kernels.prune import Cached
 from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec
 from kdelta.store.model import Run
+from kdelta.studies.configs import ConfigDifference
 from kdelta.workloads.catalog import Workload
 
 _ID = 8
 _NAME = 24
+_SHOWN = 12
 
 
 def runs_text(runs: Sequence[Run]) -> str:
@@ -36,15 +42,90 @@ def _unique_length(ids: Sequence[str]) -> int:
     return longest
 
 
-def kernels_text(kernels: Sequence[CachedKernel]) -> str:
-    """A line for each kernel that is there already."""
-    if not kernels:
-        return "no kernels here yet: naming one in a command fetches it\n"
-    return "".join(
+def kernels_text(fetched: Sequence[CachedKernel], built: Sequence[BuiltKernel]) -> str:
+    """Some lines for each kernel that is there already."""
+    if not fetched and not built:
+        return "no kernels here yet: naming one in a command fetches or builds it\n"
+    lines = [
         f"{DebSpec(kernel.package, kernel.version)}\n"
         f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}\n"
-        for kernel in kernels
+        for kernel in fetched
+    ]
+    lines += [
+        f"{built_name(kernel)}\n"
+        f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}, "
+        f"built in {kernel.seconds:.0f} s\n"
+        for kernel in built
+    ]
+    return "".join(lines)
+
+
+def built_name(kernel: BuiltKernel) -> str:
+    """A built kernel by the beginning of its key, and how it was asked for."""
+    return f"{short(kernel.key)}  {kernel.spec}"
+
+
+def built_text(kernel: Kernel | NoKernel) -> str:
+    """What became of a kernel spec: where the kernel is and how its config came about."""
+    if isinstance(kernel, NoKernel):
+        return f"{kernel.spec}\n    {kernel.text}\n"
+    lines = [
+        kernel.spec,
+        f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}",
+        f"    {kernel.image_format} {kernel.image}",
+    ]
+    built = load_built(kernel.built) if kernel.built else None
+    if built is not None:
+        lines += [f"    {line}" for line in _history(built)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _history(built: BuiltKernel) -> list[str]:
+    lines = [
+        f"key {built.key[:12]}, tree {built.tree[:12]} of {built.source}",
+        f"built in {built.seconds:.0f} s by {', '.join(built.versions)}",
+        f"config from {built.base}",
+    ]
+    if built.asked:
+        lines.append("asked: " + ", ".join(line_of(*one) for one in built.asked.items()))
+    if built.lab:
+        lines.append("set for the lab: " + ", ".join(str(flip) for flip in built.lab))
+    if built.changed:
+        shown = ", ".join(str(flip) for flip in built.changed[:_SHOWN])
+        more = len(built.changed) - _SHOWN
+        lines.append(f"granted otherwise: {shown}" + (f" and {more} more" if more > 0 else ""))
+    if built.missing:
+        lines.append("the lab misses: " + ", ".join(one.option for one in built.missing))
+    if built.modules_left:
+        lines.append(
+            f"{built.modules_left} options are modules and were not built; +mod2yesconfig or "
+            "CONFIG_X=y builds them in"
+        )
+    return lines
+
+
+def removed_text(removed: Sequence[Cached], left: Sequence[Cached], limit_bytes: int) -> str:
+    """What pruning removed, what is left, and the limit that holds from now on."""
+    freed = sum(one.bytes for one in removed)
+    kept = sum(one.bytes for one in left)
+    return (
+        f"removed {len(removed)} ({freed >> 20} MiB); {len(left)} are left ({kept >> 20} MiB); "
+        f"the limit is {limit_bytes >> 30} GiB (KDELTA_CACHE_GIB)\n"
     )
+
+
+def differences_text(found: ConfigDifference) -> str:
+    """How two kernels' configs differ, and which of the differences reach executed code."""
+    lines = [f"{built_name(one)}" for one in found.kernels]
+    if not found.flips:
+        return "".join(f"{line}\n" for line in [*lines, "", "the configs are equal"])
+    lines += ["", f"{len(found.flips)} options differ; {found.known}"]
+    width = max(len(str(flip)) for flip in found.flips)
+    for flip in found.flips:
+        reach = found.reach.get(flip.option)
+        said = "" if reach is None else reach
+        lines.append(f"    {flip!s:<{width}}  {said}".rstrip())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def workloads_text(workloads: Iterable[Workload]) -> str:

@@ -2,6 +2,7 @@
 """The commands and their options."""
 
 import asyncio
+import itertools
 import sys
 from typing import Annotated
 
@@ -10,28 +11,24 @@ import typer
 from kdelta import __version__
 from kdelta.cli import doctor as doctors
 from kdelta.cli import options
+from kdelta.cli.ablate import ablate
 from kdelta.cli.guard import RUNS_FAILED, guarded
-from kdelta.cli.listing import kernels_text, runs_text, workloads_text
+from kdelta.cli.kernels import build, kernels
+from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.reports import compare_report, done_report, stored_report
 from kdelta.host.command import set_echo
-from kdelta.kernels.cache import cached_kernels
 from kdelta.report.json import compare_json, run_json, runs_json
 from kdelta.report.run_text import run_text
 from kdelta.report.text import compare_text
+from kdelta.spec.words import compared_words, parse_kernel_words
 from kdelta.store.store import LAST
 from kdelta.studies.command import run_command
 from kdelta.studies.compare import run_compare
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import CompareRequest, RunRequest
 from kdelta.workloads.catalog import workloads as known_workloads
-
-SPECS = """\b
-Kernel specs:
-  deb:PACKAGE[=VERSION]         a distribution's binary kernel, fetched by apt
-  image:PATH[,modules=FOLDER]   a bzImage, or a vmlinux with CONFIG_PVH=y
-"""
 
 app = typer.Typer(
     name="kdelta",
@@ -72,10 +69,15 @@ def _kdelta(
     """What holds for every command."""
 
 
-@app.command(epilog=SPECS)
+@app.command(epilog=options.SPECS)
 def compare(
-    base: Annotated[str, typer.Argument(metavar="BASE", help="Kernel spec to compare with.")],
-    others: Annotated[list[str], typer.Argument(metavar="OTHER", help="Kernel specs to compare.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]...",
+            help="Kernels; a single one with changes is compared with itself without them.",
+        ),
+    ],
     *,
     workload: Annotated[
         str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
@@ -128,9 +130,10 @@ def compare(
         append=append,
         timeout=timeout,
     )
+    kernels = [str(spec) for spec in compared_words(words)]
     request = CompareRequest(
-        base=base,
-        others=tuple(others),
+        base=kernels[0] if kernels else "",
+        others=tuple(kernels[1:]),
         workload=workload,
         operations=tuple(operation or ()),
         lab=lab,
@@ -143,12 +146,14 @@ def compare(
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED
 
 
-@app.command(epilog=SPECS)
+@app.command(epilog=options.SPECS)
 def run(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="Kernel spec.")],
+    kernel: Annotated[
+        str, typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed.")
+    ],
     command: Annotated[
         list[str],
-        typer.Argument(metavar="COMMAND", help="After --: a program of this host, arguments."),
+        typer.Argument(metavar="-- COMMAND", help="A program of this host, and its arguments."),
     ],
     *,
     file: Annotated[
@@ -193,8 +198,15 @@ def run(
         append=append,
         timeout=timeout,
     )
+    # No program's name starts with a plus: what does is a change of the kernel.
+    changes = list(itertools.takewhile(lambda word: word.startswith("+"), command))
+    spec = parse_kernel_words([kernel, *changes])[0]
     request = RunRequest(
-        kernel=kernel, command=tuple(command), files=tuple(file or ()), seconds=seconds, lab=lab
+        kernel=str(spec),
+        command=tuple(command[len(changes) :]),
+        files=tuple(file or ()),
+        seconds=seconds,
+        lab=lab,
     )
     with open_store() as store:
         with shown_progress() as progress:
@@ -259,10 +271,9 @@ def show(
     emit(text)
 
 
-@app.command()
-def kernels() -> None:
-    """List the kernels that are kept here."""
-    emit(kernels_text(cached_kernels()))
+app.command(epilog=options.SPECS)(ablate)
+app.command(epilog=options.SPECS)(build)
+app.command()(kernels)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 
 from kdelta.kernels.cache import CachedKernel, cached_kernels
 from kdelta.kernels.config import MissingOption, missing_options
+from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 
@@ -10,6 +11,7 @@ __all__ = [
     "CachedKernel",
     "Kernel",
     "MissingOption",
+    "NoKernel",
     "cached_kernels",
     "missing_options",
     "obtain",

@@ -9,7 +9,7 @@ from kdelta.spec.identity import identity
 class Kernel(msgspec.Struct, frozen=True):
     """A bootable kernel. Paths are absolute; `modules` is the folder lib/modules/RELEASE. `banner`
     is what the kernel says of its build, starting with its release. `image_format` is "bzImage" or
-    "vmlinux".
+    "vmlinux". `built` is the key of the record of one that was built from source.
     """
 
     identity: str
@@ -21,6 +21,7 @@ class Kernel(msgspec.Struct, frozen=True):
     modules: str | None = None
     banner: str = ""
     image_format: str = "bzImage"
+    built: str | None = None
 
 
 def kernel_identity(arch: str, image_sha256: str, modules_sha256: dict[str, str] | None) -> str:

@@ -3,15 +3,17 @@
 
 from collections.abc import Callable
 
+from kdelta.kernels.build import build_kernel
 from kdelta.kernels.deb import obtain_deb
+from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.image import obtain_image
 from kdelta.kernels.model import Kernel
-from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec
 
 
-def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel:
-    """The kernel that a spec names; `talk` is told what takes long.
+def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel:
+    """The kernel that a spec names, fetched or built unless the cache has it; or why its build did
+    not make one. `talk` is told what takes long.
 
     UserError when the spec names nothing that can be booted here, LabError when it cannot be had.
     """
@@ -19,4 +21,4 @@ def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel:
         return obtain_deb(spec, talk)
     if isinstance(spec, ImageSpec):
         return obtain_image(spec)
-    raise UserError(f"building from source is not supported yet: {spec}")
+    return build_kernel(spec, talk)

@@ -223,13 +223,13 @@ DOCUMENTS: dict[str, type] = {
 
 def compare_json(report: CompareReport, version: str) -> str:
     """A comparison; `version` is kdelta's."""
-    return _text(
+    return document_text(
         JsonCompare(
             schema="kdelta.compare/1",
             kdelta=version,
             workload=report.workload,
             machine=report.machine,
-            base=_side(report.base),
+            base=json_side(report.base),
             others=[_compared(compared) for compared in report.others],
             warnings=list(report.warnings),
         )
@@ -239,7 +239,7 @@ def compare_json(report: CompareReport, version: str) -> str:
 def run_json(report: RunReport, version: str) -> str:
     """One run with all its counts."""
     counts = report.counts or RunCounts(())
-    return _text(
+    return document_text(
         JsonRunReport(
             schema="kdelta.run/1",
             kdelta=version,
@@ -255,7 +255,7 @@ def run_json(report: RunReport, version: str) -> str:
 def runs_json(runs: list[Run], version: str) -> str:
     """A list of runs without their counts."""
     listed = [_run(ReportedRun(run, from_store=True)) for run in runs]
-    return _text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
+    return document_text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
 
 
 def schema_text(name: str) -> str:
@@ -279,19 +279,22 @@ def schema_file(name: str) -> str:
     return name.replace("/", "-") + ".json"
 
 
-def _text(document: msgspec.Struct) -> str:
+def document_text(document: msgspec.Struct) -> str:
+    """A document as it is printed."""
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def _number(value: Fraction) -> Number:
+def json_number(value: Fraction) -> Number:
+    """A figure: whole ones as integers."""
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _estimate(estimate: Estimate) -> JsonEstimate:
+def json_estimate(estimate: Estimate) -> JsonEstimate:
+    """A figure with its interval."""
     return JsonEstimate(
-        _number(estimate.value),
-        _number(estimate.low),
-        _number(estimate.high),
+        json_number(estimate.value),
+        json_number(estimate.low),
+        json_number(estimate.high),
         estimate.n,
         estimate.exact,
     )
@@ -300,9 +303,9 @@ def _estimate(estimate: Estimate) -> JsonEstimate:
 def _quantity(quantity: Quantity) -> JsonQuantity:
     percent = quantity.percent
     return JsonQuantity(
-        _estimate(quantity.base),
-        _estimate(quantity.other),
-        _estimate(quantity.effect),
+        json_estimate(quantity.base),
+        json_estimate(quantity.other),
+        json_estimate(quantity.effect),
         None if percent is None else float(percent),
     )
 
@@ -318,7 +321,7 @@ def _costs(costs: Costs) -> JsonCosts:
 
 
 def _verdict(verdict: Verdict) -> JsonVerdict:
-    within = None if verdict.within is None else _number(verdict.within)
+    within = None if verdict.within is None else json_number(verdict.within)
     return JsonVerdict(verdict.word.value, within, verdict.reason)
 
 
@@ -337,7 +340,7 @@ def _functions(functions: tuple[FunctionEffect, ...]) -> tuple[list[JsonFunction
         for function in moved
     ]
     total = sum((function.cost.base.value for function in still), Fraction(0))
-    return listed, JsonUnchanged(len(still), _number(total))
+    return listed, JsonUnchanged(len(still), json_number(total))
 
 
 def _operation(operation: OperationEffect) -> JsonOperation:
@@ -345,8 +348,8 @@ def _operation(operation: OperationEffect) -> JsonOperation:
     return JsonOperation(
         name=operation.name,
         verdict=_verdict(operation.verdict),
-        base=None if operation.base is None else _estimate(operation.base),
-        other=None if operation.other is None else _estimate(operation.other),
+        base=None if operation.base is None else json_estimate(operation.base),
+        other=None if operation.other is None else json_estimate(operation.other),
         costs=None if operation.costs is None else _costs(operation.costs),
         functions=functions,
         unchanged=unchanged,
@@ -375,7 +378,8 @@ def _run(reported: ReportedRun) -> JsonRun:
     )
 
 
-def _side(side: Side) -> JsonSide:
+def json_side(side: Side) -> JsonSide:
+    """A kernel and its runs."""
     runs = [_run(run) for run in side.runs]
     return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
 
@@ -383,7 +387,7 @@ def _side(side: Side) -> JsonSide:
 def _compared(compared: Compared) -> JsonCompared:
     effects = compared.effects
     return JsonCompared(
-        kernel=_side(compared.side),
+        kernel=json_side(compared.side),
         operations=[_operation(operation) for operation in effects.operations],
         background=[_background(row) for row in effects.background],
         warnings=list(effects.warnings),
@@ -398,8 +402,8 @@ def _region(region: RegionCounts) -> JsonRegion:
     return JsonRegion(
         name=region.name,
         iterations=region.iteration_count,
-        mean_insns=_number(region.mean_own_insns()),
-        median_insns=_number(region.median_own_insns()),
+        mean_insns=json_number(region.mean_own_insns()),
+        median_insns=json_number(region.median_own_insns()),
         clock_ns=region.clock_ticks,
         idle_ns=region.idle_ticks(),
         **costs,

@@ -127,6 +127,15 @@ class Store:
         """The runs, the latest first."""
         return self._select(sa.select(runs).order_by(runs.c.started.desc()).limit(limit))
 
+    def runs_of(self, kernel_identity: str) -> list[Run]:
+        """The runs of a kernel that went well, the latest first."""
+        query = (
+            sa.select(runs)
+            .where(runs.c.kernel_identity == kernel_identity, runs.c.status == RunStatus.OK.value)
+            .order_by(runs.c.started.desc())
+        )
+        return self._select(query)
+
     def run(self, prefix: str) -> Run:
         """The run of that id, or of the only id that begins so, or the "last" one.
 

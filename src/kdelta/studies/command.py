@@ -8,6 +8,7 @@ import msgspec
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
 from kdelta.guests.libraries import carry, parse_file_option
+from kdelta.kernels.failure import NoKernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, work_of
@@ -18,7 +19,7 @@ _ELF = b"\x7fELF"
 
 
 async def run_command(request: RunRequest, store: Store, progress: Progress) -> tuple[Done, ...]:
-    """The runs of a command, one a perturbation."""
+    """The runs of a command, one a perturbation; none if the kernel could not be built."""
     if not request.command:
         raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
     files = [found for text in request.files for found in parse_file_option(text)]
@@ -34,6 +35,9 @@ async def run_command(request: RunRequest, store: Store, progress: Progress) -> 
     programs = {name: content for name, content in binaries.items() if content.startswith(_ELF)}
     lab = Lab(request.lab, store, progress)
     kernel = lab.kernel(request.kernel)
+    if isinstance(kernel, NoKernel):
+        progress.say(f"no kernel: {kernel.text}")
+        return ()
     name = Path(request.command[0]).name
     (done,) = await lab.runs([kernel], [work_of(f"run {name}", job, programs)])
     return tuple(_own_regions(one) for one in done)

@@ -10,6 +10,7 @@ from kdelta.guests.job import Job
 from kdelta.guests.modules import modules_for
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
+from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
@@ -51,7 +52,7 @@ async def run_compare(
     for name in request.operations:
         workload.operation(name)
     lab = Lab(request.lab, store, progress)
-    wanted = [Side(request.base, lab.kernel(request.base)), *_others(lab, request.others)]
+    wanted = [_side(lab, request.base), *_others(lab, request.others)]
     kernels = [side.kernel for side in wanted if side.kernel]
     works = [workload_work(workload, request.operations, kernel) for kernel in kernels]
     results = iter(await lab.runs(kernels, works))
@@ -62,12 +63,20 @@ async def run_compare(
     return tuple(Comparison(workload.name, base, other, _effects(base, other)) for other in others)
 
 
+def _side(lab: Lab, spec: str) -> Side:
+    """The kernel of a spec, or why it could not be built."""
+    found = lab.kernel(spec)
+    if isinstance(found, NoKernel):
+        return Side(spec, None, failure=found.text)
+    return Side(spec, found)
+
+
 def _others(lab: Lab, specs: Sequence[str]) -> list[Side]:
     """The other kernels. One that cannot be had is said, as long as there is another."""
     sides, errors = [], []
     for spec in specs:
         try:
-            sides.append(Side(spec, lab.kernel(spec)))
+            sides.append(_side(lab, spec))
         except KdeltaError as error:
             errors.append(error)
             sides.append(Side(spec, None, failure=f"{error.message} ({error.hint})"))

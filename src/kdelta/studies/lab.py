@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
 from kdelta.counts.reader import Sources, read_counts
+from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.guests.image import GuestImage, base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
@@ -19,6 +21,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
 from kdelta.host.work import work_folder
 from kdelta.infer.same import partings
+from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.outcome import Outcome, read_console
@@ -33,7 +36,13 @@ from kdelta.store.store import Store
 from kdelta.studies.explain import advice
 from kdelta.studies.requests import LabRequest, Progress
 
+EXECUTED = "executed"
+"""The attachment of a run that names the functions which were executed since power-on."""
+
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
+RECORD = 2
+"""What is kept of a run; a run of which less was kept is made again."""
+
 _NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
 
 
@@ -55,6 +64,13 @@ class Done(msgspec.Struct, frozen=True):
     run: Run
     counts: RunCounts | None
     stored: bool = False
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    """What is read from the files of a run that went well; they are gone after it."""
+
+    counts: RunCounts
+    executed: bytes
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -89,10 +105,28 @@ class Lab:
         self._progress = progress
         self._slots = asyncio.Semaphore(max(1, request.jobs))
 
-    def kernel(self, spec: str) -> Kernel:
-        """The kernel of a spec's text."""
+    def kernel(self, spec: str) -> Kernel | NoKernel:
+        """The kernel of a spec's text; one that cannot be built is kept as a run that failed."""
         with interruptible():
-            return obtain(parse_kernel_spec(spec), self._progress.say)
+            found = obtain(parse_kernel_spec(spec), self._progress.say)
+        if isinstance(found, NoKernel):
+            self._keep(found)
+        return found
+
+    def _keep(self, failure: NoKernel) -> None:
+        run_id = self._store.start_run(
+            NewRun(
+                key=identity({"no-kernel": failure.identity}),
+                kernel_identity=failure.identity,
+                kernel_spec=failure.spec,
+                kernel_release="",
+                machine={},
+                workload="",
+                workload_identity="",
+                perturbation=0,
+            )
+        )
+        self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
     def guest(self, kernel: Kernel, image: GuestImage) -> Guest:
         """That kernel with that image, on the machine that the request describes."""
@@ -168,7 +202,7 @@ class Lab:
             run_id = self._store.start_run(_new_run(wanted))
             self._progress.begin(step)
             try:
-                counts, outcome = await _execute(wanted, start, self._setting(folder, step))
+                counted, outcome = await _execute(wanted, start, self._setting(folder, step))
             except LabError as error:
                 self._store.finish_run(
                     run_id,
@@ -182,21 +216,21 @@ class Lab:
                 run_id,
                 outcome.status,
                 detail=outcome.detail + advice(outcome, wanted.kernel, wanted.work.binaries),
-                counts=counts,
+                counts=counted.counts if counted else None,
                 console=outcome.console,
                 seconds=outcome.seconds,
-                attachments={n: outcome.messages[n] for n in _kept(outcome)},
+                attachments=_attachments(outcome, counted),
             )
             self._progress.end(step, outcome.status.value)
-        if earlier and counts:
-            _must_agree(self._store.counts(earlier), counts, earlier, finished)
-        return Done(finished, counts)
+        if earlier and counted:
+            _must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
+        return Done(finished, counted.counts if counted else None)
 
 
 async def _execute(
     wanted: _Wanted, start: Snapshot | _Refused | None, setting: Setting
-) -> tuple[RunCounts | None, Outcome]:
-    """The run itself, and its counts if it went well."""
+) -> tuple[_Counted | None, Outcome]:
+    """The run itself, and what it counted if it went well."""
     if isinstance(start, _Refused):
         return None, start.outcome
     job = msgspec.structs.replace(wanted.work.job, perturbation=perturbation(wanted.index))
@@ -213,7 +247,13 @@ async def _execute(
     counts = await asyncio.to_thread(read_counts, outcome.counts, sources, _clock_ticks(outcome))
     if b"\nquiet no\n" in outcome.messages.get("hello", b""):
         counts = msgspec.structs.replace(counts, warnings=(*counts.warnings, _NEVER_QUIET))
-    return counts, outcome
+    files = [start.boot, outcome.counts] if start else [outcome.counts]
+    return _Counted(counts, await asyncio.to_thread(_executed, files, sources)), outcome
+
+
+def _executed(files: list[Path], sources: Sources) -> bytes:
+    symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
+    return encode_executed(read_executed(files, symbols))
 
 
 def _echo(line: str) -> None:
@@ -241,6 +281,7 @@ def _key(guest: Guest, work: Work, index: int) -> str:
             "job": work.identity,
             "perturbation": msgspec.to_builtins(perturbation(index)),
             "plugin": build("plugin").parent.name,
+            "record": RECORD,
         }
     )
 
@@ -265,9 +306,11 @@ def _new_run(wanted: _Wanted) -> NewRun:
     )
 
 
-def _kept(outcome: Outcome) -> list[str]:
-    """The guest's messages that are kept with the run: facts and the workload's own output."""
-    return [n for n in (*_FACTS_SHOWN, "stdout", "stderr", "note") if outcome.messages.get(n)]
+def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]:
+    """What is kept with the run: facts, the workload's own output, and what was executed."""
+    names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
+    kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
+    return {**kept, EXECUTED: counted.executed} if counted else kept
 
 
 def _clock_ticks(outcome: Outcome) -> dict[str, int]:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta ablate`: its arguments."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
+from kdelta.infer.search import Strategy
+from kdelta.report.ablation import ablation_text
+from kdelta.report.ablation_json import ablation_json
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.ablate import AblateRequest, run_ablate
+from kdelta.studies.lab import open_store
+
+_STRATEGIES = {"auto": None, "one": Strategy.ONE, "halves": Strategy.HALVES}
+
+
+def ablate(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="TREE [+CHANGE...]", help="The source that both configs are for."),
+    ],
+    *,
+    before: Annotated[
+        str, typer.Option("--from", metavar="A.config", help="The config to start from.")
+    ],
+    after: Annotated[str, typer.Option("--to", metavar="B.config", help="The config to get to.")],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            help="May be repeated; see kdelta workloads.  [default: syscalls]",
+        ),
+    ] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            "--search",
+            metavar="HOW",
+            help="auto, one (unit at a time) or halves: in how few kernels to look.",
+        ),
+    ] = "auto",
+    max_builds: Annotated[
+        int | None,
+        typer.Option(
+            "--max-builds", metavar="N", min=0, help="The most kernels to build beside A and B."
+        ),
+    ] = None,
+    no_modules: Annotated[
+        bool,
+        typer.Option("--no-modules", help="Leave out of both configs what would be a module (=m)."),
+    ] = False,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Rule no unit out: build for each of them.")
+    ] = False,
+    no_recompile: Annotated[
+        bool,
+        typer.Option("--no-recompile", help="Do not compile executed objects to rule units out."),
+    ] = False,
+    no_switches: Annotated[
+        bool,
+        typer.Option("--no-switches", help="Do not try what the kernel can switch at boot."),
+    ] = False,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    cpu: options.Cpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    regions: Annotated[
+        int,
+        typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by unit."),
+    ] = 8,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Find out which of the options that differ between two configs make the difference.
+
+    Builds and runs both, rules out what reaches no executed code, proves with one more kernel that
+    this was right, and searches what is left with few kernels. Everything is kept: interrupted, it
+    goes on where it was.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    trees = parse_kernel_words(words)
+    if len(trees) != 1:
+        raise UserError("more than one tree", "the two configs are for one and the same source")
+    if search not in _STRATEGIES:
+        raise UserError(f"no way to search is called {search!r}", "auto, one or halves")
+    request = AblateRequest(
+        tree=str(trees[0]),
+        before=before,
+        after=after,
+        workloads=tuple(workload or ["syscalls"]),
+        strategy=_STRATEGIES[search],
+        max_builds=max_builds,
+        no_modules=no_modules,
+        rule_out=not keep_all,
+        recompile=not no_recompile,
+        switches=not no_switches,
+        lab=options.lab_request(
+            perturb=perturb,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=jobs,
+            memory=memory,
+            cpu=cpu,
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_ablate(request, store, progress))
+    emit(ablation_json(report, __version__) if json else ablation_text(report, regions))
+    return RUNS_FAILED if report.failure else 0

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta build` and `kdelta kernels`: kernels without measuring them."""
+
+from typing import Annotated
+
+import typer
+
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.listing import built_text, differences_text, kernels_text, removed_text
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
+from kdelta.kernels import NoKernel, cached_kernels, obtain
+from kdelta.kernels.built import built_kernels, find_built
+from kdelta.kernels.prune import limit_bytes, prune, usage
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.configs import compare_configs
+
+
+def build(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch."),
+    ],
+    *,
+    verbose: options.Verbose = False,
+) -> int:
+    """Build kernels without measuring them.
+
+    Prints of each where it is, what the lab had to add to its config, and why one could not be
+    built. What is in the cache already is not built again.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    failed = False
+    with shown_progress() as progress:
+        found = [obtain(spec, progress.say) for spec in parse_kernel_words(words)]
+    for kernel in found:
+        failed = failed or isinstance(kernel, NoKernel)
+        emit(built_text(kernel))
+    return RUNS_FAILED if failed else 0
+
+
+def kernels(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KERNEL [KERNEL]]", help="Built kernels, by identity or key."),
+    ] = None,
+    *,
+    config: Annotated[
+        bool, typer.Option("--config", help="Print the kernel's .config, and nothing else.")
+    ] = False,
+    prune_to: Annotated[
+        float | None,
+        typer.Option(
+            "--prune",
+            metavar="GIB",
+            min=0,
+            help="Remove what was used longest ago until no more than this is left.",
+        ),
+    ] = None,
+) -> None:
+    """List the kernels that are kept here, and how they came about.
+
+    With the name of a built kernel: its config, and what was asked, added and changed. With two:
+    how their configs differ, and which of the differences reach code that their runs executed.
+    """
+    if prune_to is not None:
+        emit(removed_text(prune(int(prune_to * (1 << 30)), talk), usage(), limit_bytes()))
+        return
+    if not names:
+        emit(kernels_text(cached_kernels(), built_kernels()))
+        return
+    if len(names) > 2:
+        raise UserError("more than two kernels", "name one to look at, or two to compare")
+    found = [find_built(name) for name in names]
+    if len(found) == 2:
+        emit(differences_text(compare_configs(found[0], found[1])))
+    elif config:
+        emit((found[0].path / found[0].config).read_text())
+    else:
+        emit(built_text(found[0].kernel(found[0].spec)))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that run for minutes: their output goes to a log line by line, and they end with us."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kdelta.host.command import echo_command, environment, find_program
+from kdelta.host.files import lab_errors
+from kdelta.spec.errors import LabError
+
+_PR_SET_PDEATHSIG = 1
+_GRACE_SECONDS = 5.0
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run_logged(
+    argv: Sequence[str],
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    line: Callable[[str], None] | None = None,
+) -> int:
+    """Runs a program with all that it starts; its output is added to `log`, and `line` hears each
+    line. Returns its exit code. If the body is interrupted, the whole group of processes ends.
+
+    LabError when it cannot be started, or the log cannot be written.
+    """
+    program = find_program(argv[0])
+    echo_command(argv, cwd)
+    with lab_errors("writing", log), log.open("ab") as file:
+        file.write(f"$ {' '.join(argv)}\n".encode())
+        file.flush()
+        with _started([program, *argv[1:]], cwd, env) as process:
+            assert process.stdout is not None
+            for raw in process.stdout:
+                file.write(raw)
+                if line is not None:
+                    line(raw.decode("utf-8", "replace").rstrip("\n"))
+            return process.wait()
+
+
+@contextlib.contextmanager
+def _started(
+    argv: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    parent = os.getpid()
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=lambda: _tie_to(parent),  # noqa: PLW1509  (nothing else forks here)
+        )
+    except OSError as error:
+        raise LabError(f"{argv[0]} could not be started: {error.strerror}") from error
+    try:
+        yield process
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _tie_to(parent: int) -> None:
+    """In the child, before exec: end when the parent ends. make then ends what it has started."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ends the program's whole session: asks first, so that make can remove half-made files."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signum)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+            # The group may have others that take longer; they have been asked, and now must.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Source spec -> kernel: patched, configured, built, and kept with the record of how."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
+from kdelta.host.lock import locked
+from kdelta.host.machine import cores
+from kdelta.kernels.built import DIGEST, LOG, RECORD, BuiltKernel, Memo, built_folder, load_built
+from kdelta.kernels.configure import ConfigFailed, ConfigStep, Configured, configure
+from kdelta.kernels.digest import digest_of
+from kdelta.kernels.digest_file import save_digest
+from kdelta.kernels.failure import NoKernel, refused_text
+from kdelta.kernels.image import hash_modules
+from kdelta.kernels.inspect import inspect
+from kdelta.kernels.kbuild import Kbuild
+from kdelta.kernels.kconfig import modules_of, parse_config
+from kdelta.kernels.model import Kernel, kernel_identity
+from kdelta.kernels.prune import make_room
+from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
+from kdelta.kernels.toolchain import Toolchain, toolchain
+from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
+from kdelta.spec.errors import UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import SourceSpec, TreeSpec
+from kdelta.spec.run import RunStatus
+
+Talk = Callable[[str], None]
+
+FORMAT = 1
+MOST_MODULES = 64
+"""Options that are =m, up to which the modules are built too: a distribution has thousands."""
+
+_ARCH = "x86_64"
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """All that decides a kernel, read: nothing of it changes while it is built."""
+
+    spec: str
+    source: Source
+    tools: Toolchain
+    steps: tuple[ConfigStep, ...]
+    own_config: str | None
+
+    @property
+    def question(self) -> str:
+        """The hash of it: equal requests get the same kernel."""
+        return identity(
+            {
+                "format": FORMAT,
+                "tree": self.source.tree,
+                "tools": self.tools.facts(),
+                "steps": msgspec.to_builtins(self.steps),
+                "own_config": self.own_config,
+            }
+        )
+
+    def key(self, granted: str) -> str:
+        """The kernel's own key: two requests that were granted the same config share it."""
+        return identity(
+            {
+                "format": FORMAT,
+                "tree": self.source.tree,
+                "tools": self.tools.facts(),
+                "config": identity(parse_config(granted)),
+            }
+        )
+
+    def failed(self, status: RunStatus, detail: str, log: Path | None = None) -> NoKernel:
+        """What could not be made of it."""
+        return NoKernel(self.spec, status, self.question, detail, str(log) if log else None)
+
+
+def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
+    """The kernel of a source spec, from the cache or built; or why there is none.
+
+    UserError for a spec that names no tree, commit or file; LabError when the lab cannot build.
+    Of several processes that want a kernel of one tree, one builds and the others wait.
+    """
+    source = source_of(spec, talk)
+    if isinstance(source, PatchFailure):
+        detail = f"{source.patch} does not apply: {source.detail}"
+        return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
+    request = _read(spec, source)
+    memo = Memo(request.question)
+    if (key := memo.key()) and (built := load_built(key)):
+        return built.kernel(str(spec))
+    with held(source, talk):
+        made = _configured_and_built(request, talk)
+    if isinstance(made, NoKernel):
+        return made
+    memo.remember(made.key)
+    make_room(talk, keep=(built_folder(made.key), source.folder))
+    return made.kernel(str(spec))
+
+
+def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKernel:
+    kbuild = _kbuild(request, checked_out(request.source, talk))
+    config = configure(
+        kbuild.out,
+        kbuild.tree,
+        request.steps,
+        kbuild.configure,
+        arch=request.tools.folder,
+        own_config=request.own_config,
+    )
+    if isinstance(config, ConfigFailed):
+        detail = f"make {config.target}: {config.detail}"
+        return request.failed(RunStatus.CONFIG_REFUSED, detail)
+    if config.refused:
+        refused = request.failed(RunStatus.CONFIG_REFUSED, refused_text(config.refused))
+        return msgspec.structs.replace(refused, refused=config.refused)
+    key = request.key(config.text)
+    return load_built(key) or _build(request, key, config, kbuild, talk)
+
+
+@contextmanager
+def held(source: Source, talk: Talk) -> Iterator[None]:
+    """Holds the lock of a source tree's work tree and output folders."""
+    with locked(f"tree-{source.folder.name}", f"building {source.name}", talk):
+        yield
+
+
+def _kbuild(request: _Request, tree: Path) -> Kbuild:
+    return Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
+
+
+def _read(spec: SourceSpec, source: Source) -> _Request:
+    variables = {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
+    own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
+    has_own = own is not None and own.is_file()
+    return _Request(
+        spec=str(spec),
+        source=source,
+        tools=toolchain(variables),
+        steps=tuple(_steps(spec)),
+        own_config=own.read_text(errors="replace") if own is not None and has_own else None,
+    )
+
+
+def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
+    for change in spec.changes:
+        if isinstance(change, OptionChange):
+            yield ConfigStep("option", change.name, change.value)
+        elif isinstance(change, ConfigFileChange):
+            path = Path(change.path).expanduser()
+            if path.is_file():
+                with lab_errors("reading", path):
+                    yield ConfigStep("file", change.path, path.read_text(errors="replace"))
+            elif change.may_be_target:
+                yield ConfigStep("target", change.path)
+            else:
+                raise UserError(
+                    f"no such file: {change.path}", f"it is named in the kernel spec {spec}"
+                )
+
+
+def _targets(granted: str) -> tuple[list[str], int]:
+    """What to build, and how many options' modules are left out."""
+    options = parse_config(granted)
+    image = "vmlinux" if options.get("CONFIG_PVH") == "y" else "bzImage"
+    modules = len(modules_of(options))
+    if options.get("CONFIG_MODULES") != "y" or modules > MOST_MODULES:
+        return [image], modules
+    return [image, "modules"], 0
+
+
+def _build(
+    request: _Request, key: str, config: Configured, kbuild: Kbuild, talk: Talk
+) -> BuiltKernel | NoKernel:
+    targets, modules_left = _targets(config.text)
+    # It stays when the build is ended, and says then how far it was.
+    log = cache_dir("logs") / f"build-{key[:12]}.log"
+    log.unlink(missing_ok=True)
+    talk(f"building {request.source.name} ({key[:12]}), log: {log}")
+    started = time.monotonic()
+    wrong = kbuild.make(targets, log, talk)
+    seconds = time.monotonic() - started
+    if wrong:
+        return request.failed(RunStatus.BUILD_FAILED, wrong, log)
+    with new_folder(built_folder(key)) as folder:
+        shutil.copyfile(log, folder / LOG)
+        made = _install(request, key, config, kbuild, folder, with_modules="modules" in targets)
+        made = msgspec.structs.replace(made, seconds=seconds, modules_left=modules_left)
+        write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
+    talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
+    return made
+
+
+def _install(
+    request: _Request,
+    key: str,
+    config: Configured,
+    kbuild: Kbuild,
+    folder: Path,
+    *,
+    with_modules: bool,
+) -> BuiltKernel:
+    """Copies what is kept of a build, and describes it."""
+    out = kbuild.out
+    granted = parse_config(config.text)
+    image = out / ("vmlinux" if granted.get("CONFIG_PVH") == "y" else "arch/x86/boot/bzImage")
+    with lab_errors("copying a kernel to", folder):
+        shutil.copyfile(image, folder / image.name)
+        (folder / "config").write_text(config.text)
+        for name in ("System.map", "Module.symvers"):
+            if (out / name).is_file():
+                shutil.copyfile(out / name, folder / name)
+    facts = inspect(folder / image.name)
+    # The folder may have modules of another config, which this one did not ask for.
+    modules = _install_modules(kbuild, folder, facts.release) if with_modules else None
+    save_digest(digest_of(out), folder / DIGEST)
+    sha256 = sha256_file(folder / image.name)
+    present = folder / modules if modules else None
+    return BuiltKernel(
+        key=key,
+        identity=kernel_identity(_ARCH, sha256, hash_modules(present)),
+        spec=request.spec,
+        tree=request.source.tree,
+        source=request.source.name,
+        folder=str(request.source.folder),
+        arch=request.tools.arch,
+        flavour=request.tools.flavour,
+        variables=request.tools.variables,
+        versions=request.tools.versions,
+        release=facts.release,
+        banner=facts.banner,
+        image=image.name,
+        image_format=facts.image_format,
+        image_sha256=sha256,
+        config="config",
+        modules=modules,
+        base=config.base,
+        asked=config.asked,
+        lab=config.lab,
+        changed=config.changed,
+        missing=config.missing,
+        modules_left=0,
+        seconds=0.0,
+        image_bytes=(folder / image.name).stat().st_size,
+    )
+
+
+def _install_modules(kbuild: Kbuild, folder: Path, release: str) -> str | None:
+    """Puts the modules that were built below lib/modules; None if there are none."""
+    order = kbuild.out / "modules.order"
+    names = order.read_text().split() if order.is_file() else []
+    objects = [kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names]
+    found = [path for path in objects if path.is_file()]
+    if not found:
+        return None
+    target = folder / "lib/modules" / release
+    with lab_errors("copying modules to", target):
+        for path in found:
+            to = target / "kernel" / path.relative_to(kbuild.out)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, to)
+        for name in ("modules.builtin", "modules.order"):
+            if (kbuild.out / name).is_file():
+                shutil.copyfile(kbuild.out / name, target / name)
+    return str(target.relative_to(folder))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cache of kernels that were built: one folder each, with the record of how it came about."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import PARTIAL, lab_errors, sha256_file, write_atomic
+from kdelta.kernels.config import MissingOption
+from kdelta.kernels.kconfig import Config, OptionFlip
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import UserError
+
+RECORD = "kernel.json"
+PREFIX = "built-"
+DIGEST = "digest"
+LOG = "build.log"
+FORMAT = 1
+
+
+class BuiltKernel(msgspec.Struct, frozen=True):
+    """The record of a built kernel; paths are relative to its folder, which may be moved.
+
+    `spec` is how it was first asked for; others may lead to it. `tree` is git's hash of the source,
+    patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
+    `changed`, `missing`: see Configured. `modules_left` options were modules that nobody asked for.
+    """
+
+    key: str
+    identity: str
+    spec: str
+    tree: str
+    source: str
+    folder: str
+    arch: str
+    flavour: str
+    variables: dict[str, str]
+    versions: tuple[str, ...]
+    release: str
+    banner: str
+    image: str
+    image_format: str
+    image_sha256: str
+    config: str
+    modules: str | None
+    base: str
+    asked: Config
+    lab: tuple[OptionFlip, ...]
+    changed: tuple[OptionFlip, ...]
+    missing: tuple[MissingOption, ...]
+    modules_left: int
+    seconds: float
+    image_bytes: int
+    format: int = FORMAT
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return built_folder(self.key)
+
+    def kernel(self, spec: str) -> Kernel:
+        """The kernel as that spec asked for it, with the paths that its files have now."""
+        path = self.path
+        return Kernel(
+            identity=self.identity,
+            spec=spec,
+            image=str(path / self.image),
+            arch="x86_64",
+            release=self.release,
+            config=str(path / self.config),
+            modules=str(path / self.modules) if self.modules else None,
+            banner=self.banner,
+            image_format=self.image_format,
+            built=self.key,
+        )
+
+
+def built_folder(key: str) -> Path:
+    """Where the kernel of that key is or would be."""
+    return cache_dir("kernels") / f"{PREFIX}{key[:32]}"
+
+
+def load_built(key: str) -> BuiltKernel | None:
+    """The kernel of that key, if it is there and its image is undamaged; notes that it is used."""
+    folder = built_folder(key)
+    found = _read(folder)
+    if found is None or found.format != FORMAT or not (folder / found.image).is_file():
+        return None
+    if sha256_file(folder / found.image) != found.image_sha256:
+        return None
+    with lab_errors("using", folder):
+        os.utime(folder)
+    return found
+
+
+def built_kernels() -> list[BuiltKernel]:
+    """All built kernels, those used last first."""
+    root = cache_dir("kernels")
+    with lab_errors("reading", root):
+        folders = [path for path in root.glob(f"{PREFIX}*") if not path.name.endswith(PARTIAL)]
+        folders.sort(key=lambda path: -path.stat().st_mtime)
+    return [found for folder in folders if (found := _read(folder)) is not None]
+
+
+def find_built(name: str) -> BuiltKernel:
+    """The built kernel whose key or identity begins so, or that was asked for by this spec;
+    UserError if that is none, or more than one.
+    """
+    found = [
+        built
+        for built in built_kernels()
+        if name == built.spec
+        or (len(name) >= 4 and name in (built.key[: len(name)], built.identity[: len(name)]))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(built.key[:12] for built in found)
+        raise UserError(f"{name!r} is more than one kernel: {keys}", "write more of its key")
+    raise UserError(f"no built kernel is called {name!r}", "kdelta kernels lists those there are")
+
+
+def _read(folder: Path) -> BuiltKernel | None:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=BuiltKernel)
+    return None
+
+
+class Memo:
+    """What earlier requests led to, so that a kernel that is there needs no kbuild to be found."""
+
+    def __init__(self, question: str) -> None:
+        self._path = cache_dir("built-answers") / f"{question[:32]}.txt"
+
+    def key(self) -> str | None:
+        """The key of the kernel that this request led to before."""
+        with contextlib.suppress(OSError):
+            return self._path.read_text().strip() or None
+        return None
+
+    def remember(self, key: str) -> None:
+        """Notes what it led to."""
+        write_atomic(self._path, f"{key}\n".encode())
+
+
+def folders_in_use() -> Iterator[Path]:
+    """The folders of trees that built kernels name."""
+    for built in built_kernels():
+        yield Path(built.folder)

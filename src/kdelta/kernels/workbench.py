@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A built kernel's tree once more: what it makes of other configs, some objects, other modules."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors
+from kdelta.host.machine import cores
+from kdelta.kernels.build import held
+from kdelta.kernels.built import BuiltKernel
+from kdelta.kernels.conf import fast_olddefconfig
+from kdelta.kernels.digest import Digest, digest_of
+from kdelta.kernels.kbuild import Kbuild
+from kdelta.kernels.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.mentions import Mentions, find_mentions
+from kdelta.kernels.source import Source, checked_out
+from kdelta.kernels.toolchain import build_environment, toolchain
+from kdelta.kernels.units import Normalize
+from kdelta.spec.errors import LabError
+
+Talk = Callable[[str], None]
+
+CONFIGS = "configs-"
+"""Output folders in which configs are only asked for: nothing is compiled there."""
+
+
+class Workbench:
+    """A tree that is held and checked out. Its output folder is that of all kernels of the tree."""
+
+    def __init__(self, kbuild: Kbuild, talk: Talk) -> None:
+        self._kbuild = kbuild
+        self._talk = talk
+
+    @property
+    def tree(self) -> Path:
+        """The source tree."""
+        return self._kbuild.tree
+
+    def normalize(self) -> Normalize:
+        """What the tree makes of configs, asked where nothing is built."""
+        place = Kbuild(self._kbuild.root, self.tree, self._kbuild.toolchain, 1, purpose=CONFIGS)
+        place.out.mkdir(exist_ok=True)
+        return fast_olddefconfig(place.out, place.configure, self._talk)
+
+    def kconfig(self) -> Kconfig:
+        """The tree's Kconfig files."""
+        return read_kconfig(self.tree, self._kbuild.toolchain.folder)
+
+    def mentions(self) -> Mentions:
+        """Where the tree's build files mention options."""
+        return find_mentions(self.tree, self._kbuild.toolchain.folder)
+
+    def use(self, config: str) -> None:
+        """Makes this the output folder's .config."""
+        file = self._kbuild.out / ".config"
+        with lab_errors("writing", file):
+            file.write_text(config)
+        done = self._kbuild.configure(["olddefconfig"])
+        if not done.ok:
+            raise LabError(f"a config that was granted is not any more: {done.last_words(1)}")
+
+    def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
+        """Some objects and generated files as that config has them; or what went wrong first."""
+        self.use(config)
+        log = cache_dir("logs") / "recompile.log"
+        log.unlink(missing_ok=True)
+        wrong = self._kbuild.make(targets, log, self._talk)
+        return wrong or digest_of(self._kbuild.out, targets)
+
+    def module_command(self, config: str, symvers: Path) -> tuple[list[str], dict[str, str]]:
+        """What builds modules of other folders against the kernel of that config, as argv and
+        environment: M=FOLDER modules go after it. `symvers`: that kernel's Module.symvers.
+        """
+        self.use(config)
+        log = cache_dir("logs") / "modules-prepare.log"
+        log.unlink(missing_ok=True)
+        wrong = self._kbuild.make(["modules_prepare"], log, self._talk)
+        if wrong:
+            raise LabError(f"preparing for modules failed: {wrong}", f"all it said is in {log}")
+        if symvers.is_file():
+            with lab_errors("copying", symvers):
+                shutil.copyfile(symvers, self._kbuild.out / "Module.symvers")
+        argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words()]
+        return argv, build_environment(self._kbuild.root)
+
+
+@contextmanager
+def workbench(built: BuiltKernel, talk: Talk) -> Iterator[Workbench]:
+    """The tree of a built kernel, held for the body: no other kernel of it is built meanwhile."""
+    source = Source(folder=Path(built.folder), tree=built.tree, name=built.source)
+    with held(source, talk):
+        tools = toolchain(built.variables)
+        kbuild = Kbuild(source.folder, checked_out(source, talk), tools, cores())
+        kbuild.out.mkdir(exist_ok=True)
+        yield Workbench(kbuild, talk)

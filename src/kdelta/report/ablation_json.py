@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta ablate` as JSON; the schema is kdelta.ablate/1."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from kdelta.infer.estimate import Estimate
+from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationReport, Proof
+from kdelta.report.json import (
+    JsonEstimate,
+    JsonSide,
+    Number,
+    document_text,
+    json_estimate,
+    json_number,
+    json_side,
+)
+from kdelta.report.model import Facts
+
+JsonEffects = dict[str, JsonEstimate]
+"""By region."""
+
+
+class JsonSwitch(msgspec.Struct, frozen=True):
+    """What the command line switches of a unit; `whole`: nothing else hangs on it."""
+
+    words: str
+    whole: bool
+    effects: JsonEffects
+
+
+class JsonUnit(msgspec.Struct, frozen=True):
+    """A unit; no effects unless it was measured. `alive` of the `objects` that it reaches are such
+    that executed code depends on them.
+    """
+
+    name: str
+    options: list[str]
+    needs: list[str]
+    fate: str
+    why: str
+    how: str
+    objects: int | None
+    alive: int | None
+    vmlinux_bytes: int | None
+    effects: JsonEffects
+    switch: JsonSwitch | None
+
+
+class JsonAblatedRegion(msgspec.Struct, frozen=True):
+    """A region: instructions an iteration, or (rate) a virtual second. `remainder`: what of the
+    whole no unit accounts for; `adds_up`: that is within the spreads. `lookups`: what functions
+    differ by that search tables of addresses, which is placement and in no other figure.
+    """
+
+    workload: str
+    name: str
+    rate: bool
+    before: JsonEstimate
+    after: JsonEstimate
+    whole: JsonEstimate
+    explained: JsonEstimate
+    remainder: Number
+    adds_up: bool
+    lookups: JsonEstimate
+
+
+class JsonInteraction(msgspec.Struct, frozen=True):
+    """Units that together do something else than each alone: what is left over."""
+
+    units: list[str]
+    effects: JsonEffects
+
+
+class JsonProof(msgspec.Struct, frozen=True):
+    """The kernel with all kept units flipped against B; `differing` regions show it failed."""
+
+    held: bool
+    text: str
+    differing: JsonEffects
+
+
+class JsonBuild(msgspec.Struct, frozen=True):
+    """A kernel; `seconds` is null for one that the cache had."""
+
+    label: str
+    status: str
+    detail: str
+    seconds: float | None
+    identity: str
+    vmlinux_bytes: int | None
+
+
+class JsonAblation(msgspec.Struct, frozen=True):
+    """The whole of `kdelta ablate`."""
+
+    schema: Literal["kdelta.ablate/1"]
+    kdelta: str
+    tree: str
+    names: list[str]
+    before: JsonSide
+    after: JsonSide
+    workloads: list[str]
+    machine: Facts
+    options: int
+    strategy: str
+    units: list[JsonUnit]
+    interactions: list[JsonInteraction]
+    proof: JsonProof | None
+    regions: list[JsonAblatedRegion]
+    builds: list[JsonBuild]
+    notes: list[str]
+    warnings: list[str]
+    failure: str
+
+
+def ablation_json(report: AblationReport, version: str) -> str:
+    """An ablation; `version` is kdelta's."""
+    return document_text(
+        JsonAblation(
+            schema="kdelta.ablate/1",
+            kdelta=version,
+            tree=report.tree,
+            names=list(report.names),
+            before=json_side(report.ends[0]),
+            after=json_side(report.ends[1]),
+            workloads=list(report.workloads),
+            machine=report.machine,
+            options=report.options,
+            strategy=report.strategy,
+            units=[_unit(unit) for unit in report.units],
+            interactions=[
+                JsonInteraction(list(one.units), _effects(one.effects))
+                for one in report.interactions
+            ],
+            proof=None if report.proof is None else _proof(report.proof),
+            regions=[_region(region) for region in report.regions],
+            builds=[
+                JsonBuild(
+                    build.label,
+                    build.status,
+                    build.detail,
+                    build.seconds,
+                    build.identity,
+                    build.vmlinux_bytes,
+                )
+                for build in report.builds
+            ],
+            notes=list(report.notes),
+            warnings=list(report.warnings),
+            failure=report.failure,
+        )
+    )
+
+
+def _effects(effects: Mapping[str, Estimate]) -> JsonEffects:
+    return {name: json_estimate(effect) for name, effect in effects.items()}
+
+
+def _unit(unit: AblatedUnit) -> JsonUnit:
+    switch = None
+    if unit.switch is not None:
+        effects = _effects(unit.switch.effects)
+        switch = JsonSwitch(unit.switch.words, unit.switch.whole, effects)
+    return JsonUnit(
+        name=unit.name,
+        options=list(unit.options),
+        needs=list(unit.needs),
+        fate=unit.fate.value,
+        why=unit.why,
+        how=unit.how,
+        objects=unit.objects,
+        alive=unit.alive,
+        vmlinux_bytes=unit.vmlinux_bytes,
+        effects=_effects(unit.effects),
+        switch=switch,
+    )
+
+
+def _proof(proof: Proof) -> JsonProof:
+    return JsonProof(proof.held, proof.text, _effects(proof.differing))
+
+
+def _region(region: AblatedRegion) -> JsonAblatedRegion:
+    return JsonAblatedRegion(
+        workload=region.workload,
+        name=region.name,
+        rate=region.rate,
+        before=json_estimate(region.before),
+        after=json_estimate(region.after),
+        whole=json_estimate(region.whole),
+        explained=json_estimate(region.explained),
+        remainder=json_number(region.remainder),
+        adds_up=region.adds_up,
+        lookups=json_estimate(region.lookups),
+    )

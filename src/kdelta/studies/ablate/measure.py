@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of one tree that differ by their configs: built, run, and what each of them executes."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.executed import decode_executed
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, write_atomic
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.paths import RegionPath, background_rates, region_paths
+from kdelta.kernels.built import BuiltKernel, load_built
+from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.kconfig import Config, is_whole, parse_config, render_config, without_modules
+from kdelta.kernels.model import Kernel
+from kdelta.report.ablation_model import AblationBuild
+from kdelta.spec.change import ConfigFileChange
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_changes
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.compare import workload_work
+from kdelta.studies.lab import EXECUTED, Done, Lab
+from kdelta.studies.requests import LabRequest, Progress
+from kdelta.workloads.catalog import Workload
+
+RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
+
+
+class Region(msgspec.Struct, frozen=True):
+    """A region's path, or (rate) what interrupts or other tasks do a virtual second."""
+
+    workload: str
+    path: RegionPath
+    rate: bool = False
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """A kernel, its runs by workload, and what they executed by region; no regions if it failed.
+
+    `failure` says why.
+    """
+
+    label: str
+    kernel: Kernel | None
+    done: tuple[Done, ...]
+    regions: dict[str, Region]
+    failure: str = ""
+
+    @property
+    def code(self) -> dict[str, Estimate]:
+        """The path of each region, without lookups by address."""
+        return {name: region.path.code for name, region in self.regions.items()}
+
+    @property
+    def built(self) -> BuiltKernel:
+        """The record of its kernel; LabError when it was removed meanwhile."""
+        found = load_built(self.kernel.built) if self.kernel and self.kernel.built else None
+        if found is None:
+            raise LabError(f"{self.label} is not in the cache any more", "run this again")
+        return found
+
+    def config(self) -> Config:
+        """The config that it was granted."""
+        built = self.built
+        with lab_errors("reading", built.path):
+            return parse_config((built.path / built.config).read_text())
+
+
+class Bench:
+    """Builds and measures, and keeps the list of kernels."""
+
+    def __init__(
+        self,
+        tree: str,
+        workloads: Sequence[Workload],
+        request: LabRequest,
+        store: Store,
+        progress: Progress,
+    ) -> None:
+        spec = parse_kernel_spec(tree)
+        if isinstance(spec, DebSpec | ImageSpec):
+            raise UserError(
+                f"not a source tree: {tree}",
+                "an ablation builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
+            )
+        self._spec = spec
+        self._workloads = workloads
+        self._request = request
+        self._store = store
+        self._progress = progress
+        self.builds: list[AblationBuild] = []
+
+    def build(self, label: str, config: Path) -> Kernel | NoKernel:
+        """The kernel of a whole config in a file."""
+        lab = Lab(self._request, self._store, self._progress)
+        spec = with_changes(self._spec, [ConfigFileChange(str(config))])
+        known = {build.identity for build in self.builds}
+        self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
+        found = lab.kernel(str(spec))
+        self.builds.append(_entry(label, found, known))
+        return found
+
+    async def measure(
+        self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
+    ) -> Measured:
+        """Runs all workloads under a kernel, with words added to its command line."""
+        if isinstance(kernel, NoKernel):
+            return Measured(label, None, (), {}, kernel.text)
+        request = self._request
+        if append:
+            words = f"{request.machine.append} {append}".strip()
+            machine = msgspec.structs.replace(request.machine, append=words)
+            request = msgspec.structs.replace(request, machine=machine)
+        if runs:
+            request = msgspec.structs.replace(request, perturbations=runs)
+        lab = Lab(request, self._store, self._progress)
+        works = [workload_work(one, (), kernel) for one in self._workloads]
+        results = await lab.runs([kernel] * len(works), works)
+        return self._measured(label, kernel, results)
+
+    def _measured(self, label: str, kernel: Kernel, results: Sequence[list[Done]]) -> Measured:
+        regions: dict[str, Region] = {}
+        failures = []
+        for workload, done in zip(self._workloads, results, strict=True):
+            counts = [one.counts for one in done if one.counts is not None]
+            if not counts:
+                run = done[0].run
+                failures.append(f"{workload.name}: {run.word}: {run.detail}")
+                continue
+            for name, path in region_paths(counts).items():
+                regions[self._named(name, workload)] = Region(workload.name, path)
+            for context, rate in background_rates(counts).items():
+                name = f"{RATE_NAMES[context]} ({workload.name})"
+                nothing = msgspec.structs.replace(rate, value=0 * rate.value, low=0 * rate.low)
+                nothing = msgspec.structs.replace(nothing, high=0 * rate.high)
+                regions[name] = Region(workload.name, RegionPath(rate, rate, nothing), rate=True)
+        every = tuple(one for done in results for one in done)
+        if failures:
+            return Measured(label, kernel, every, {}, "; ".join(failures))
+        return Measured(label, kernel, every, regions)
+
+    def _named(self, region: str, workload: Workload) -> str:
+        owners = [one for one in self._workloads if region in _names(one)]
+        return f"{workload.name}/{region}" if len(owners) > 1 else region
+
+    def executed(self, measured: Measured) -> frozenset[str]:
+        """The functions of a kernel that its runs executed since power-on, by name."""
+        names: frozenset[str] = frozenset()
+        for done in measured.done:
+            blob = done.run.attachments.get(EXECUTED)
+            if done.counts is not None and blob is None:
+                raise LabError(
+                    f"run {done.run.id} does not say what was executed", "make it again: --again"
+                )
+            if blob is not None:
+                names |= decode_executed(self._store.get(blob)).names()
+        return names
+
+
+def _names(workload: Workload) -> set[str]:
+    return {operation.name for operation in workload.operations}
+
+
+def _entry(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
+    if isinstance(found, NoKernel):
+        return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
+    built = load_built(found.built) if found.built else None
+    seconds = built.seconds if built and found.identity not in known else None
+    size = built.image_bytes if built else None
+    return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
+
+
+def config_file(name: str, config: Mapping[str, str]) -> Path:
+    """A file with a whole config, in the cache; the same path for the same config."""
+    text = f"# Linux Kernel Configuration\n{render_config(config)}"
+    path = cache_dir("configs") / f"{name}-{identity(text)[:12]}.config"
+    write_atomic(path, text.encode())
+    return path
+
+
+def end_config(path: Path, *, no_modules: bool) -> Path:
+    """A config that the user names, as a file that counts as a whole one; UserError if there is
+    none. What it leaves out is as the tree has it by default, as in a defconfig.
+    """
+    try:
+        text = path.expanduser().read_text(errors="replace")
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}", "it must be a .config"
+        ) from error
+    if not parse_config(text):
+        raise UserError(f"{path} has no options", "it must be a .config, whole or a defconfig")
+    if no_modules:
+        text = render_config(without_modules(parse_config(text)))
+    if is_whole(text, path.name) and not no_modules:
+        return path.expanduser().absolute()
+    kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}_defconfig"
+    write_atomic(kept, text.encode())
+    return kept

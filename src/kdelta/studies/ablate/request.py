@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is asked of an ablation."""
+
+import msgspec
+
+from kdelta.infer.search import Strategy
+from kdelta.studies.requests import LabRequest
+
+
+class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A source tree, and the paths of two configs for it, whole ones or defconfigs.
+
+    strategy      how to search; None: whatever is expected to take fewer kernels
+    max_builds    the most kernels beside A and B; None: as many as it takes
+    no_modules    leave out of both configs what would be a module
+    rule_out      rule out units that reach no executed code
+    recompile     and those whose executed objects come out the same when compiled
+    switches      try what the kernel's command line can switch
+    more_runs     perturbed runs of the two kernels of a proof that fails at first
+    """
+
+    tree: str
+    before: str
+    after: str
+    workloads: tuple[str, ...] = ("syscalls",)
+    strategy: Strategy | None = None
+    max_builds: int | None = None
+    no_modules: bool = False
+    rule_out: bool = True
+    recompile: bool = True
+    switches: bool = True
+    more_runs: int = 8
+    lab: LabRequest = LabRequest()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of reports that every study needs: kernels with their runs, and the machine."""
+
+import re
+from collections.abc import Sequence
+
+from kdelta.kernels.model import Kernel
+from kdelta.report.model import Facts, ReportedRun, Side
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done
+
+CONSOLE_LINES = 12
+_MODEL_NAME = re.compile(r"^model name\s*: (.*)$", re.MULTILINE)
+
+
+def reported_side(
+    spec: str, kernel: Kernel | None, done: Sequence[Done], failure: str, store: Store
+) -> Side:
+    """One kernel and its runs; no kernel: `failure` says why."""
+    runs = tuple(reported_run(one.run, store, stored=one.stored) for one in done)
+    if kernel is None:
+        return Side(spec, "", "", runs, failure)
+    return Side(spec, kernel.identity, kernel.release, runs)
+
+
+def reported_run(run: Run, store: Store, *, stored: bool = False) -> ReportedRun:
+    """A run, and for a failed one how its console ended."""
+    if run.status is RunStatus.OK:
+        return ReportedRun(run, stored)
+    lines = store.console(run).strip().splitlines()
+    return ReportedRun(run, stored, tuple(line.rstrip() for line in lines[-CONSOLE_LINES:]))
+
+
+def machine_facts(done: Sequence[Done], store: Store) -> Facts:
+    """The machine's facts, and the CPU's name as a guest saw it."""
+    if not done:
+        return {}
+    facts: Facts = dict(done[0].run.machine)
+    for one in done:
+        if found := _MODEL_NAME.search(attachment(one.run, "cpuinfo", store)):
+            return {**facts, "cpu_model": found[1].strip()}
+    return facts
+
+
+def attachment(run: Run, name: str, store: Store) -> str:
+    """A text that came out of the guest; empty if there is none of that name."""
+    blob = run.attachments.get(name)
+    return store.get(blob).decode("utf-8", "replace") if blob else ""
