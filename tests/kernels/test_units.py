@@ -171,16 +171,16 @@ def test_needs_of_needs_are_needs(tmp_path: Path) -> None:
     options = (
         FakeOption("P"),
         FakeOption("Q"),
-        FakeOption("EITHER", either),
-        FakeOption("WITH_P", ((("EITHER", True), ("P", True)),)),
-        FakeOption("WITH_Q", ((("EITHER", True), ("Q", True)),)),
+        FakeOption("Z_EITHER", either),
+        FakeOption("WITH_P", ((("Z_EITHER", True), ("P", True)),)),
+        FakeOption("WITH_Q", ((("Z_EITHER", True), ("Q", True)),)),
     )
     conf = FakeConf(options)
     a, b = conf({}), conf({f"CONFIG_{option.name}": "y" for option in options})
     units = {unit.name: unit for unit in find_units(a, b, conf, conf.kconfig(tmp_path))}
-    assert len(units["EITHER"].needs) == 1
+    assert len(units["Z_EITHER"].needs) == 1
     for name in ("WITH_P", "WITH_Q"):
-        assert {"EITHER", *units["EITHER"].needs} <= set(units[name].needs)
+        assert {"Z_EITHER", *units["Z_EITHER"].needs} <= set(units[name].needs)
 
 
 def test_option_that_does_not_follow_as_the_files_say(tmp_path: Path) -> None:

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why options were refused, and the reader of Kconfig files that knows."""
+
+from pathlib import Path
+
+import pytest
+
+from kdelta.kernels.kconfig_expr import evaluate, parse_expr, unmet
+from kdelta.kernels.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.reasons import reason_for, refused, unknown
+
+KCONFIG = r"""
+mainmenu "Test"
+
+compiler-ok := y
+source "arch/$(SRCARCH)/Kconfig"
+
+menu "Debugging"
+	depends on EXPERT
+
+config DEBUG
+	bool "Debugging, if you like"
+	help
+		Say y.
+
+		config NOT_AN_OPTION
+			in a help text
+
+config DEBUG_LIST # checks
+	bool "Lists" if DEBUG
+	depends on DEBUG && \
+		!TINY
+	select HARD_LIST
+
+endmenu
+
+config HARD_LIST
+	bool "Hard lists"
+
+config TINY
+	bool "Tiny"
+
+config EXPERT
+	bool "Experts"
+
+config HIDDEN
+	bool
+	select FORCED if DEBUG
+
+config FORCED
+	bool "Forced"
+
+config DRIVER
+	tristate "Driver"
+	depends on BUS
+
+config BUS
+	tristate "Bus"
+
+config MODULES
+	bool "Modules"
+	modules
+
+config LEVEL
+	int "Level"
+	range 1 MOST if DEBUG
+	range 1 8
+	default 4
+
+config MOST
+	int
+	default 6
+
+config NAME
+	string "Name"
+
+config NEEDS_CC
+	bool "Compiler's"
+	depends on $(cc-option,-fnice (really))
+
+choice
+	prompt "Speed"
+	default SLOW
+config SLOW
+	bool "Slow"
+config FAST
+	bool "Fast"
+if EXPERT
+config MAD
+	bool "Mad"
+endif
+endchoice
+
+config EITHER
+	bool "Either"
+	depends on TINY || (BUS = y && LEVEL > 5)
+"""
+
+GRANTED = {
+    "CONFIG_EXPERT": "y",
+    "CONFIG_TINY": "n",
+    "CONFIG_BUS": "m",
+    "CONFIG_MODULES": "y",
+    "CONFIG_LEVEL": "4",
+    "CONFIG_MOST": "6",
+    "CONFIG_NAME": '""',
+    "CONFIG_FAST": "y",
+    "CONFIG_HARD_LIST": "y",
+}
+
+
+@pytest.fixture
+def kconfig(tmp_path: Path) -> Kconfig:
+    (tmp_path / "Kconfig").write_text(KCONFIG)
+    (tmp_path / "arch/x86").mkdir(parents=True)
+    (tmp_path / "arch/x86/Kconfig").write_text('config X86\n\tdef_bool y\nrsource "more/*.k"\n')
+    (tmp_path / "arch/x86/more").mkdir()
+    (tmp_path / "arch/x86/more/one.k").write_text("config ONE\n\tdef_tristate m if X86\n")
+    return read_kconfig(tmp_path, "x86_64")
+
+
+def why(kconfig: Kconfig, option: str, asked: str, **granted: str) -> str:
+    now = {**GRANTED, **{f"CONFIG_{name}": value for name, value in granted.items()}}
+    return reason_for(f"CONFIG_{option}", asked, now, kconfig)
+
+
+def test_what_the_reader_finds(kconfig: Kconfig) -> None:
+    assert "NOT_AN_OPTION" not in kconfig.entries
+    assert {"X86", "ONE", "DEBUG_LIST", "MAD"} <= kconfig.entries.keys()
+    assert kconfig.kind("ONE") == "tristate"
+    assert kconfig.choice_of("FAST") == ["SLOW", "FAST", "MAD"]
+    assert kconfig.choice_of("DEBUG") == []
+    (entry,) = kconfig.entries["DEBUG_LIST"]
+    assert entry.conditions == ["EXPERT", "DEBUG &&  !TINY"]
+    assert entry.prompt == "DEBUG"
+    assert [select.value for select in entry.selects] == ["HARD_LIST"]
+    assert kconfig.entries["DEBUG"][0].prompt == ""
+    assert [entry.name for entry, _ in kconfig.selectors("FORCED")] == ["HIDDEN"]
+
+
+def test_missing_tree_has_no_options(tmp_path: Path) -> None:
+    assert read_kconfig(tmp_path / "nowhere").entries == {}
+
+
+def test_no_such_option(kconfig: Kconfig) -> None:
+    assert why(kconfig, "DEBUG_LISTS", "y") == (
+        "this tree has no such option; CONFIG_DEBUG_LIST is one"
+    )
+    assert why(kconfig, "QUITE_ELSE", "y") == "this tree has no such option"
+
+
+def test_dependency_that_is_off(kconfig: Kconfig) -> None:
+    assert why(kconfig, "DEBUG_LIST", "y") == ("its dependencies are not met: CONFIG_DEBUG is off")
+    assert why(kconfig, "DEBUG_LIST", "y", DEBUG="y", TINY="y") == (
+        "its dependencies are not met: CONFIG_TINY is on"
+    )
+
+
+def test_dependency_that_is_a_module(kconfig: Kconfig) -> None:
+    assert why(kconfig, "DRIVER", "y") == "its dependencies are not met: CONFIG_BUS is a module"
+
+
+def test_alternatives_are_all_named(kconfig: Kconfig) -> None:
+    assert why(kconfig, "EITHER", "y") == (
+        "its dependencies are not met: "
+        "CONFIG_TINY is off and (BUS = y) does not hold and (LEVEL > 5) does not hold"
+    )
+
+
+def test_compiler_is_suspected_last(kconfig: Kconfig) -> None:
+    assert why(kconfig, "NEEDS_CC", "y").endswith("says no to $(cc-option,-fnice (really))")
+    both = parse_expr("$(cc-option,-fnice) && TINY")
+    assert unmet(both, GRANTED) == ["CONFIG_TINY is off"]
+
+
+def test_selected_by_another(kconfig: Kconfig) -> None:
+    assert why(kconfig, "HARD_LIST", "n", DEBUG_LIST="y") == "CONFIG_DEBUG_LIST selects it"
+    assert why(kconfig, "FORCED", "n", HIDDEN="y") == ""
+    assert why(kconfig, "FORCED", "n", HIDDEN="y", DEBUG="y") == "CONFIG_HIDDEN selects it"
+
+
+def test_nobody_is_asked(kconfig: Kconfig) -> None:
+    assert why(kconfig, "HIDDEN", "y") == (
+        "it cannot be set by hand, it follows from other options"
+    )
+
+
+def test_choice(kconfig: Kconfig) -> None:
+    assert why(kconfig, "SLOW", "y") == "CONFIG_FAST was chosen instead"
+    assert why(kconfig, "FAST", "n") == (
+        "one option of its choice must be on, and no other could be"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "asked", "reason"),
+    [
+        ("DEBUG", "m", "it is on or off, it cannot be a module"),
+        ("DEBUG", "3", "its value is on or off"),
+        ("DRIVER", "3", "it is on, a module or off: y, m or n"),
+        ("NAME", "3", "its value is a text"),
+        ("LEVEL", "y", "its value is a number"),
+        ("LEVEL", "9", "it has to be within 1 to 8"),
+    ],
+)
+def test_wrong_values(kconfig: Kconfig, option: str, asked: str, reason: str) -> None:
+    assert why(kconfig, option, asked) == reason
+
+
+def test_range_whose_end_is_an_option(kconfig: Kconfig) -> None:
+    assert why(kconfig, "LEVEL", "9", DEBUG="y") == "it has to be within 1 to 6"
+
+
+def test_modules_are_off(kconfig: Kconfig) -> None:
+    assert why(kconfig, "BUS", "m", MODULES="n", BUS="y") == "CONFIG_MODULES is off"
+
+
+def test_refused_are_listed_as_asked(kconfig: Kconfig) -> None:
+    asked = {
+        "CONFIG_SLOW": "y",
+        "CONFIG_DEBUG_LIST": "y",
+        "CONFIG_EXPERT": "y",
+        "CONFIG_LEVEL": "0x4",
+        "CONFIG_NOWHERE": "n",
+        "CONFIG_FAST": "y",
+        "CONFIG_TINY": "n",
+    }
+    found = refused(asked, GRANTED, kconfig)
+    # SLOW is not refused: FAST was asked for later.
+    assert [(r.option, r.asked, r.granted) for r in found] == [("CONFIG_DEBUG_LIST", "y", "n")]
+    assert str(found[0]) == (
+        "CONFIG_DEBUG_LIST=y was not granted (it is off): "
+        "its dependencies are not met: CONFIG_DEBUG is off"
+    )
+    assert unknown(asked, kconfig) == ("CONFIG_NOWHERE",)
+
+
+def test_member_of_a_choice_that_lost_is_refused(kconfig: Kconfig) -> None:
+    asked = {"CONFIG_FAST": "y", "CONFIG_MAD": "y"}
+    (found,) = refused(asked, {**GRANTED, "CONFIG_EXPERT": "n"}, kconfig)
+    assert found.option == "CONFIG_MAD"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("y && m", 1),
+        ("m || n", 1),
+        ("!m", 1),
+        ("!(BUS || TINY)", 1),
+        ("BUS && EXPERT", 1),
+        ("BUS = m", 2),
+        ("LEVEL >= 0x4 && LEVEL < 5", 2),
+        ('NAME = ""', 2),
+        ("BUS != n", 2),
+        ("BUS > n", 2),
+        ("$(tool) && n", 0),
+        ("$(tool) || y", 2),
+        ("$(tool) || m", None),
+        ("!$(tool)", None),
+        ("A &&", None),
+    ],
+)
+def test_values_of_conditions(text: str, value: int | None) -> None:
+    assert evaluate(parse_expr(text), GRANTED) == value
