@@ -12,15 +12,12 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.host.command import set_echo
-from kdelta.infer.search import Strategy
 from kdelta.report.ablation import ablation_text
 from kdelta.report.ablation_json import ablation_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.ablate import AblateRequest, run_ablate
 from kdelta.studies.lab import open_store
-
-_STRATEGIES = {"auto": None, "one": Strategy.ONE, "halves": Strategy.HALVES}
 
 
 def ablate(
@@ -42,14 +39,10 @@ def ablate(
             help="May be repeated; see kdelta workloads.  [default: syscalls]",
         ),
     ] = None,
-    search: Annotated[
-        str,
-        typer.Option(
-            "--search",
-            metavar="HOW",
-            help="auto, one (unit at a time) or halves: in how few kernels to look.",
-        ),
-    ] = "auto",
+    one_by_one: Annotated[
+        bool,
+        typer.Option("--one-by-one", help="Build a kernel for each unit, however few might do."),
+    ] = False,
     max_builds: Annotated[
         int | None,
         typer.Option(
@@ -96,14 +89,12 @@ def ablate(
     trees = parse_kernel_words(words)
     if len(trees) != 1:
         raise UserError("more than one tree", "the two configs are for one and the same source")
-    if search not in _STRATEGIES:
-        raise UserError(f"no way to search is called {search!r}", "auto, one or halves")
     request = AblateRequest(
         tree=str(trees[0]),
         before=before,
         after=after,
         workloads=tuple(workload or ["syscalls"]),
-        strategy=_STRATEGIES[search],
+        one_by_one=one_by_one,
         max_builds=max_builds,
         no_modules=no_modules,
         rule_out=not keep_all,

@@ -239,9 +239,9 @@ class _Account:
         rows = [*named]
         if rest:
             rows.append((f"others ({len(rest)})", sum((value for _, value in rest), Fraction(0))))
-        if region.remainder:
+        if region.remainder.value:
             within = ", within the spread" if region.adds_up else ", more than the spread"
-            rows.append((f"not accounted for{within}", region.remainder))
+            rows.append((f"not accounted for{within}", region.remainder.value))
         total = figures.scaled(region.whole.value)
         printed = figures.rounded_to_total([value for _, value in rows], total)
         if rows and sum(printed) != total:

@@ -11,10 +11,8 @@ from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationRep
 from kdelta.report.json import (
     JsonEstimate,
     JsonSide,
-    Number,
     document_text,
     json_estimate,
-    json_number,
     json_side,
 )
 from kdelta.report.model import Facts
@@ -62,7 +60,7 @@ class JsonAblatedRegion(msgspec.Struct, frozen=True):
     after: JsonEstimate
     whole: JsonEstimate
     explained: JsonEstimate
-    remainder: Number
+    remainder: JsonEstimate
     adds_up: bool
     lookups: JsonEstimate
 
@@ -75,9 +73,9 @@ class JsonInteraction(msgspec.Struct, frozen=True):
 
 
 class JsonProof(msgspec.Struct, frozen=True):
-    """The kernel with all kept units flipped against B; `differing` regions show it failed."""
+    """The kernel with all kept units flipped against B; `held` is null without one."""
 
-    held: bool
+    held: bool | None
     text: str
     differing: JsonEffects
 
@@ -192,7 +190,7 @@ def _region(region: AblatedRegion) -> JsonAblatedRegion:
         after=json_estimate(region.after),
         whole=json_estimate(region.whole),
         explained=json_estimate(region.explained),
-        remainder=json_number(region.remainder),
+        remainder=json_estimate(region.remainder),
         adds_up=region.adds_up,
         lookups=json_estimate(region.lookups),
     )

@@ -7,7 +7,6 @@ the rows of interrupts and other tasks.
 """
 
 import enum
-from fractions import Fraction
 
 import msgspec
 
@@ -31,7 +30,8 @@ class Fate(enum.StrEnum):
 class AblatedRegion(msgspec.Struct, frozen=True):
     """A region on both ends. `lookups`: the part of the whole effect that functions have which
     search tables of addresses; it is in none of the other figures. `rate`: it is instructions a
-    virtual second. `explained`: the units' effects and the interactions, added up.
+    virtual second. `explained`: the units' effects and the interactions, added up; `remainder`:
+    what of the whole they do not account for.
     """
 
     workload: str
@@ -40,19 +40,14 @@ class AblatedRegion(msgspec.Struct, frozen=True):
     after: Estimate
     whole: Estimate
     explained: Estimate
+    remainder: Estimate
     lookups: Estimate
     rate: bool = False
 
     @property
-    def remainder(self) -> Fraction:
-        """What of the whole no unit accounts for."""
-        return self.whole.value - self.explained.value
-
-    @property
     def adds_up(self) -> bool:
-        """Whether the remainder is within the spreads."""
-        reach = self.whole.half_width + self.explained.half_width
-        return abs(self.remainder) <= reach
+        """Whether the remainder is nought, or within the spread."""
+        return self.remainder.low <= 0 <= self.remainder.high
 
 
 class SwitchShare(msgspec.Struct, frozen=True):
@@ -94,10 +89,10 @@ class Interaction(msgspec.Struct, frozen=True):
 
 class Proof(msgspec.Struct, frozen=True):
     """The kernel with every kept unit flipped against B. `differing`: regions whose path is not
-    B's, beyond the spread; None for `kept` and `runs` when there was nothing to prove.
+    B's, beyond the spread. `held` is None when there was nothing to prove, or no such kernel.
     """
 
-    held: bool
+    held: bool | None
     text: str
     differing: dict[str, Estimate] = {}
 

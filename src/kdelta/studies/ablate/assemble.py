@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an ablation found, as a report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from kdelta.infer.estimate import ZERO, Estimate, effect_between
-from kdelta.infer.search import Answer, Found, total
+from kdelta.infer.estimate import effect_between
+from kdelta.infer.search_model import Answer, GroupAnswer, How, UnitAnswer
 from kdelta.kernels.units import Unit
 from kdelta.report.ablation_model import (
     AblatedRegion,
@@ -34,40 +34,38 @@ class Findings(msgspec.Struct, frozen=True):
     units: tuple[Unit, ...]
     decisions: Mapping[str, Decision]
     answer: Answer
-    strategy: str
-    proof: Proof | None
     switches: Mapping[str, SwitchShare]
+
+
+_FATES = {
+    How.ALONE: Fate.MEASURED,
+    How.DIFFERENCE: Fate.MEASURED,
+    How.INFERRED: Fate.MEASURED,
+    How.CLEARED: Fate.CLEARED,
+    How.UNRESOLVED: Fate.UNRESOLVED,
+}
 
 
 def assemble(
     request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: Findings
 ) -> AblationReport:
     """The report of an ablation that came to its end."""
-    report = _begin(request, bench, ends, store)
-    found = {one.name: one for one in findings.answer.units}
-    units = tuple(
-        _unit(
-            unit,
-            findings.decisions[unit.name],
-            found.get(unit.name),
-            findings.switches.get(unit.name),
-        )
+    answer = findings.answer
+    found = {one.name: one for one in answer.units}
+    units = [
+        _unit(unit, findings.decisions[unit.name], found[unit.name], findings.switches)
         for unit in findings.units
-    )
-    interactions = tuple(
-        Interaction(one.units, one.effects) for one in findings.answer.interactions
-    )
-    effects = [unit.effects for unit in units] + [pair.effects for pair in interactions]
-    open_text = findings.answer.open
+    ]
+    units += [_group(group) for group in answer.groups]
     return msgspec.structs.replace(
-        report,
+        _begin(request, bench, ends, store),
         options=findings.options,
-        regions=_regions(ends, effects),
-        units=units,
-        interactions=interactions,
-        proof=findings.proof,
-        strategy=findings.strategy,
-        notes=(*report.notes, *([open_text] if open_text else [])),
+        regions=_regions(ends, answer),
+        units=tuple(units),
+        interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
+        proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
+        strategy=answer.strategy,
+        notes=answer.notes,
     )
 
 
@@ -109,50 +107,55 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
 
 
 def _unit(
-    unit: Unit, decision: Decision, found: Found | None, switch: SwitchShare | None
+    unit: Unit,
+    decision: Decision,
+    found: UnitAnswer,
+    switches: Mapping[str, SwitchShare],
 ) -> AblatedUnit:
-    fate, why, how, effects = decision.fate, decision.why, "", {}
-    if found is not None:
-        how = found.how
-        effects = found.effects or {}
-        fate = Fate.MEASURED
-        if found.effects is None:
-            fate, why = Fate.UNRESOLVED, found.how
-        elif found.cleared_with:
-            fate = Fate.CLEARED
+    ruled_out = found.how is How.RULED_OUT and decision.fate is not None
     return AblatedUnit(
         name=unit.name,
         options=tuple(str(flip) for flip in unit.options),
         needs=unit.needs,
-        fate=fate or Fate.UNRESOLVED,
-        why=why,
+        fate=decision.fate if ruled_out and decision.fate else _FATES[found.how],
+        why=decision.why if ruled_out else found.text,
         objects=decision.objects,
         alive=decision.alive,
-        effects=effects,
-        how=how,
-        switch=switch,
+        effects=found.effects,
+        how=found.text,
+        switch=switches.get(unit.name),
     )
 
 
-def _regions(ends: Ends, effects: Sequence[Mapping[str, Estimate]]) -> tuple[AblatedRegion, ...]:
+def _group(group: GroupAnswer) -> AblatedUnit:
+    """Units that could not be told apart, as one."""
+    return AblatedUnit(
+        name=" + ".join(group.units),
+        options=(),
+        needs=(),
+        fate=Fate.MEASURED,
+        why=group.text,
+        objects=None,
+        alive=None,
+        effects=group.effects,
+        how=group.text,
+    )
+
+
+def _regions(ends: Ends, answer: Answer) -> tuple[AblatedRegion, ...]:
     before, after = ends
-    found = []
-    for name, region in before.regions.items():
-        if name not in after.regions:
-            continue
-        other = after.regions[name].path
-        nothing = Estimate(ZERO, ZERO, ZERO, region.path.code.n)
-        explained = total(one[name] for one in effects if name in one) or nothing
-        found.append(
-            AblatedRegion(
-                workload=region.workload,
-                name=name,
-                before=region.path.code,
-                after=other.code,
-                whole=effect_between(region.path.code, other.code),
-                explained=explained,
-                lookups=effect_between(region.path.lookups, other.lookups),
-                rate=region.rate,
-            )
+    return tuple(
+        AblatedRegion(
+            workload=region.workload,
+            name=name,
+            before=region.path.code,
+            after=after.regions[name].path.code,
+            whole=answer.sums[name].whole,
+            explained=answer.sums[name].explained,
+            remainder=answer.sums[name].remainder,
+            lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
+            rate=region.rate,
         )
-    return tuple(found)
+        for name, region in before.regions.items()
+        if name in after.regions and name in answer.sums
+    )

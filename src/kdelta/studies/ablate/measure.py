@@ -9,7 +9,7 @@ import msgspec
 from kdelta.counts.executed import decode_executed
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
-from kdelta.infer.estimate import Estimate
+from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.paths import RegionPath, background_rates, region_paths
 from kdelta.kernels.built import BuiltKernel, load_built
 from kdelta.kernels.failure import NoKernel
@@ -39,16 +39,21 @@ class Region(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """A kernel, its runs by workload, and what they executed by region; no regions if it failed.
-
-    `failure` says why.
+    """A kernel or why there is none, its runs, and what they executed by region; no regions if it
+    failed, which `failure` and `status` tell.
     """
 
     label: str
-    kernel: Kernel | None
+    found: Kernel | NoKernel
     done: tuple[Done, ...]
     regions: dict[str, Region]
     failure: str = ""
+    status: RunStatus = RunStatus.OK
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel, if there is one."""
+        return None if isinstance(self.found, NoKernel) else self.found
 
     @property
     def code(self) -> dict[str, Estimate]:
@@ -109,7 +114,7 @@ class Bench:
     ) -> Measured:
         """Runs all workloads under a kernel, with words added to its command line."""
         if isinstance(kernel, NoKernel):
-            return Measured(label, None, (), {}, kernel.text)
+            return Measured(label, kernel, (), {}, kernel.text, kernel.status)
         request = self._request
         if append:
             words = f"{request.machine.append} {append}".strip()
@@ -124,23 +129,23 @@ class Bench:
 
     def _measured(self, label: str, kernel: Kernel, results: Sequence[list[Done]]) -> Measured:
         regions: dict[str, Region] = {}
-        failures = []
+        failures, status = [], RunStatus.OK
         for workload, done in zip(self._workloads, results, strict=True):
             counts = [one.counts for one in done if one.counts is not None]
             if not counts:
                 run = done[0].run
                 failures.append(f"{workload.name}: {run.word}: {run.detail}")
+                status = run.status or RunStatus.WORKLOAD_FAILED
                 continue
             for name, path in region_paths(counts).items():
                 regions[self._named(name, workload)] = Region(workload.name, path)
             for context, rate in background_rates(counts).items():
                 name = f"{RATE_NAMES[context]} ({workload.name})"
-                nothing = msgspec.structs.replace(rate, value=0 * rate.value, low=0 * rate.low)
-                nothing = msgspec.structs.replace(nothing, high=0 * rate.high)
+                nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
                 regions[name] = Region(workload.name, RegionPath(rate, rate, nothing), rate=True)
         every = tuple(one for done in results for one in done)
         if failures:
-            return Measured(label, kernel, every, {}, "; ".join(failures))
+            return Measured(label, kernel, every, {}, "; ".join(failures), status)
         return Measured(label, kernel, every, regions)
 
     def _named(self, region: str, workload: Workload) -> str:

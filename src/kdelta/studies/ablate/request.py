@@ -3,14 +3,13 @@
 
 import msgspec
 
-from kdelta.infer.search import Strategy
 from kdelta.studies.requests import LabRequest
 
 
 class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A source tree, and the paths of two configs for it, whole ones or defconfigs.
 
-    strategy      how to search; None: whatever is expected to take fewer kernels
+    one_by_one    build a kernel for each unit, however few might do
     max_builds    the most kernels beside A and B; None: as many as it takes
     no_modules    leave out of both configs what would be a module
     rule_out      rule out units that reach no executed code
@@ -23,7 +22,7 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     after: str
     workloads: tuple[str, ...] = ("syscalls",)
-    strategy: Strategy | None = None
+    one_by_one: bool = False
     max_builds: int | None = None
     no_modules: bool = False
     rule_out: bool = True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Units ruled out without a kernel of their own: by what was executed, and by recompiling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -124,12 +124,3 @@ class Recompiler:
                     )
             at, size = at + size, size * _GROWTH
         return None
-
-
-def kept_units(units: Sequence[Unit], decisions: Mapping[str, Decision]) -> list[Unit]:
-    """The units to search: those not ruled out, and whatever these need."""
-    kept = {unit.name for unit in units if decisions[unit.name].fate is None}
-    for unit in units:
-        if unit.name in kept:
-            kept.update(unit.needs)
-    return [unit for unit in units if unit.name in kept]

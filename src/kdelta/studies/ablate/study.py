@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta ablate`: both ends, units, ruling out, the proof, the search, the switches."""
 
-from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.estimate import Estimate
+from kdelta.infer.estimate import effect_between
 from kdelta.infer.reach import Kept
-from kdelta.infer.search import (
+from kdelta.infer.search import Search, begin
+from kdelta.infer.search_model import (
     Answer,
-    Flippable,
+    Failed,
+    FlipSet,
+    Limits,
     Outcome,
-    Search,
-    choose,
-    effects_between,
-    is_nothing,
+    SearchUnit,
+    Step,
 )
+from kdelta.infer.search_model import Measured as Run
 from kdelta.kernels.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.units import Unit, find_units, flipped
 from kdelta.kernels.workbench import workbench
-from kdelta.report.ablation_model import AblationReport, Proof, SwitchShare
+from kdelta.report.ablation_model import AblationReport, SwitchShare
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import Findings, assemble, failed
@@ -33,12 +32,13 @@ from kdelta.studies.ablate.rule_out import (
     Recompiler,
     by_execution,
     decided,
-    kept_units,
     side_of,
 )
 from kdelta.studies.ablate.switch import switch_shares
 from kdelta.studies.requests import Progress
 from kdelta.workloads.catalog import find_workload
+
+_MANY_OBJECTS = 20
 
 
 async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
@@ -81,35 +81,19 @@ class _Study:
     async def run(self, store: Store) -> AblationReport:
         with interruptible():
             decisions = self._decide()
-        kept = kept_units(self._units, decisions)
-        self._progress.say(
-            f"{len(self._units)} units, {len(self._units) - len(kept)} of them ruled out"
-        )
-        proof, end = await self._prove(kept)
-        if proof is not None and not proof.held:
-            # The pruning was wrong: nothing stays ruled out.
-            decisions = {
-                name: msgspec.structs.replace(one, fate=None) for name, one in decisions.items()
-            }
-            kept, end = list(self._units), self._ends[1]
-        floors = self._floors(end) if proof is not None and proof.held else {}
-        answer, strategy = await self._search(kept, end, floors, decisions)
+        pruned = sum(one.fate is not None for one in decisions.values())
+        self._progress.say(f"{len(self._units)} units, {pruned} of them ruled out")
+        answer = await self._search(decisions)
+        kept = [unit for unit in self._units if decisions[unit.name].fate is None]
         shares = await self._switches(kept)
-        return assemble(
-            self._request,
-            self._bench,
-            self._ends,
-            store,
-            Findings(
-                options=len(explain_diff(*self._configs)),
-                units=self._units,
-                decisions=decisions,
-                answer=answer,
-                strategy=strategy,
-                proof=proof,
-                switches=shares,
-            ),
+        findings = Findings(
+            options=len(explain_diff(*self._configs)),
+            units=self._units,
+            decisions=decisions,
+            answer=answer,
+            switches=shares,
         )
+        return assemble(self._request, self._bench, self._ends, store, findings)
 
     def _decide(self) -> dict[str, Decision]:
         """Units, and which of them need no kernel."""
@@ -152,60 +136,66 @@ class _Study:
                 )
         return measured
 
-    async def _prove(self, kept: Sequence[Unit]) -> tuple[Proof | None, Measured]:
-        """A with every kept unit flipped must have B's path; that kernel, and whether it has."""
-        after = self._ends[1]
-        if len(kept) == len(self._units):
-            return None, after
-        names = [unit.name for unit in kept]
-        end = self._ends[0]
-        if names:
-            end = await self._kernel(f"proof: {len(names)} kept units flipped", names)
-        if end.failure:
-            return Proof(
-                False, f"the kernel with all kept units flipped failed: {end.failure}"
-            ), end
-        differing = _differing(end, after)
-        runs = self._request.lab.perturbations
-        if differing and self._request.more_runs > runs:
-            # The spread of a few runs is itself uncertain: more of them, before anything is said.
-            runs = self._request.more_runs
-            again = [
-                await self._bench.measure(one.label, one.kernel, runs=runs)
-                for one in (end, after)
-                if one.kernel is not None
-            ]
-            differing = _differing(again[0], again[1])
-        return _proof(after, len(names), runs, differing), end
-
-    def _floors(self, end: Measured) -> dict[str, Fraction]:
-        """By how much two kernels that execute the same code were seen to differ, by region."""
-        effects = effects_between(end.code, self._ends[1].code)
-        return {name: abs(effect.value) for name, effect in effects.items()}
-
-    async def _search(
-        self,
-        kept: Sequence[Unit],
-        end: Measured,
-        floors: Mapping[str, Fraction],
-        decisions: Mapping[str, Decision],
-    ) -> tuple[Answer, str]:
-        if not kept:
-            return Answer((), ()), "nothing to search"
+    async def _search(self, decisions: Mapping[str, Decision]) -> Answer:
         units = [
-            Flippable(unit.name, frozenset(unit.needs), decisions[unit.name].objects)
-            for unit in kept
+            SearchUnit(
+                name=unit.name,
+                needs=unit.needs,
+                prior=_prior(decisions[unit.name]),
+                pruned=decisions[unit.name].fate is not None,
+            )
+            for unit in self._units
         ]
-        strategy = self._request.strategy or choose(len(units))
-        search = Search(units, self._ends[0].code, end.code, strategy, floors)
-        built = 0
-        while plan := search.next():
-            if self._request.max_builds is not None and built >= self._request.max_builds:
-                break
-            measured = await self._kernel(plan.why, plan.flips)
-            search.observe(plan.flips, Outcome(measured.code or None, measured.failure))
-            built += 1
-        return search.answer(), strategy.value
+        search = self._begin(units)
+        for flips in self._singles(decisions) if self._request.one_by_one else ():
+            measured = await self._kernel(f"{', '.join(sorted(flips))} from A", flips)
+            search = search.observe(flips, _outcome(measured))
+        while plans := search.next_builds(_distance(decisions)):
+            plan = plans[0]
+            measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
+            if plan.step is Step.PROOF and await self._more_runs(measured):
+                # B has more runs now: what was known before is told anew.
+                measured = await self._bench.measure(
+                    measured.label, measured.found, runs=self._request.more_runs
+                )
+                search = self._again(search, units)
+            search = search.observe(plan.flips, _outcome(measured))
+        return search.answer()
+
+    def _begin(self, units: Sequence[SearchUnit]) -> Search:
+        before, after = (Run(end.code) for end in self._ends)
+        return begin(units, before, after, Limits(max_builds=self._request.max_builds))
+
+    def _again(self, search: Search, units: Sequence[SearchUnit]) -> Search:
+        fresh = self._begin(units)
+        known = {flips for flips, _ in fresh.observed}
+        for flips, outcome in search.observed:
+            if flips not in known:
+                fresh = fresh.observe(flips, outcome)
+        return fresh
+
+    def _singles(self, decisions: Mapping[str, Decision]) -> list[frozenset[str]]:
+        """Each unit that was kept, with what it needs."""
+        kept = [unit for unit in self._units if decisions[unit.name].fate is None]
+        return [frozenset({unit.name, *unit.needs}) for unit in kept]
+
+    async def _more_runs(self, end: Measured) -> bool:
+        """Whether the proof's kernel parts from B, so that more runs were made of B: the spread of
+        a few runs is itself uncertain.
+        """
+        after = self._ends[1]
+        if end.failure or self._request.more_runs <= self._request.lab.perturbations:
+            return False
+        effects = [
+            effect_between(end.code[name], path)
+            for name, path in after.code.items()
+            if name in end.code
+        ]
+        if all(effect.low <= 0 <= effect.high for effect in effects):
+            return False
+        again = await self._bench.measure(after.label, after.found, runs=self._request.more_runs)
+        self._ends = self._ends[0], again
+        return True
 
     async def _switches(self, kept: Sequence[Unit]) -> dict[str, SwitchShare]:
         if not self._request.switches:
@@ -213,25 +203,21 @@ class _Study:
         return await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
 
 
-def _differing(end: Measured, after: Measured) -> dict[str, Estimate]:
-    effects = effects_between(end.code, after.code)
-    return {name: effect for name, effect in effects.items() if not is_nothing(effect)}
+def _outcome(measured: Measured) -> Outcome:
+    if measured.failure:
+        return Failed(measured.status, measured.failure)
+    return Run(measured.code)
 
 
-def _proof(after: Measured, kept: int, runs: int, differing: dict[str, Estimate]) -> Proof:
-    regions = len(after.regions)
-    what = f"A with {kept} kept units flipped" if kept else "A itself"
-    if not differing:
-        return Proof(
-            True,
-            f"{what} has B's path in all {regions} regions, exactly or within the spread of "
-            f"{runs} perturbed runs",
-        )
-    worst = sorted(differing.items(), key=lambda row: -abs(row[1].value))[:3]
-    named = ", ".join(f"{name} ({float(effect.value):+.2f})" for name, effect in worst)
-    return Proof(
-        False,
-        f"{what} does not have B's path in {len(differing)} of {regions} regions, {named}: units "
-        "were ruled out wrongly, so all of them were searched",
-        differing,
-    )
+def _prior(decision: Decision) -> float:
+    """How likely a unit is to have an effect: the more executed objects it reaches, the more."""
+    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.3
+
+
+def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:
+    """What building one set after another costs: the objects that the units between them reach."""
+
+    def cost(one: FlipSet, other: FlipSet) -> float:
+        return float(sum(decisions[name].objects for name in one ^ other))
+
+    return cost

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from kdelta.infer.search import effects_between
+from kdelta.infer.estimate import effect_between
 from kdelta.kernels.kconfig import Config
 from kdelta.kernels.switches import boot_switch
 from kdelta.kernels.units import Unit
@@ -26,6 +26,10 @@ async def switch_shares(
         found[unit.name] = SwitchShare(
             words=switch.words,
             whole=switch.share == "default",
-            effects=effects_between(before.code, switched.code),
+            effects={
+                name: effect_between(path, switched.code[name])
+                for name, path in before.code.items()
+                if name in switched.code
+            },
         )
     return found
