@@ -205,12 +205,12 @@ def _configure(
     text = folder.finish()
     granted = parse_config(text)
     kconfig = read_kconfig(tree, arch)
-    labs = {lab.option for lab in lab_options()}
-    # A text that was unknown and is empty now is no change that anybody would notice.
+    labs = {lab.option: lab.value for lab in lab_options()}
+    # Between an empty text and an option that is not there is no difference to tell.
     flips = [
         flip
         for flip in explain_diff(before, granted)
-        if flip.option not in asked and (flip.before, flip.after) != (OFF, '""')
+        if flip.option not in asked and {flip.before, flip.after} != {OFF, '""'}
     ]
     return Configured(
         text=text,
@@ -219,13 +219,13 @@ def _configure(
         asked=asked,
         refused=refused(asked, granted, kconfig),
         unknown=unknown(asked, kconfig),
-        lab=tuple(flip for flip in flips if flip.option in labs),
+        lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
         missing=tuple(missing_options(text)),
         changed=tuple(
             flip
             for flip in flips
             if flip.option in before
-            and flip.option not in labs
+            and labs.get(flip.option) != flip.after
             and _settable(flip.option.removeprefix(PREFIX), kconfig)
         ),
     )
