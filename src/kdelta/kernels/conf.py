@@ -55,7 +55,7 @@ def _direct(
     # A compiler may have been updated since.
     remove(answers)
     make_folder(answers)
-    environment |= {"LD_PRELOAD": str(_library(talk)), "KDELTA_ANSWERS": str(answers)}
+    environment |= {"LD_PRELOAD": str(answers_library(talk)), "KDELTA_ANSWERS": str(answers)}
     file = out / ".config"
 
     def normalize(config: Mapping[str, str]) -> Config:
@@ -85,7 +85,10 @@ def _environment(out: Path, make: Make) -> dict[str, str] | None:
     return {name: value for name, value in found.items() if re.fullmatch(r"\w+", name)}
 
 
-def _library(talk: Callable[[str], None]) -> Path:
+def answers_library(talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+    """The library that remembers answers, compiled unless the cache has it."""
     folder = native_folder() / "answers"
     flags = (*PLUGIN_FLAGS, "-Wl,--no-as-needed,-ldl")
-    return build_program(NativeProgram("answers", folder, ("answers.c",), flags), talk)
+    return build_program(
+        NativeProgram("answers", folder, ("answers.c",), flags), talk, strict=strict
+    )
