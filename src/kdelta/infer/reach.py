@@ -15,11 +15,17 @@ from power-on, so nothing else is executed either. An object is reached
 
 The linker script counts as reached like a generated header, and everything depends on it.
 
-What is left to the proof build: code that only a mixture of A and B would run (an object dead in
-both that one unit alone would give an initcall), and what depends on the size of dead code, such
-as how many pages are free. The latter moves addresses, as the perturbed runs do.
+An object that only B has, and that other units reach too, was never seen as it is with this unit
+alone flipped: FTRACE on in A may give it trace events that it lacks in B. Such a unit is kept until
+the object is compiled that way (infer/recompiled.py).
+
+What is left to the proof build: records that an object which A and B both have would get from one
+unit and lose by another; the mixture that the proof build itself is, of objects that only A has;
+and what depends on the size of dead code, such as how many pages are free. The last moves
+addresses, as the perturbed runs do.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -53,6 +59,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     objects    how many it reaches
     alive      which of them are alive
     generated  the generated files that it reaches, by path
+    unseen     dead objects that only B has, of which A with the unit flipped may have others
     undecided  why no recompiled object can tell whether it has an effect; empty if they can
     """
 
@@ -60,6 +67,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     objects: int
     alive: tuple[AliveObject, ...]
     generated: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
 
     @property
@@ -70,6 +78,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
         parts = [f"reaches {len(self.alive)} objects that executed code depends on"]
         parts[0] += f": {', '.join(shown)}" + (f" and {more} more" if more else "") if shown else ""
         parts += [f"changes what {file} is made from" for file in self.generated]
+        parts += [f"{path} was not seen with it alone" for path in self.unseen]
         return "; ".join([*parts, *self.undecided])
 
 
@@ -79,15 +88,28 @@ Reach = RuledOut | Kept
 def reach(
     a: Side, b: Side, units: Mapping[str, Collection[str]], mentions: Mentions
 ) -> dict[str, Reach]:
-    """For each unit (name -> its options, "CONFIG_X") whether executed code can depend on it."""
-    alive = find_alive(b).objects | find_alive(a).objects
+    """For each unit (name -> its options, "CONFIG_X") whether executed code can depend on it when
+    it is flipped from its value in A.
+    """
+    sides = (a.digest, b.digest)
     one_sided = a.digest.objects.keys() ^ b.digest.objects.keys()
     unexplained = one_sided - _explained(one_sided, units.values(), mentions)
-    found: dict[str, Reach] = {}
-    for name, options in units.items():
-        unit = _Unit(frozenset(options), (a.digest, b.digest), mentions)
-        found[name] = unit.reach(name, alive, unexplained)
-    return found
+    known = {name: _Unit(frozenset(options), sides, mentions) for name, options in units.items()}
+    reached = {name: unit.reached() | unexplained for name, unit in known.items()}
+    times = Counter(path for paths in reached.values() for path in paths)
+    new = b.digest.objects.keys() - a.digest.objects.keys()
+    state = _State(
+        alive=find_alive(b).objects | find_alive(a).objects,
+        unseen=frozenset(path for path in new if times[path] > 1),
+    )
+    return {name: unit.verdict(name, reached[name], state) for name, unit in known.items()}
+
+
+class _State(msgspec.Struct, frozen=True):
+    """alive: path -> why, on either side. unseen: what only B has and several units reach."""
+
+    alive: dict[str, str]
+    unseen: frozenset[str]
 
 
 def _mentions_of(options: Collection[str], mentions: Mentions) -> list[Mention]:
@@ -129,23 +151,38 @@ class _Unit:
         self.folders = [mention for mention in places if mention.reaches.endswith("/")]
         self.everything = [mention for mention in places if mention.reaches == EVERYTHING]
 
-    def reach(self, name: str, alive: Mapping[str, str], unexplained: Collection[str]) -> Reach:
-        """What is known of the unit; alive: path -> why, on either side."""
-        reached = set(unexplained)
-        for digest in self.sides:
-            reached.update(path for path, it in digest.objects.items() if self._reaches(it))
+    def reached(self) -> set[str]:
+        """The objects of both sides that it can change."""
+        return {
+            path
+            for digest in self.sides
+            for path, thing in digest.objects.items()
+            if self._reaches(thing)
+        }
+
+    def verdict(self, name: str, reached: set[str], state: _State) -> Reach:
+        """What is known of the unit."""
+        alive = state.alive
         living = [AliveObject(path, alive[path]) for path in sorted(reached & alive.keys())]
+        unseen = (reached & state.unseen) - state.alive.keys()
         scripts = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
-        if not living and not scripts and not self.everything:
+        if not living and not unseen and not scripts and not self.everything:
             return RuledOut(name, len(reached))
         undecided = [f"{mention.place} looks at it" for mention in self.everything]
         used = set(scripts)
-        for path in (thing.path for thing in living):
+        for path in (*(thing.path for thing in living), *unseen):
             held = [digest.objects[path] for digest in self.sides if path in digest.objects]
             used.update(*(self.generated & thing.generated for thing in held))
-            if len(held) < len(self.sides):
+            if len(held) < len(self.sides) and path not in unseen:
                 undecided.append(f"{path} comes or goes")
-        return Kept(name, len(reached), tuple(living), tuple(sorted(used)), tuple(undecided))
+        return Kept(
+            unit=name,
+            objects=len(reached),
+            alive=tuple(living),
+            generated=tuple(sorted(used)),
+            unseen=tuple(sorted(unseen)),
+            undecided=tuple(undecided),
+        )
 
     def _reaches(self, thing: ObjectDigest) -> bool:
         return bool(

@@ -4,7 +4,7 @@
 The second level of infer/reach.py: what a unit reaches is compiled with it flipped, not linked.
 Where the executed functions of the alive objects, the data that they can get at, and the records
 that somebody walks are the same, execution is the same, step by step. Dead objects need not be
-compiled: nothing executed looks at them.
+compiled: nothing executed looks at them; but new ones are, to see whether they are.
 """
 
 from collections.abc import Collection
@@ -39,7 +39,8 @@ def objects_to_recompile(kept: Kept, digest: Digest) -> list[str] | None:
     if kept.undecided:
         return None
     targets = [digest.generated[file].target for file in kept.generated if file in digest.generated]
-    return [*dict.fromkeys(targets), *(thing.path for thing in kept.alive)]
+    objects = [*(thing.path for thing in kept.alive), *kept.unseen]
+    return [*dict.fromkeys(targets), *objects]
 
 
 def compare_objects(a: Digest, b: Digest, paths: Collection[str]) -> list[Difference]:
@@ -86,17 +87,20 @@ def differences_that_matter(
     """
     alive = find_alive(side)
     return [
-        msgspec.structs.replace(difference, matters=_matters(difference, side, alive))
+        msgspec.structs.replace(difference, matters=_matters(difference, side, flipped, alive))
         for difference in compare_objects(side.digest, flipped, paths)
     ]
 
 
-def _matters(difference: Difference, side: Side, alive: Alive) -> bool:
+def _matters(difference: Difference, side: Side, flipped: Digest, alive: Alive) -> bool:
     path, name = difference.path, difference.name
     if difference.what == "generated":
         # Of other files the effect is in the objects that include them.
         return path.endswith(LINKER_SCRIPTS)
-    if difference.what == "object" or side.digest.objects[path].is_assembler:
+    if difference.what == "object":
+        new = flipped.objects.get(path)
+        return path in alive.objects if new is None else _is_alive_new(new, side, alive)
+    if side.digest.objects[path].is_assembler:
         return True
     if difference.what == "section":
         walk = walk_of(name)
@@ -107,6 +111,13 @@ def _matters(difference: Difference, side: Side, alive: Alive) -> bool:
     if difference.what == "function":
         return renamed or name in side.executed
     return renamed or (path, name) in alive.data or _is_nameless_code(name)
+
+
+def _is_alive_new(thing: ObjectDigest, side: Side, alive: Alive) -> bool:
+    """Whether an object that was not there before would be alive among what was executed."""
+    names = thing.functions.keys() | thing.data.keys()
+    alone = msgspec.structs.replace(side, digest=Digest({thing.path: thing}, {}))
+    return not names.isdisjoint(alive.names) or bool(find_alive(alone).objects)
 
 
 def _is_nameless_code(name: str) -> bool:

@@ -100,7 +100,8 @@ class Digest(msgspec.Struct, frozen=True):
 def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
     """The digest of a finished build in kbuild's output folder.
 
-    only: the objects to read, by path; all generated files that they use are read anyway. LabError
+    only: the objects to read, by path, linked or just compiled; the generated files that they use
+    are read anyway. LabError
     when the folder holds no finished build or cannot be read.
     """
     out = out.resolve()
@@ -108,7 +109,8 @@ def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
     found = _objects(out)
     if only is not None:
         wanted = set(only)
-        found = {path: module for path, module in found.items() if path in wanted}
+        new = {path: "" for path in wanted - found.keys() if (out / path).is_file()}
+        found = {path: module for path, module in found.items() if path in wanted} | new
     objects = {path: builds.object_digest(path, module) for path, module in sorted(found.items())}
     scripts = [*out.glob("arch/*/kernel/vmlinux.lds")]
     if any(found.values()):
