@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+	.section .note.Xen,"a",@note
+	.long 4, 8, 18
+	.asciz "Xen"
+	.quad 0x1000000
+
+	.text
+	.globl start
+start:
+	call start_kernel
+	hlt
+
+	.section .note.GNU-stack,"",@progbits
