@@ -65,8 +65,17 @@ class Step(enum.StrEnum):
     PROOF = "proof"
     ALONE = "one at a time"
     HALVING = "halving"
+    DETOUR = "around a failure"
     CHECK = "check"
     INTERACTION = "interaction"
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """What came of a set of flips, and what it had been planned for; None if it was not asked."""
+
+    flips: FlipSet
+    outcome: Outcome
+    step: Step | None = None
 
 
 class PlannedBuild(msgspec.Struct, frozen=True):

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a search found, with how it is known, and what it assumed."""
+
+from kdelta.infer.additive import added, difference, less
+from kdelta.infer.closed_sets import NOTHING
+from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.evidence import Evidence
+from kdelta.infer.search_model import (
+    Answer,
+    GroupAnswer,
+    How,
+    InteractionAnswer,
+    ProofAnswer,
+    RegionSum,
+    Step,
+    UnitAnswer,
+)
+from kdelta.infer.search_plan import Plan
+from kdelta.infer.search_words import listed
+
+
+def strategy_of(plan: Plan) -> str:
+    """Which way the units are searched, and why."""
+    count = len(plan.order)
+    halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
+    if count < 2:
+        return "none: the whole is one unit" if count else "none: no unit is left"
+    if halving and alone:
+        return f"halves ({halving} builds), then one at a time, as many units matter"
+    if halving:
+        return f"halves: few of {count} units were expected to matter"
+    if plan.prospect and not alone:
+        expected = plan.prospect
+        way = "halves" if expected.prefers_halving else "one at a time"
+        return (
+            f"{way}: about {expected.halving:.0f} builds are expected by halves, "
+            f"{expected.one_at_a_time:.0f} one at a time"
+        )
+    return "one at a time: many units were expected to matter" if alone else "the whole decides"
+
+
+def answer_of(plan: Plan) -> Answer:
+    """All that is known at that point."""
+    account, kernels = plan.account, plan.kernels
+    return Answer(
+        units=tuple(_unit(plan, unit.name) for unit in plan.units),
+        groups=tuple(
+            GroupAnswer(
+                tuple(name for name in plan.order if name in group.units),
+                kernels.estimates(group.effect),
+                "no kernels that ran tell them apart",
+            )
+            for group in account.groups
+        ),
+        interactions=tuple(
+            InteractionAnswer(
+                tuple(name for name in plan.needs.names if name in units),
+                kernels.estimates(effect),
+                _interaction_text(plan, units),
+            )
+            for units, effect in account.interactions
+        ),
+        sums=_sums(plan),
+        proof=_proof(plan),
+        builds=plan.spent,
+        strategy=strategy_of(plan),
+        notes=tuple(_notes(plan)),
+    )
+
+
+def _unit(plan: Plan, name: str) -> UnitAnswer:
+    if name not in plan.top:
+        return UnitAnswer(name, How.RULED_OUT, "the kernel without it has B's path", {})
+    evidence = plan.account.evidence.get(name)
+    if evidence is None:
+        return UnitAnswer(name, How.UNRESOLVED, _why_unresolved(plan, name), {})
+    if evidence.how is How.CLEARED:
+        around = plan.kernels.estimates(difference(evidence.more, evidence.below))
+        effects = {
+            region: Estimate(ZERO, one.low, one.high, one.n) for region, one in around.items()
+        }
+    else:
+        effects = plan.kernels.estimates(evidence.effect)
+    return UnitAnswer(name, evidence.how, _how_text(plan, name, evidence), effects)
+
+
+def _how_text(plan: Plan, name: str, evidence: Evidence) -> str:
+    below = evidence.below - plan.needs.below(name)
+    needed = plan.needs.below(name) & evidence.below
+    after = f", after {listed(needed)}" if needed else ""
+    context = f"on top of {listed(below)}" if below else "from A"
+    if evidence.how is How.ALONE:
+        return f"alone{after}, from A"
+    if evidence.how is How.DIFFERENCE:
+        others = plan.top - evidence.more
+        if len(others) < len(below):
+            return (
+                f"alone, on top of all but {listed({name, *others})}" if others else "last of all"
+            )
+        return f"alone, {context}"
+    if evidence.how is How.CLEARED:
+        count = len(evidence.group) - 1
+        return f"nothing changes with it and {count} other{'s' * (count > 1)}, {context}"
+    return "what the others leave of the whole, if effects add up"
+
+
+def _why_unresolved(plan: Plan, name: str) -> str:
+    failed = [(flips, one) for flips, one in plan.kernels.failed.items() if name in flips]
+    # The smallest set that failed says most about a unit in it.
+    failed.sort(key=lambda row: (len(row[0]), sorted(row[0])))
+    if plan.out_of_builds:
+        return f"no builds are left ({plan.spent} made)"
+    if not failed:
+        return "not looked at yet"
+    flips, one = failed[0]
+    detail = f": {one.detail}" if one.detail else ""
+    return f"{listed(flips)} flipped: {one.status.value}{detail}"
+
+
+def _interaction_text(plan: Plan, units: frozenset[str]) -> str:
+    core = plan.needs.closure(units)
+    extra = core - units
+    after = f" after {listed(extra)}" if extra else ""
+    return f"together{after}, from A, less what each does"
+
+
+def _sums(plan: Plan) -> dict[str, RegionSum]:
+    """Of A to B; what the kept units leave of that, where the proof held, is in the remainder."""
+    whole = difference(plan.everything, NOTHING)
+    explained = plan.account.explained(plan.top) or added([])
+    rows = [plan.kernels.estimates(part) for part in (whole, explained, less(whole, explained))]
+    return {
+        region: RegionSum(rows[0][region], rows[1][region], rows[2][region])
+        for region in rows[0]
+        if region in rows[1] and region in rows[2]
+    }
+
+
+def _proof(plan: Plan) -> ProofAnswer:
+    out = len(plan.everything - plan.kept)
+    if not out:
+        return ProofAnswer(None, "nothing was ruled out")
+    if plan.kept in plan.kernels.failed:
+        one = plan.kernels.failed[plan.kept]
+        return ProofAnswer(
+            None, f"no proof: the kernel with all that was kept: {one.status.value}: {one.detail}"
+        )
+    if plan.kept not in plan.kernels:
+        return ProofAnswer(None, "no proof yet")
+    parted = plan.kernels.estimates(difference(plan.everything, plan.kept))
+    differing = {r: one for r, one in parted.items() if not one.low <= 0 <= one.high}
+    if plan.proof_held:
+        exact = all(one.exact and one.value == 0 for one in parted.values())
+        how = "exactly" if exact else "within the spread of perturbations"
+        return ProofAnswer(
+            True, f"with all {len(plan.kept)} units that were kept, A has B's path {how}"
+        )
+    return ProofAnswer(
+        False,
+        f"ruling out was wrong: with all {len(plan.kept)} units that were kept, the path is not "
+        f"B's in {len(differing)} regions; the {out} others are searched too",
+        differing,
+    )
+
+
+def _notes(plan: Plan) -> list[str]:
+    notes = []
+    if any(one.how is How.CLEARED for one in plan.account.evidence.values()):
+        notes.append(
+            "units were cleared in groups: effects that cancel exactly in every region of a group "
+            "would not be seen"
+        )
+    if plan.steps(Step.HALVING) and plan.unchecked():
+        notes.append(
+            "some effects were seen only with other units flipped: whether they are the same from "
+            "A was not checked"
+        )
+    if plan.out_of_builds:
+        notes.append(f"the search ended after {plan.spent} builds, as it was told to")
+    if plan.interactions_cut:
+        notes.append(
+            f"after {plan.interaction_limit} builds no more interacting units are looked for"
+        )
+    notes += [
+        f"which of {listed(lost.units)} interact is open: kernels failed" for lost in plan.lost
+    ]
+    return notes
