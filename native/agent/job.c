@@ -96,10 +96,12 @@ static const char *directive(char *name, char *value, struct job *job, bool *kno
         good = number(value, &job->pages) && job->pages < UINT32_MAX;
     else if (!strcmp(name, "seed"))
         good = seed(value, job);
-    else if (!strcmp(name, "module")) {
+    else if (!strcmp(name, "module") || !strcmp(name, "optional-module")) {
         good = job->n_modules < JOB_MODULES_MAX;
-        if (good)
+        if (good) {
+            job->optional[job->n_modules] = *name == 'o';
             job->modules[job->n_modules++] = value;
+        }
     } else
         *known = false;
     return good ? NULL : complain("bad value, or too many", name, value);

@@ -13,6 +13,7 @@
 
 struct job {
     const char *modules[JOB_MODULES_MAX];
+    bool optional[JOB_MODULES_MAX]; /* each of them: the program can run without it */
     size_t n_modules;
     uint8_t seed[JOB_SEED_MAX_BYTES];
     size_t seed_bytes;

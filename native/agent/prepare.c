@@ -21,9 +21,12 @@ void modules_load(const struct job *job)
 {
     for (size_t i = 0; i < job->n_modules; i++) {
         int fd = open(job->modules[i], O_RDONLY | O_CLOEXEC);
+        bool loaded = fd >= 0 && (!syscall(SYS_finit_module, fd, "", 0) || errno == EEXIST);
 
-        if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
+        if (!loaded && !job->optional[i])
             finish("module %s: %s", job->modules[i], strerror(errno));
+        if (!loaded)
+            message("warning", "the kernel does not take the module %s: %s\n", job->modules[i], strerror(errno));
         close(fd);
     }
     if (job->n_modules)

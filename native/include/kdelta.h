@@ -32,8 +32,12 @@
 #ifndef KDELTA_H
 #define KDELTA_H
 
+#ifdef __KERNEL__ /* a kernel module can have regions as well, on the time of the task that calls it */
+#include <linux/types.h>
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 #if defined(__x86_64__) && defined(__GNUC__)
 

@@ -92,7 +92,7 @@ def test_link_error_names_the_symbol(program: NativeProgram) -> None:
 
 
 def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, program: NativeProgram) -> None:
-    native._compiler.cache_clear()
+    native.compiler_identity.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match="gcc is missing") as raised:
         build_program(program)

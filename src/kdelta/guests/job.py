@@ -33,8 +33,9 @@ class JobFile(msgspec.Struct, frozen=True):
 
 class Job(msgspec.Struct, frozen=True):
     """One command for a guest. `argv[0]` is the program's absolute path in the guest. A region's
-    name makes the whole command a region. `modules` are loaded in order. After `seconds` of the
-    guest's time the command is killed.
+    name makes the whole command a region. `modules` are loaded in order, and then
+    `optional_modules`, of which one that the kernel refuses is only warned of. After `seconds` of
+    the guest's time the command is killed.
     """
 
     argv: tuple[str, ...]
@@ -42,6 +43,7 @@ class Job(msgspec.Struct, frozen=True):
     cwd: str = "/"
     region: str | None = None
     modules: tuple[JobFile, ...] = ()
+    optional_modules: tuple[JobFile, ...] = ()
     seconds: int = 600
     files: tuple[JobFile, ...] = ()
     perturbation: Perturbation = perturbation(0)
@@ -57,11 +59,16 @@ def job_identity(job: Job) -> str:
             "env": job.env,
             "cwd": job.cwd,
             "region": job.region,
-            "modules": [(module.guest, sha256_file(module.host)) for module in job.modules],
+            "modules": _module_hashes(job.modules),
+            "optional_modules": _module_hashes(job.optional_modules),
             "seconds": job.seconds,
             "files": [(f.guest, f.mode, sha256_file(f.host)) for f in _sorted_files(job.files)],
         }
     )
+
+
+def _module_hashes(modules: tuple[JobFile, ...]) -> list[tuple[str, str]]:
+    return [(module.guest, sha256_file(module.host)) for module in modules]
 
 
 def job_archive(job: Job) -> bytes:
@@ -71,7 +78,7 @@ def job_archive(job: Job) -> bytes:
     """
     entries = [file("job", job_text(job).encode())]
     total_bytes = 0
-    for carried in _sorted_files((*job.files, *job.modules)):
+    for carried in _sorted_files((*job.files, *job.modules, *job.optional_modules)):
         try:
             content = carried.host.read_bytes()
         except OSError as error:
@@ -95,6 +102,8 @@ def job_text(job: Job) -> str:
 def _directives(job: Job) -> Iterator[tuple[str, str]]:
     for module in job.modules:
         yield "module", module.guest
+    for module in job.optional_modules:
+        yield "optional-module", module.guest
     if job.perturbation.seed:
         yield "seed", job.perturbation.seed
     if job.perturbation.pages:
@@ -123,7 +132,7 @@ def _check(job: Job) -> None:
         raise UserError("a job needs the absolute path of a program")
     if len(job.argv) > MAX_WORDS or len(job.env) > MAX_WORDS:
         raise UserError(f"more than {MAX_WORDS} words in a command or its environment")
-    if len(job.modules) > MAX_MODULES:
+    if len(job.modules) + len(job.optional_modules) > MAX_MODULES:
         raise UserError(f"more than {MAX_MODULES} modules to load")
     if job.region is not None and not 1 <= len(job.region.encode()) <= MAX_REGION_BYTES:
         raise UserError(f"the name of a region has 1 to {MAX_REGION_BYTES} bytes: {job.region!r}")

@@ -41,6 +41,23 @@ def modules_for(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
     return tuple(JobFile(path, f"/modules/{name}.ko") for name, path in ordered.items())
 
 
+def modules_if_there(names: Iterable[str], kernel: Kernel) -> tuple[JobFile, ...]:
+    """The files of those modules that the kernel has, and of what they need, in load order."""
+    if kernel.modules is None:
+        return ()
+    tree = _Tree(Path(kernel.modules))
+    return modules_for((name for name in names if tree.has(_normal(name))), kernel)
+
+
+def with_dependencies(module: Path, kernel: Kernel) -> tuple[JobFile, ...]:
+    """The files of a module that is not the kernel's own and of what it needs, in load order.
+
+    UserError if it needs what the kernel does not have.
+    """
+    needed = modules_for(_words(module_info(module), "depends"), kernel)
+    return (*needed, JobFile(module, f"/modules/{module.name}"))
+
+
 class _Tree:
     """A folder lib/modules/RELEASE: which modules there are, and which are built in."""
 
@@ -55,6 +72,10 @@ class _Tree:
             listing = folder / "modules.builtin"
             built_in = listing.read_text().split() if listing.is_file() else []
         self._built_in = {_normal(Path(line).name.removesuffix(".ko")) for line in built_in}
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that module: it can be loaded, and has to be."""
+        return name in self._paths
 
     def add(self, name: str, ordered: dict[str, Path], above: tuple[str, ...]) -> None:
         """Adds a module to `ordered` after what it needs; `above` are those that need it."""

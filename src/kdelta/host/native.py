@@ -76,7 +76,7 @@ def build_program(
         {
             "name": program.name,
             "sources": _hashes(program),
-            "compiler": _compiler(),
+            "compiler": compiler_identity(),
             "libc": _static_libc() if "-static" in flags else "",
             "flags": flags,
         }
@@ -104,7 +104,8 @@ def _hashes(program: NativeProgram) -> dict[str, str]:
 
 
 @functools.cache
-def _compiler() -> str:
+def compiler_identity() -> str:
+    """The hash of what the host's compiler says of itself."""
     said = run([COMPILER, "-v"])
     # The last line names version and package; the rest is how it was configured.
     return hashlib.sha256(said.stderr.encode()).hexdigest()

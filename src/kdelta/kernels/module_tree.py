@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kdelta.kernels.built import load_built
+from kdelta.kernels.headers import headers_build
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.workbench import workbench
 from kdelta.spec.errors import UserError
@@ -21,10 +22,9 @@ def module_build(kernel: Kernel, talk: Talk) -> Iterator[ModuleCommand]:
     UserError for a kernel that came without what is needed (image: and kernels without modules).
     """
     if kernel.built is None:
-        raise UserError(
-            f"{kernel.spec} comes without what modules are built against",
-            "name a source tree, or a package whose headers package there is",
-        )
+        with headers_build(kernel, talk) as command:
+            yield command
+        return
     built = load_built(kernel.built)
     if built is None:
         raise UserError(f"{kernel.spec} is not in the cache any more", "build it again")

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
-from kdelta.guests.job import Job
-from kdelta.guests.modules import modules_for
+from kdelta.guests.job import Job, JobFile
+from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
+from kdelta.host.command import quiet
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
 from kdelta.kernels.failure import NoKernel
@@ -17,6 +18,7 @@ from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.requests import CompareRequest, Progress
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
+from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ async def run_compare(
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
     kernels = [side.kernel for side in wanted if side.kernel]
-    works = [workload_work(workload, request.operations, kernel) for kernel in kernels]
+    works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
     results = iter(await lab.runs(kernels, works))
     base, *others = [
         msgspec.structs.replace(side, done=tuple(next(results))) if side.kernel else side
@@ -89,13 +91,33 @@ def _effects(base: Side, other: Side) -> Effects | None:
     return compare(base.counts, other.counts) if base.counts and other.counts else None
 
 
-def workload_work(workload: Workload, operations: tuple[str, ...], kernel: Kernel) -> Work:
-    """A workload, or some of its operations, as a job for that kernel."""
+def workload_work(
+    workload: Workload,
+    operations: tuple[str, ...],
+    kernel: Kernel,
+    talk: Callable[[str], None] = quiet,
+) -> Work:
+    """A workload, or some of its operations, as a job for that kernel. What of it cannot be built
+    for the kernel is left out, and the work's warnings say why.
+    """
+    with interruptible():
+        program = build_workload(workload).read_bytes()
+        part = build_kernel_part(workload, kernel, talk)
+    binaries, files, warnings = {workload.name: program}, [], list(part.warnings)
+    optional = modules_if_there(workload.modules_if_there, kernel)
+    if part.program:
+        binaries[part.program.name] = part.program.read_bytes()
+        files.append(JobFile(part.program, workload.program + KERNEL_FLAGS_ENDING, 0o755))
+    if part.module:
+        try:
+            optional += with_dependencies(part.module, kernel)
+        except UserError as error:
+            warnings.append(f"{part.module.stem} cannot be loaded: {error}")
     job = Job(
         argv=(workload.program, *workload.arguments, *operations),
         modules=modules_for(workload.modules, kernel),
+        optional_modules=tuple(dict.fromkeys(optional)),
         seconds=workload.timeout_seconds,
+        files=tuple(files),
     )
-    with interruptible():
-        program = build_workload(workload).read_bytes()
-    return work_of(workload.name, job, {workload.name: program})
+    return work_of(workload.name, job, binaries, tuple(warnings))

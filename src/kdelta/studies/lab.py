@@ -49,13 +49,15 @@ _NEVER_QUIET = "the guest never became quiet after boot: background work may be 
 class Work(msgspec.Struct, frozen=True):
     """What a guest is to do. `binaries`: the programs whose code may run, name -> content.
 
-    `name` and `identity` are the workload's, as the store keeps them.
+    `name` and `identity` are the workload's, as the store keeps them. `warnings` go with what its
+    runs count: what could not be prepared for them.
     """
 
     name: str
     identity: str
     job: Job
     binaries: Mapping[str, bytes]
+    warnings: tuple[str, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -245,8 +247,11 @@ async def _execute(
     )
     # In a thread, so that the other guests are not kept waiting.
     counts = await asyncio.to_thread(read_counts, outcome.counts, sources, _clock_ticks(outcome))
+    told = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
+    warnings = (*counts.warnings, *wanted.work.warnings, *told)
     if b"\nquiet no\n" in outcome.messages.get("hello", b""):
-        counts = msgspec.structs.replace(counts, warnings=(*counts.warnings, _NEVER_QUIET))
+        warnings = (*warnings, _NEVER_QUIET)
+    counts = msgspec.structs.replace(counts, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
     return _Counted(counts, await asyncio.to_thread(_executed, files, sources)), outcome
 
@@ -329,6 +334,8 @@ def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) 
         )
 
 
-def work_of(name: str, job: Job, binaries: Mapping[str, bytes]) -> Work:
+def work_of(
+    name: str, job: Job, binaries: Mapping[str, bytes], warnings: tuple[str, ...] = ()
+) -> Work:
     """A job as the store knows it: by the hash of all that it carries."""
-    return Work(name, job_identity(job), job, binaries)
+    return Work(name, job_identity(job), job, binaries, warnings)

@@ -17,10 +17,24 @@ DESCRIPTION = "workload.toml"
 
 
 class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that a workload measures; its name is that of its region."""
+    """One thing that a workload measures; its name is that of its region. Where an iteration works
+    on so many bytes each time, `bytes_per_iteration` says so, and a report can show costs a byte.
+    """
 
     name: str
     summary: str
+    bytes_per_iteration: int | None = None
+
+
+class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a workload has for each kernel: the module native/kmod/MODULE, and `sources` of its own
+    folder that are built into it unchanged. `flags_of` is the one of them that is compiled for user
+    space as well, by the kernel's own flags, into a program called PROGRAM-kflags.
+    """
+
+    module: str
+    sources: tuple[str, ...]
+    flags_of: str
 
 
 class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,12 +48,17 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    modules_if_there: tuple[str, ...] = ()
+    kernel: KernelSide | None = None
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """A workload: where its sources are, the path of its program in the guest, what it measures."""
+    """A workload: where its sources are, the path of its program in the guest, what it measures.
+
+    `modules` a kernel must have or have built in, `modules_if_there` it may lack.
+    """
 
     folder: Path
     name: str
@@ -50,6 +69,8 @@ class Workload(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
     cflags: tuple[str, ...]
     modules: tuple[str, ...]
+    modules_if_there: tuple[str, ...]
+    kernel: KernelSide | None
     timeout_seconds: int
     operations: tuple[Operation, ...]
 
@@ -96,6 +117,14 @@ def load_workload(path: Path) -> Workload:
         "`program` must be an absolute path": not raw.program.startswith("/"),
         "`sources` match no file": not sources,
         "`operation` has a name twice": len(set(names)) != len(names),
+        "`bytes_per_iteration` must be positive": any(
+            operation.bytes_per_iteration is not None and operation.bytes_per_iteration <= 0
+            for operation in raw.operation
+        ),
+        "`kernel.sources` are not all there": raw.kernel is not None
+        and not all((folder / source).is_file() for source in raw.kernel.sources),
+        "`kernel.flags_of` is none of its sources": raw.kernel is not None
+        and raw.kernel.flags_of not in raw.kernel.sources,
     }
     for complaint, applies in wrong.items():
         if applies:
@@ -110,6 +139,8 @@ def load_workload(path: Path) -> Workload:
         arguments=raw.arguments,
         cflags=raw.cflags,
         modules=raw.modules,
+        modules_if_there=raw.modules_if_there,
+        kernel=raw.kernel,
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
     )
