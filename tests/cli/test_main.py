@@ -107,7 +107,8 @@ def studies(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Studies:
 def test_version_and_help(capsys: Captured) -> None:
     assert kdelta("--version") == 0
     assert capsys.readouterr().out == f"kdelta {__version__}\n"
-    for command in ("compare", "run", "runs", "show", "kernels", "workloads", "doctor"):
+    commands = "compare run ablate build kernels runs show workloads doctor"
+    for command in commands.split():
         assert kdelta(command, "--help") == 0
         shown = capsys.readouterr().out
         assert f"Usage: kdelta {command}" in shown
@@ -203,8 +204,16 @@ def test_run_as_json(studies: Studies, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["compare"], "Missing argument 'BASE'"),
-        (["compare", "deb:a"], "Missing argument 'OTHER'"),
+        (["compare"], "Missing argument 'BASE"),
+        (["compare", "deb:a"], "nothing to compare with"),
+        (["compare", "deb:a", "+fix.patch"], "deb:a"),
+        (["compare", "+fix.patch"], "a change without a kernel: +fix.patch"),
+        (["run", "deb:a"], "Missing argument"),
+        (["ablate", "deb:a", "--from", "a", "--to", "b"], "not a source tree: deb:a"),
+        (["ablate", "./a", "./b", "--from", "a", "--to", "b"], "more than one tree"),
+        (["ablate", "./a"], "Missing option '--from'"),
+        (["kernels", "nonesuch"], "no built kernel is called 'nonesuch'"),
+        (["build", "./nonesuch"], "./nonesuch"),
         (["compare", "a", "b", "--perturb", "0"], "Invalid value for '--perturb'"),
         (["compare", "a", "b", "--frobnicate"], "No such option"),
         (["frobnicate"], "No such command"),
@@ -263,7 +272,8 @@ def test_workloads_and_kernels(own_cache: Path, capsys: Captured) -> None:
     assert own_cache.is_dir()
     assert kdelta("workloads") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("syscalls: ")
+    assert shown.startswith("aes: ")
+    assert "\nsyscalls: " in shown
     assert "\n    getppid " in shown
     assert kdelta("kernels") == 0
     assert capsys.readouterr().out.startswith("no kernels here yet")

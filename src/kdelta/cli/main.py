@@ -22,6 +22,7 @@ from kdelta.host.command import set_echo
 from kdelta.report.json import compare_json, run_json, runs_json
 from kdelta.report.run_text import run_text
 from kdelta.report.text import compare_text
+from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words, parse_kernel_words
 from kdelta.store.store import LAST
 from kdelta.studies.command import run_command
@@ -130,10 +131,15 @@ def compare(
         append=append,
         timeout=timeout,
     )
-    kernels = [str(spec) for spec in compared_words(words)]
+    base, *others = [str(spec) for spec in compared_words(words)]
+    if not others:
+        raise UserError(
+            f"nothing to compare with: {base}",
+            "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
+        )
     request = CompareRequest(
-        base=kernels[0] if kernels else "",
-        others=tuple(kernels[1:]),
+        base=base,
+        others=tuple(others),
         workload=workload,
         operations=tuple(operation or ()),
         lab=lab,

@@ -11,22 +11,22 @@ from kdelta.studies.requests import LabRequest, RunRequest
 
 SPECS = """\b
 Kernel specs:
-  PATH, tree:PATH               a source tree as it is, or a packed one (*.tar.xz)
-  git:PATH@REV                  a commit, tag or branch of a git repository
-  deb-src:PACKAGE[=VERSION]     a distribution's source, such as linux-source-6.12
-  deb:PACKAGE[=VERSION]         a distribution's binary kernel, fetched by apt
-  image:PATH[,modules=FOLDER]   a bzImage, or a vmlinux with CONFIG_PVH=y
+  PATH, tree:PATH              a source tree as it is, or packed (.tar.xz)
+  git:PATH@REV                 a commit, tag or branch of a git repository
+  deb-src:PACKAGE[=VERSION]    a distribution's source: linux-source-6.12
+  deb:PACKAGE[=VERSION]        a distribution's binary kernel, fetched by apt
+  image:PATH[,modules=FOLDER]  a bzImage, or a vmlinux with CONFIG_PVH=y
 
 \b
 Changes on a source, in their order:
-  +CONFIG_X=y  +'# CONFIG_X is not set'   options
-  +some.config  +fragment.config          a whole config, or a part of one
-  +defconfig  +kvm_guest.config           what the tree's own make knows
-  +fix.patch  +series.mbox                patches
-  +KCFLAGS=-O3  +CC=clang  +LLVM=1        variables of kbuild; without + for all
+  +CONFIG_X=y  +'# CONFIG_X is not set'  options
+  +some.config  +fragment.config         a whole config, or a part of one
+  +defconfig  +kvm_guest.config          what the tree's own make knows
+  +fix.patch  +series.mbox               patches
+  +KCFLAGS=-O3  +CC=clang  +LLVM=1       for make; without + for all kernels
 
 \b
-A lone + starts another kernel from the first one: ~/linux +a.config + +fix.patch
+A lone + is the first kernel again: ~/linux +a.config + +fix.patch
 """
 
 Perturb = Annotated[

@@ -162,7 +162,7 @@ def split_changes(text: str) -> tuple[str, tuple[Change, ...]]:
     if text[:1] in ("'", '"'):
         base, *rest = _shell_words(text)
     else:
-        base, *tail = re.split(r"\s+(?=['\"]?\+)", text, maxsplit=1)
+        base, *tail = re.split(r" (?=['\"]?\+)", text, maxsplit=1)
         rest = _shell_words(tail[0]) if tail else []
     for word in rest:
         if not word.startswith("+") or word == "+":
@@ -172,7 +172,7 @@ def split_changes(text: str) -> tuple[str, tuple[Change, ...]]:
 
 def join_changes(base: str, changes: tuple[Change, ...]) -> str:
     """The text that `split_changes` splits into these."""
-    if re.search(r"\s['\"]?\+", base):
+    if re.search(r" ['\"]?\+", base):
         base = shlex.quote(base)
     return " ".join([base, *(shlex.quote(str(change)) for change in changes)])
 

@@ -19,7 +19,7 @@ from kdelta.infer.search_model import (
 )
 from kdelta.infer.search_model import Measured as Run
 from kdelta.kernels.kconfig import Config, explain_diff, parse_config
-from kdelta.kernels.units import Unit, find_units, flipped
+from kdelta.kernels.units import Unit, find_units, flipped, flipped_units
 from kdelta.kernels.workbench import workbench
 from kdelta.report.ablation_model import AblationReport, SwitchShare
 from kdelta.spec.errors import LabError
@@ -44,11 +44,11 @@ _MANY_OBJECTS = 20
 async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
     """The ablation from one config to another; what of it is there already is not made again."""
     workloads = [find_workload(name) for name in request.workloads]
+    bench = Bench(request.tree, workloads, request.lab, store, progress)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
         for path in (request.before, request.after)
     ]
-    bench = Bench(request.tree, workloads, request.lab, store, progress)
     # B first: recompiling starts from A's objects.
     found = [bench.build(label, path) for label, path in zip("BA", reversed(paths), strict=True)]
     after, before = [
@@ -149,7 +149,7 @@ class _Study:
         search = self._begin(units)
         for flips in self._singles(decisions) if self._request.one_by_one else ():
             measured = await self._kernel(f"{', '.join(sorted(flips))} from A", flips)
-            search = search.observe(flips, _outcome(measured))
+            search = search.observe(flips, _outcome(measured), self._built(measured))
         while plans := search.next_builds(_distance(decisions)):
             plan = plans[0]
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
@@ -159,8 +159,14 @@ class _Study:
                     measured.label, measured.found, runs=self._request.more_runs
                 )
                 search = self._again(search, units)
-            search = search.observe(plan.flips, _outcome(measured))
+            search = search.observe(plan.flips, _outcome(measured), self._built(measured))
         return search.answer()
+
+    def _built(self, measured: Measured) -> frozenset[str] | None:
+        """The units that are flipped in a kernel; None where there is none."""
+        if measured.kernel is None:
+            return None
+        return flipped_units(self._configs[0], self._units, measured.config())
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
         before, after = (Run(end.code) for end in self._ends)
@@ -168,10 +174,10 @@ class _Study:
 
     def _again(self, search: Search, units: Sequence[SearchUnit]) -> Search:
         fresh = self._begin(units)
-        known = {flips for flips, _ in fresh.observed}
-        for flips, outcome in search.observed:
-            if flips not in known:
-                fresh = fresh.observe(flips, outcome)
+        known = {one.flips for one in fresh.observed}
+        for one in search.observed:
+            if one.flips not in known:
+                fresh = fresh.observe(one.flips, one.outcome)
         return fresh
 
     def _singles(self, decisions: Mapping[str, Decision]) -> list[frozenset[str]]:
