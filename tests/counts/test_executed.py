@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions were executed, from the addresses that were translated."""
+
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdelta.counts.executed import (
+    Executed,
+    decode_executed,
+    encode_executed,
+    read_executed,
+    vmlinux_symbols,
+)
+from kdelta.spec.errors import LabError
+
+BASE = 0xFFFFFFFF81000000
+MODULE = 0xFFFFFFFFC0000000
+SYMBOLS = [
+    (BASE, "T", "startup", "kernel"),
+    (BASE + 0x100, "t", "first", "kernel"),
+    (BASE + 0x140, "t", "second", "kernel"),
+    (BASE + 0x140, "T", "alias", "kernel"),
+    (BASE + 0x180, "t", "third", "kernel"),
+    (MODULE, "t", "first", "[module]"),
+    (MODULE + 0x40, "t", "last", "[module]"),
+]
+
+
+def seen(path: Path, *blocks: tuple[int, int], complete: bool = True) -> Path:
+    def chunk(tag: bytes, payload: bytes) -> bytes:
+        return struct.pack("<4sIQ", tag, 0, len(payload)) + payload
+
+    rows = [struct.pack("<QI", address, size) for address, size in blocks]
+    content = chunk(b"SEEN", b"".join(rows[:1])) + chunk(b"SEEN", b"".join(rows[1:]))
+    path.write_bytes(content + (chunk(b"END ", b"") if complete else b""))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("block", "names"),
+    [
+        ((BASE + 0x100, 0x40), {("kernel", "first")}),
+        ((BASE + 0x13F, 1), {("kernel", "first")}),
+        ((BASE + 0x13F, 2), {("kernel", "first"), ("kernel", "second"), ("kernel", "alias")}),
+        ((BASE + 0x140, 1), {("kernel", "second"), ("kernel", "alias")}),
+        ((0x1000100, 4), {("kernel", "first")}),
+        ((0x400000, 4), set()),
+        ((0x7F0000001000, 4), set()),
+        ((0x40000000 + 0x1000100, 4), set()),
+        ((BASE - 0x1000, 4), set()),
+        ((MODULE + 0x10, 4), {("[module]", "first")}),
+        ((MODULE + 0x4000, 4), {("[module]", "last")}),
+    ],
+)
+def test_block_is_of_every_function_that_it_touches(
+    tmp_path: Path, block: tuple[int, int], names: set[tuple[str, str]]
+) -> None:
+    assert read_executed([seen(tmp_path / "boot", block)], SYMBOLS).functions == names
+
+
+def test_boot_and_runs_add_up(tmp_path: Path) -> None:
+    files = [
+        seen(tmp_path / "boot", (BASE, 4), (BASE + 0x180, 4), (BASE + 0x184, 4)),
+        seen(tmp_path / "counts", (BASE + 0x110, 4)),
+    ]
+    found = read_executed(files, SYMBOLS)
+    assert found.names() == {"startup", "first", "third"}
+    assert found == read_executed(files[:1], SYMBOLS) | read_executed(files[1:], SYMBOLS)
+    assert read_executed([], SYMBOLS) == Executed(frozenset())
+
+
+def test_cut_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="cut short"):
+        read_executed([seen(tmp_path / "boot", (BASE, 4), complete=False)], SYMBOLS)
+
+
+def test_text_form(tmp_path: Path) -> None:
+    found = read_executed([seen(tmp_path / "b", (BASE + 0x13F, 2), (MODULE, 1))], SYMBOLS)
+    text = encode_executed(found)
+    assert text == b"[module] first\nkernel alias\nkernel first\nkernel second\n"
+    assert decode_executed(text) == found
+    assert decode_executed(encode_executed(Executed(frozenset()))) == Executed(frozenset())
+    for damaged in (b"kernel\n", b"a b c\n", b"\xff\n"):
+        with pytest.raises(LabError):
+            decode_executed(damaged)
+
+
+def test_file_that_is_no_kernel_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "vmlinux"
+    path.write_bytes(b"not one")
+    with pytest.raises(LabError, match="no kernel"):
+        vmlinux_symbols(path)
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("gcc", "nm"))), reason="needs gcc and nm")
+def test_symbols_are_those_of_nm(tmp_path: Path) -> None:
+    path = tmp_path / "vmlinux"
+    source = (
+        "int data; static int f(void) { return data; } int g(void) { return f(); }\n"
+        "__attribute__((weak)) int h(void) { return 2; } int __pfx_g(void) { return 1; }"
+    )
+    flags = ["-O0", "-nostdlib", "-static", "-no-pie", "-Wl,--entry=g"]
+    argv = ["gcc", *flags, "-x", "c", "-", "-o", str(path)]
+    subprocess.run(argv, input=source, text=True, check=True)
+    listed = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    wanted = {
+        (int(address, 16), kind, name.removeprefix("__pfx_"), "kernel")
+        for address, kind, name in rows
+        if kind in "tTwW"
+    }
+    assert len(wanted) == 4
+    assert set(vmlinux_symbols(path)) == wanted
