@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The doctor: what this host has, and what it would say of one that lacks something."""
 
+from pathlib import Path
+
 import pytest
 
 from kdelta.host.doctor import Check, checks, plugin_api
@@ -50,6 +52,21 @@ def test_every_lack_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(found[name].remedy for name in lacking)
     assert not found["packages"].required
     assert "image:PATH" in found["packages"].remedy
+
+
+def test_what_building_lacks_is_told_by_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_program: FakeProgram
+) -> None:
+    fake_program("gcc", '#!/bin/sh\ncase "$*" in *gelf*) exit 1;; esac\nexit 0\n')
+    for name in ("make", "git", "flex", "perl", "ld", "sh"):
+        (tmp_path / "bin" / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    building = by_name()["building kernels"]
+    assert building.detail.startswith("bison, bc, gelf.h missing: ")
+    assert building.remedy.endswith("apt-get install bc bison libelf-dev")
+    assert not building.required
+    ccache = by_name()["ccache"]
+    assert (ccache.ok, ccache.required) == (False, False)
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # What the script itself needs, and all that it looks for but QEMU.
-PRESENT = "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch zstd"
+PRESENT = (
+    "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch zstd"
+    " bc bison ccache flex perl xz"
+)
 
 
 class Host:
@@ -89,6 +92,18 @@ def test_root_installs_what_is_missing(host: Host) -> None:
         "apt-get update -q",
         INSTALL,
     ]
+
+
+def test_what_kernels_are_built_with_is_installed(host: Host) -> None:
+    host.script("qemu-system-x86_64", "")
+    host.script("id", "echo 0")
+    (host.bin / "bison").unlink()
+    # Knows all headers but one.
+    host.script(
+        "gcc", 'case "$1" in -E) read line; [ "$line" != "#include <gelf.h>" ];; *) echo /;; esac'
+    )
+    host.script("apt-get", "exit 100")
+    assert "installing system packages: bison libelf-dev\n" in host.run().stderr
 
 
 def test_others_install_by_sudo(host: Host) -> None:

@@ -19,10 +19,17 @@ EMULATOR = "qemu-system-x86_64"
 PLUGIN_API = 1
 _PROBE_SECONDS = 30.0
 
-# A cached kernel takes about 100 MB, a snapshot as much, a run less than one.
+# A cached kernel takes about 100 MB, a snapshot as much, a run less than one. A source tree with a
+# build of it takes 4 GB more; that is said when it is built and the space is not there.
 MIN_FREE_BYTES = 2 << 30
 # A guest has 1 GiB, and two run side by side.
 MIN_MEMORY_BYTES = 3 << 30
+
+BUILD_PROGRAMS = ("make", "git", "flex", "bison", "bc", "perl")
+"""What a kernel's build runs beside compiler and linker."""
+
+BUILD_HEADERS = {"gelf.h": "libelf-dev", "openssl/evp.h": "libssl-dev"}
+"""What programs that the build makes for itself include, and the Debian packages with it."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -130,6 +137,30 @@ def _check_zstd() -> Check:
     return Check("zstd", True, "there, for compressed modules", required=False)
 
 
+def _check_building() -> Check:
+    missing = [program for program in BUILD_PROGRAMS if shutil.which(program) is None]
+    headers = [header for header in BUILD_HEADERS if not _has_header(header)]
+    if missing or headers:
+        packages = [BUILD_HEADERS[header] for header in headers]
+        detail = f"{', '.join(missing + headers)} missing: kernels cannot be built from source here"
+        hint = install_hint(*missing, *packages)
+        return Check("building kernels", False, detail, hint, required=False)
+    detail = f"{', '.join(BUILD_PROGRAMS)}, {', '.join(BUILD_HEADERS)}"
+    return Check("building kernels", True, detail, required=False)
+
+
+def _has_header(name: str) -> bool:
+    find_program("gcc")
+    return run(["gcc", "-E", "-include", name, "-x", "c", os.devnull]).ok
+
+
+def _check_ccache() -> Check:
+    if shutil.which("ccache") is None:
+        detail = "missing: what was compiled for an earlier kernel is compiled again"
+        return Check("ccache", False, detail, install_hint("ccache"), required=False)
+    return Check("ccache", True, f"there, in {cache_dir('ccache')}", required=False)
+
+
 def _check_disk() -> Check:
     details = []
     for what, folder, variable in (
@@ -168,6 +199,8 @@ _CHECKS: dict[str, Callable[[], Check]] = {
     "static C library": _check_libc,
     "packages": _check_apt,
     "zstd": _check_zstd,
+    "building kernels": _check_building,
+    "ccache": _check_ccache,
     "disk": _check_disk,
     "memory": _check_memory,
 }
