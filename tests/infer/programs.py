@@ -49,15 +49,34 @@ class Thing(msgspec.Struct, frozen=True):
     def has_initcall(self, config: Config) -> bool:
         return self.initcall == "" or self.initcall in config
 
-    def content(self, element: Element, config: Config) -> int:
+    def content(self, element: Element, refs: tuple[str, ...], config: Config) -> int:
         """What the element is compiled to."""
         seen = [str(option in config) for option in (element.guard, self.flag, self.header)]
-        text = " ".join((element.name, *seen, *element.refs_in(config)))
+        text = " ".join((element.name, *seen, *refs))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 class Program(msgspec.Struct, frozen=True):
+    """What refers to an object that may be absent looks at the option that lists it: otherwise the
+    kernel would not link without it.
+    """
+
     things: tuple[Thing, ...]
+
+    def listed_by(self) -> dict[str, str]:
+        """For each function and variable of an object that may be absent: the option."""
+        return {
+            element.name: thing.exists
+            for thing in self.things
+            for element in (*thing.functions, *thing.data)
+            if thing.exists
+        }
+
+    def refs_in(self, element: Element, config: Config) -> tuple[str, ...]:
+        listed_by = self.listed_by()
+        return tuple(
+            ref for ref in element.refs_in(config) if listed_by.get(ref) in (None, *config)
+        )
 
     def digest(self, config: Config) -> Digest:
         objects = {
@@ -74,14 +93,16 @@ class Program(msgspec.Struct, frozen=True):
 
     def _object(self, thing: Thing, config: Config) -> ObjectDigest:
         guards = {element.guard for element in (*thing.functions, *thing.data)}
+        listed_by = self.listed_by()
+        for element in (*thing.functions, *thing.data):
+            guards |= {listed_by.get(ref) for ref in (*element.refs, *element.more)}
         options = {guard for guard in (*guards, thing.initcall) if guard}
 
         def codes(elements: tuple[Element, ...]) -> dict[str, Code]:
             return {
-                element.name: Code(
-                    thing.content(element, config), 1, ".text", element.refs_in(config)
-                )
+                element.name: Code(thing.content(element, refs, config), 1, ".text", refs)
                 for element in elements
+                for refs in [self.refs_in(element, config)]
             }
 
         functions = codes(thing.functions)
@@ -104,23 +125,22 @@ class Program(msgspec.Struct, frozen=True):
 
     def trace(self, config: Config) -> dict[str, int]:
         """What is executed and read, with its content: functions and data by name."""
-        where: dict[str, tuple[Thing, Element, bool]] = {}
+        where: dict[str, tuple[Thing, Element]] = {}
         pending = [START]
         for thing in self.things:
             if thing.is_in(config):
-                for element in thing.functions:
-                    where[element.name] = (thing, element, True)
-                for element in thing.data:
-                    where[element.name] = (thing, element, False)
+                for element in (*thing.functions, *thing.data):
+                    where[element.name] = (thing, element)
                 if thing.has_initcall(config):
                     pending.append(thing.functions[0].name)
         found: dict[str, int] = {}
         while pending:
             name = pending.pop()
             if name in where and name not in found:
-                thing, element, _ = where[name]
-                found[name] = thing.content(element, config)
-                pending += element.refs_in(config)
+                thing, element = where[name]
+                refs = self.refs_in(element, config)
+                found[name] = thing.content(element, refs, config)
+                pending += refs
         return found
 
     def side(self, config: Config) -> Side:

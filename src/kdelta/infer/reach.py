@@ -15,9 +15,10 @@ from power-on, so nothing else is executed either. An object is reached
 
 The linker script counts as reached like a generated header, and everything depends on it.
 
-An object that only B has, and that other units reach too, was never seen as it is with this unit
-alone flipped: FTRACE on in A may give it trace events that it lacks in B. Such a unit is kept until
-the object is compiled that way (infer/recompiled.py).
+An object that one side alone has, and that other units reach too, was never seen as it is with
+this unit alone flipped: FTRACE on in A may give one that only B has trace events that it lacks in
+B. Such a unit is kept until the object is compiled that way (infer/recompiled.py), unless the flip
+removes the object.
 
 What is left to the proof build: records that an object which A and B both have would get from one
 unit and lose by another; the mixture that the proof build itself is, of objects that only A has;
@@ -59,7 +60,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     objects    how many it reaches
     alive      which of them are alive
     generated  the generated files that it reaches, by path
-    unseen     dead objects that only B has, of which A with the unit flipped may have others
+    unseen     dead objects that one side alone has; A with the unit flipped may have others
     undecided  why no recompiled object can tell whether it has an effect; empty if they can
     """
 
@@ -97,19 +98,20 @@ def reach(
     known = {name: _Unit(frozenset(options), sides, mentions) for name, options in units.items()}
     reached = {name: unit.reached() | unexplained for name, unit in known.items()}
     times = Counter(path for paths in reached.values() for path in paths)
-    new = b.digest.objects.keys() - a.digest.objects.keys()
     state = _State(
         alive=find_alive(b).objects | find_alive(a).objects,
-        unseen=frozenset(path for path in new if times[path] > 1),
+        one_sided=frozenset(path for path in one_sided if times[path] > 1),
     )
     return {name: unit.verdict(name, reached[name], state) for name, unit in known.items()}
 
 
 class _State(msgspec.Struct, frozen=True):
-    """alive: path -> why, on either side. unseen: what only B has and several units reach."""
+    """alive: path -> why, on either side. one_sided: objects that one side alone has, and that
+    several units reach.
+    """
 
     alive: dict[str, str]
-    unseen: frozenset[str]
+    one_sided: frozenset[str]
 
 
 def _mentions_of(options: Collection[str], mentions: Mentions) -> list[Mention]:
@@ -146,10 +148,10 @@ class _Unit:
             for path, file in digest.generated.items()
             if file.options & options or (ANY_OPTION in file.options and _differs(path, sides))
         }
-        places = _mentions_of(options, mentions)
-        self.named = {mention.reaches for mention in places}
-        self.folders = [mention for mention in places if mention.reaches.endswith("/")]
-        self.everything = [mention for mention in places if mention.reaches == EVERYTHING]
+        self.places = _mentions_of(options, mentions)
+        self.named = {mention.reaches for mention in self.places}
+        self.folders = [mention for mention in self.places if mention.reaches.endswith("/")]
+        self.everything = [mention for mention in self.places if mention.reaches == EVERYTHING]
 
     def reached(self) -> set[str]:
         """The objects of both sides that it can change."""
@@ -164,7 +166,11 @@ class _Unit:
         """What is known of the unit."""
         alive = state.alive
         living = [AliveObject(path, alive[path]) for path in sorted(reached & alive.keys())]
-        unseen = (reached & state.unseen) - state.alive.keys()
+        unseen = {
+            path
+            for path in (reached & state.one_sided) - state.alive.keys()
+            if not self._removes(path)
+        }
         scripts = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
         if not living and not unseen and not scripts and not self.everything:
             return RuledOut(name, len(reached))
@@ -182,6 +188,12 @@ class _Unit:
             generated=tuple(sorted(used)),
             unseen=tuple(sorted(unseen)),
             undecided=tuple(undecided),
+        )
+
+    def _removes(self, path: str) -> bool:
+        """Whether flipping it in A takes an object away: then nothing new can come of it."""
+        return path in self.sides[0].objects and any(
+            mention.lists and mention.covers(path) for mention in self.places
         )
 
     def _reaches(self, thing: ObjectDigest) -> bool:

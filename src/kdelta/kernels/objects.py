@@ -149,7 +149,7 @@ class _Reader:
         parts, targets = self.folded.get(index, ((), ()))
         hashed = self._hash_piece(piece, records, *parts)
         refs = self.refs.get(index, ())
-        more = {self.keys[target] for target in targets if target != index and self.keys[target]}
+        more = {self.keys[target] for target in targets} - {"", self.keys[index], *piece.names}
         if not more.issubset(refs):
             refs = tuple(sorted({*refs, *more}))
         return Code(hashed, piece.end - piece.start, section.name, refs)
@@ -181,6 +181,7 @@ class _Reader:
         """The name of each piece, then of each other target, as in `refs`; strings have ""."""
         keys = [self._key(piece) for piece in self.layout.pieces]
         self._rename_numbered(keys)
+        self._name_nameless(keys)
         seen: dict[str, int] = {}
         for index, key in enumerate(keys):
             seen[key] = seen.get(key, 0) + 1
@@ -191,9 +192,14 @@ class _Reader:
     def _key(self, piece: Piece) -> str:
         if piece.names:
             return piece.global_names[0] if piece.global_names else LOCAL + piece.names[0]
-        section = self.elf.sections[piece.section].name
-        after = f"#{piece.after}" if piece.after else ""
-        return LOCAL + section + after
+        return LOCAL + self.elf.sections[piece.section].name
+
+    def _name_nameless(self, keys: list[str]) -> None:
+        """Names nameless pieces by the one before, which moves with them."""
+        for index, piece in enumerate(self.layout.pieces):
+            before = self.layout.pieces[index - 1] if index else piece
+            if not piece.names and before.section == piece.section and before.names:
+                keys[index] += f"#{keys[index - 1].removeprefix(LOCAL)}"
 
     def _rename_numbered(self, keys: list[str]) -> None:
         """Names static variables such as __func__.7 by the first function that refers to them."""

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records about functions (alternatives, static keys, fault tables) become part of them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -32,14 +30,15 @@ def fold_records(
         rows = np.flatnonzero(np.isin(references.source, np.array(indexes)))
         places = references.offset[rows] + layout.starts(references.source[rows])
         content = references.content[number]
-        for start, end in _records(len(content), places):
+        length = _record_bytes(len(content), places)
+        for start in range(0, len(content), length or len(content)):
+            end = start + (length or len(content))
             held_at = np.flatnonzero((places >= start) & (places < end))
             held = rows[held_at]
             about = owners[references.target[held]]
             about = about[about >= 0]
-            whole = end - start == len(content)
             part = _part(name, content[start:end], records[held], places[held_at] - start)
-            for owner in np.unique(about if whole else about[:1]).tolist():
+            for owner in np.unique(about[:1] if length else about).tolist():
                 parts, targets = folded.setdefault(owner, ([], []))
                 parts.append(part)
                 targets.extend(references.target[held].tolist())
@@ -67,13 +66,12 @@ def _owners(elf: Elf, layout: Layout, n_targets: int) -> Array:
     return owners
 
 
-def _records(size: int, places: Array) -> Iterator[tuple[int, int]]:
-    """The bounds of each record: of the shortest length at which references recur alike."""
+def _record_bytes(size: int, places: Array) -> int | None:
+    """The shortest length of records at which references recur alike in each."""
     for length in range(_MIN_RECORD, min(_MAX_RECORD, size) + 1):
         count, rest = divmod(size, length)
-        if rest:
-            continue
-        _, times = np.unique(places % length, return_counts=True)
-        if 0 in places and bool(np.all(times == count)):
-            return iter([(at, at + length) for at in range(0, size, length)])
-    return iter([(0, size)])
+        if not rest and 0 in places:
+            _, times = np.unique(places % length, return_counts=True)
+            if bool(np.all(times == count)):
+                return length
+    return None

@@ -37,15 +37,17 @@ _NO_RELOCATION = 0x100
 """The type, in records, of a jump or call that the assembler resolved."""
 
 _FIELD_BYTES = 4
-_IMMEDIATE_BYTES = (1, 2, 4)
+_RELATIVE_MODRM, _OPERAND_SIZE, _ESCAPE = 0x05, 0x66, 0x0F
+_IMMEDIATE_1 = np.array([0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6])
+_IMMEDIATE_4 = np.array([0x69, 0x81, 0xC7])
+_LONG_IMMEDIATE_1 = np.array([0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6])
 _CALL, _JUMP, _SHORT_JUMP = 0xE8, 0xE9, 0xEB
 
 
 class Piece(msgspec.Struct):
     """A stretch of a section: what a symbol covers, or the nameless rest between two.
 
-    `after`: of a nameless one, the name of the piece before it. `has_label`: an unsized symbol
-    points into it.
+    `has_label`: an unsized symbol points into it.
     """
 
     section: int
@@ -53,7 +55,6 @@ class Piece(msgspec.Struct):
     end: int
     names: list[str]
     global_names: list[str]
-    after: str = ""
     has_label: bool = False
 
 
@@ -85,7 +86,7 @@ class Layout:
 
     def _cut(self, number: int, size: int, symbols: list[tuple[int, int, bool, str]]) -> None:
         """Cuts one section at its sized symbols; what overlaps one belongs to it."""
-        at, after = 0, ""
+        at = 0
         labels: list[int] = []
         for start, minus_size, is_local, name in symbols:
             end = min(start - minus_size, size)
@@ -98,21 +99,19 @@ class Layout:
                 if not is_local:
                     last.global_names.append(name)
             else:
-                self._add_nameless(number, at, start, after, labels)
+                self._add_nameless(number, at, start, labels)
                 self.pieces.append(Piece(number, start, end, [name], [] if is_local else [name]))
-                at, after = end, name
-        self._add_nameless(number, at, size, after, labels)
+                at = end
+        self._add_nameless(number, at, size, labels)
 
-    def _add_nameless(
-        self, number: int, start: int, end: int, after: str, labels: list[int]
-    ) -> None:
+    def _add_nameless(self, number: int, start: int, end: int, labels: list[int]) -> None:
         for cut in self._cuts.get(number, ()):
             if start < cut < end:
                 self.pieces.append(Piece(number, start, cut, [], []))
                 start = cut
         if start < end:
             has_label = any(start <= label < end for label in labels)
-            self.pieces.append(Piece(number, start, end, [], [], after, has_label))
+            self.pieces.append(Piece(number, start, end, [], [], has_label))
         labels.clear()
 
     def find(self, number: int, offsets: Array) -> Array:
@@ -234,19 +233,18 @@ class _Finder:
         if self.elf.sections[target].flags & (STRINGS | MERGE):
             self._append(number, places, types, self._text_targets(target, at), 0 * at)
             return
-        pieces = self.layout.find(target, at)
-        self._append(number, places, types, pieces, at - self.layout.starts(pieces))
-        if self.elf.sections[target].flags & EXECUTABLE:
-            return
-        is_section = symbols.kind[symbol] == SECTION
-        for more in _IMMEDIATE_BYTES:
-            # With an immediate of 1, 2 or 4 bytes after it. Which it is, only a disassembler could
-            # tell: where that leads to another piece, both are taken for referred to.
-            other = self.layout.find(target, at + more)
-            differ = np.flatnonzero(is_relative & is_section & (other != pieces))
-            starts = self.layout.starts(other[differ])
-            offsets = at[differ] + more - starts
-            self._append(number, places[differ], types[differ], other[differ], offsets)
+        relative = np.flatnonzero(is_relative & (symbols.kind[symbol] == SECTION))
+        content = self.elf.sections[number].content
+        immediates = immediate_bytes(content, places[relative])
+        least, most = at.copy(), at.copy()
+        least[relative] += immediates[0]
+        most[relative] += immediates[1]
+        pieces, others = self.layout.find(target, least), self.layout.find(target, most)
+        self._append(number, places, types, pieces, least - self.layout.starts(pieces))
+        # Where two instructions are possible, both targets are taken for referred to.
+        differ = np.flatnonzero(others != pieces)
+        offsets = most[differ] - self.layout.starts(others[differ])
+        self._append(number, places[differ], types[differ], others[differ], offsets)
 
     def _text_targets(self, number: int, offsets: Array) -> Array:
         """Strings and constants that the linker merges are what they say, not where they are."""
@@ -297,6 +295,30 @@ class _Finder:
         return References(
             source, offset, kind, target, target_offset, list(self.texts), self.content
         )
+
+
+def immediate_bytes(content: Bytes, at: Array) -> tuple[Array, Array]:
+    """How many bytes of an immediate follow each relative operand, the least and the most they may
+    be: the bytes before alone do not always tell.
+
+    Intel SDM volume 2, appendix A: the opcodes that have both a ModR/M byte and an immediate.
+    """
+    before = [content[np.maximum(at - back, 0)] for back in range(1, 5)]
+    modrm, opcode, escape, first = before
+    is_operand = (modrm & 0xC7) == _RELATIVE_MODRM
+    is_test = (modrm & 0x30) == 0
+    one = np.isin(opcode, _IMMEDIATE_1) | ((opcode == 0xF6) & is_test)
+    four = np.isin(opcode, _IMMEDIATE_4) | ((opcode == 0xF7) & is_test)
+    is_rex = (escape & 0xF0) == 0x40
+    narrow = (escape == _OPERAND_SIZE) | ((first == _OPERAND_SIZE) & is_rex)
+    plain_least = np.where(one, 1, np.where(four, np.where(narrow, 2, 4), 0))
+    plain_most = np.where(one, 1, np.where(four, 4, 0))
+    long = np.isin(opcode, _LONG_IMMEDIATE_1).astype(np.int64)
+    is_long = escape == _ESCAPE
+    least = np.where(is_long, np.minimum(plain_least, long), plain_least)
+    most = np.where(is_long, np.maximum(plain_most, long), plain_most)
+    most = np.where((escape == 0x3A) & (first == _ESCAPE), np.maximum(most, 1), most)
+    return np.where(is_operand, least, 0), np.where(is_operand, most, 0)
 
 
 def _signed(content: Bytes, at: Array, width: int) -> Array:
