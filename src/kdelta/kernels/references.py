@@ -31,17 +31,25 @@ RECORD = np.dtype([("offset", "<u4"), ("type", "<u4"), ("key", "<u8"), ("target_
 _R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX = (
     1, 2, 4, 9, 24, 41, 42,
 )  # fmt: skip
-_PC_RELATIVE = np.array([_R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX])
-_EIGHT_BYTES = np.array([_R_64, _R_PC64])
+_PC_RELATIVE = (_R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX)
+_EIGHT_BYTES = (_R_64, _R_PC64)
 _NO_RELOCATION = 0x100
 """The type, in records, of a jump or call that the assembler resolved."""
 
 _FIELD_BYTES = 4
 _RELATIVE_MODRM, _OPERAND_SIZE, _ESCAPE = 0x05, 0x66, 0x0F
-_IMMEDIATE_1 = np.array([0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6])
-_IMMEDIATE_4 = np.array([0x69, 0x81, 0xC7])
-_LONG_IMMEDIATE_1 = np.array([0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6])
+_IMMEDIATE_1 = (0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6)
+_IMMEDIATE_4 = (0x69, 0x81, 0xC7)
+_LONG_IMMEDIATE_1 = (0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6)
 _CALL, _JUMP, _SHORT_JUMP = 0xE8, 0xE9, 0xEB
+
+
+def _any_of(values: npt.NDArray[np.integer], wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """np.isin for a few small numbers, many times as fast on short arrays."""
+    found: npt.NDArray[np.bool_] = values == wanted[0]
+    for number in wanted[1:]:
+        found |= values == number
+    return found
 
 
 class Piece(msgspec.Struct):
@@ -82,6 +90,7 @@ class Layout:
             self.of_section[number] = range(first, len(self.pieces))
             starts = [piece.start for piece in self.pieces[first:]]
             self._starts[number] = np.array(starts, dtype=np.int64)
+        self._all_starts = np.array([piece.start for piece in self.pieces], dtype=np.int64)
         self.n_named_targets = len(self.pieces) + len(elf.symbols.names)
 
     def _cut(self, number: int, size: int, symbols: list[tuple[int, int, bool, str]]) -> None:
@@ -118,7 +127,7 @@ class Layout:
         """The piece that each offset of a section lies in: the nearest for one outside of it."""
         pieces = self.of_section[number]
         found = np.searchsorted(self._starts[number], offsets, side="right") - 1
-        return np.clip(found, 0, len(pieces) - 1) + pieces.start
+        return np.minimum(np.maximum(found, 0), len(pieces) - 1) + pieces.start
 
     def has(self, number: int) -> bool:
         """Whether anything of that section is in pieces."""
@@ -126,7 +135,7 @@ class Layout:
 
     def starts(self, indexes: Array) -> Array:
         """The offsets in their sections at which pieces start."""
-        return np.array([self.pieces[index].start for index in indexes.tolist()], dtype=np.int64)
+        return self._all_starts[indexes]
 
 
 def _cuts(elf: Elf, numbers: list[int]) -> dict[int, list[int]]:
@@ -138,7 +147,7 @@ def _cuts(elf: Elf, numbers: list[int]) -> dict[int, list[int]]:
         defined = symbols.section[relocations.symbol]
         at = symbols.value[relocations.symbol] + relocations.addend
         if elf.sections[number].flags & EXECUTABLE:
-            at = at + np.where(np.isin(relocations.type, _PC_RELATIVE), _FIELD_BYTES, 0)
+            at = at + np.where(_any_of(relocations.type, _PC_RELATIVE), _FIELD_BYTES, 0)
         for target in wanted:
             found[target].update(at[defined == target].tolist())
     return {number: sorted(offsets) for number, offsets in found.items()}
@@ -180,7 +189,7 @@ class _Finder:
         if section.kind != NOBITS and len(relocations.offset):
             self._add_relocations(number, relocations)
             _clear(content, relocations.offset, _FIELD_BYTES)
-            wide = relocations.offset[np.isin(relocations.type, _EIGHT_BYTES)]
+            wide = relocations.offset[_any_of(relocations.type, _EIGHT_BYTES)]
             _clear(content, wide, 2 * _FIELD_BYTES)
         if section.flags & EXECUTABLE:
             self._add_calls(number, content, relocations)
@@ -226,7 +235,7 @@ class _Finder:
         places, types = relocations.offset[chosen], relocations.type[chosen]
         at = symbols.value[symbol] + relocations.addend[chosen]
         is_code = bool(self.elf.sections[number].flags & EXECUTABLE)
-        is_relative = np.isin(types, _PC_RELATIVE) & is_code
+        is_relative = _any_of(types, _PC_RELATIVE) & is_code
         # An instruction's relative operand counts from its end: 4 bytes on, where no immediate
         # follows the operand.
         at = at + np.where(is_relative, _FIELD_BYTES, 0)
@@ -277,7 +286,7 @@ class _Finder:
         starts = self.layout.starts(indexes)
         original = self.elf.sections[number].content
         for opcodes, width in (((_CALL, _JUMP), 4), ((_SHORT_JUMP,), 1)):
-            at = np.flatnonzero(np.isin(original, opcodes))
+            at = np.flatnonzero(_any_of(original, opcodes))
             at = at[at + 1 + width <= len(original)] + 1
             at = at[~np.isin(at, relocations.offset)]
             targets = at + width + _signed(original, at, width)
@@ -307,13 +316,13 @@ def immediate_bytes(content: Bytes, at: Array) -> tuple[Array, Array]:
     modrm, opcode, escape, first = before
     is_operand = (modrm & 0xC7) == _RELATIVE_MODRM
     is_test = (modrm & 0x30) == 0
-    one = np.isin(opcode, _IMMEDIATE_1) | ((opcode == 0xF6) & is_test)
-    four = np.isin(opcode, _IMMEDIATE_4) | ((opcode == 0xF7) & is_test)
+    one = _any_of(opcode, _IMMEDIATE_1) | ((opcode == 0xF6) & is_test)
+    four = _any_of(opcode, _IMMEDIATE_4) | ((opcode == 0xF7) & is_test)
     is_rex = (escape & 0xF0) == 0x40
     narrow = (escape == _OPERAND_SIZE) | ((first == _OPERAND_SIZE) & is_rex)
     plain_least = np.where(one, 1, np.where(four, np.where(narrow, 2, 4), 0))
     plain_most = np.where(one, 1, np.where(four, 4, 0))
-    long = np.isin(opcode, _LONG_IMMEDIATE_1).astype(np.int64)
+    long = _any_of(opcode, _LONG_IMMEDIATE_1).astype(np.int64)
     is_long = escape == _ESCAPE
     least = np.where(is_long, np.minimum(plain_least, long), plain_least)
     most = np.where(is_long, np.maximum(plain_most, long), plain_most)
