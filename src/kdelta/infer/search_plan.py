@@ -127,7 +127,11 @@ class Plan:
         ]
 
     def _checks(self) -> list[PlannedBuild]:
-        """No more than one build above one at a time, all in all, or two after halving."""
+        """No more than one build above one at a time, all in all, or two after halving; none once
+        something was found not to add up.
+        """
+        if self.steps(Step.INTERACTION):
+            return []
         alone = self.steps(Step.ALONE)
         made = alone + self.steps(Step.HALVING) + self.steps(Step.CHECK)
         left = max(0, len(self.order) + (1 if alone else 2) - made)
@@ -191,6 +195,6 @@ class Plan:
 
     def _test(self, flips: FlipSet) -> bool | None:
         residual = self.account.residual(flips)
-        if residual is None:
-            return None
+        if not residual:
+            return None if residual is None else False
         return self.kernels.is_relevant(residual, self.limits.relevance)

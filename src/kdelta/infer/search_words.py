@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdelta.infer.closed_sets import NOTHING
 from kdelta.infer.interactions import Question
 from kdelta.infer.search_model import FlipSet
 
@@ -28,7 +27,11 @@ def proof_text(kept: FlipSet) -> str:
 def alone_text(name: str, flips: FlipSet, below: FlipSet, top: FlipSet) -> str:
     """Of one of the two kernels that decide about a unit."""
     if flips == below | {name}:
-        return f"{name} on top of what it needs ({listed(below)})" if below else f"{name} alone"
+        return (
+            f"{name} on top of what it needs ({listed(below)})"
+            if below
+            else f"{name} alone, from A"
+        )
     if name in flips:
         return f"{name} on top of {listed(flips - {name})}"
     if flips == below:
@@ -39,9 +42,11 @@ def alone_text(name: str, flips: FlipSet, below: FlipSet, top: FlipSet) -> str:
 
 def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
     """Of a kernel that parts a group. `first`: the part that is flipped; `below`: what else is."""
-    context = f" on top of {_units(below)}" if below else ""
-    shown = f"{_units(first)} of {len(units)} ({listed(first)}){context}"
-    return f"{shown}: if nothing changes they are cleared, else the change lies among them"
+    context = f", on top of {_units(below)}" if below else ""
+    if len(first) == 1:
+        return f"{listed(first)} of a group of {len(units)}{context}"
+    shown = f"{listed(first)} ({len(first)} of a group of {len(units)}){context}"
+    return f"{shown}: if nothing changes they are all cleared"
 
 
 def check_text(flips: FlipSet) -> str:
@@ -53,7 +58,7 @@ def interaction_text(question: Question) -> str:
     """Of a kernel that narrows down which units interact."""
     rest = question.flips - frozenset(question.known)
     if not question.known:
-        return f"{_units(question.flips)} ({listed(question.flips)}): whether they add up"
+        return f"{listed(question.flips)}: whether what they do together adds up"
     if not rest:
         return f"{' and '.join(question.known)} alone: whether it is these that interact"
     return f"{' and '.join(question.known)} with {_units(rest)} ({listed(rest)}): which interacts"
@@ -61,12 +66,3 @@ def interaction_text(question: Question) -> str:
 
 def _units(names: FlipSet | Sequence[str]) -> str:
     return "1 unit" if len(names) == 1 else f"{len(names)} units"
-
-
-def apart_text(more: FlipSet, below: FlipSet) -> str:
-    """Two kernels of which one has more flipped, in short."""
-    return f"with {listed(more)}, against {_kernel(below)}"
-
-
-def _kernel(flips: FlipSet) -> str:
-    return "A" if flips == NOTHING else f"A with {listed(flips)}"
