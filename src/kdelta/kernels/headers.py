@@ -79,7 +79,7 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
         apt = _updated(talk)
     if wanted.version not in apt.versions(wanted.package):
         raise LabError(
-            f"apt knows no {wanted}, which modules for that kernel are built against",
+            f"apt has no {wanted.package} {wanted.version}, which modules are built against",
             "take the kernel in the version that is current",
         )
     try:
@@ -91,7 +91,9 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
         try:
             _unpack_all(apt, wanted, folder, talk)
         except OutdatedListsError as error:
-            raise LabError(f"the mirror does not have {wanted}: {error}") from error
+            raise LabError(
+                f"the mirror does not have {wanted.package} {wanted.version}: {error}"
+            ) from error
     makefile = folder / "usr/src" / wanted.package / "Makefile"
     with lab_errors("adapting", makefile):
         # Their place is here, not in /usr/src; make reads this file from its own folder.
