@@ -18,6 +18,7 @@ from kdelta.infer.search_model import (
     Measured,
     Outcome,
     SearchUnit,
+    Step,
 )
 from kdelta.spec.run import RunStatus
 
@@ -74,8 +75,12 @@ class Found(msgspec.Struct, frozen=True):
     @property
     def builds(self) -> int:
         """Without the proof."""
-        steps = [one.step for one in self.search.observed]
-        return self.answer.builds - steps.count("proof")  # type: ignore[arg-type]
+        return sum(step is not Step.PROOF for step in steps_of(self))
+
+
+def steps_of(found: Found) -> list[Step | None]:
+    """What each build was for, A and B apart."""
+    return [one.step for one in found.search.observed[2:]]
 
 
 def searched(world: World, limits: Limits | None = None) -> Found:

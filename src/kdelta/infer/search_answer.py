@@ -22,16 +22,18 @@ from kdelta.infer.search_words import listed
 def strategy_of(plan: Plan) -> str:
     """Which way the units are searched, and why."""
     count = len(plan.order)
+    if plan.proof_needed and not plan.kernels.is_known(plan.kept):
+        return "the proof first"
     halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
     if count < 2:
         return "none: the whole is one unit" if count else "none: no unit is left"
     if halving and alone:
-        return f"halves ({halving} builds), then one at a time, as many units matter"
+        return f"by halves ({halving} builds), then one at a time, as many units matter"
     if halving:
-        return f"halves: few of {count} units were expected to matter"
+        return f"by halves: few of {count} units were expected to matter"
     if plan.prospect and not alone:
         expected = plan.prospect
-        way = "halves" if expected.prefers_halving else "one at a time"
+        way = "by halves" if expected.prefers_halving else "one at a time"
         return (
             f"{way}: about {expected.halving:.0f} builds are expected by halves, "
             f"{expected.one_at_a_time:.0f} one at a time"
@@ -90,13 +92,12 @@ def _how_text(plan: Plan, name: str, evidence: Evidence) -> str:
     after = f", after {listed(needed)}" if needed else ""
     context = f"on top of {listed(below)}" if below else "from A"
     if evidence.how is How.ALONE:
-        return f"alone{after}, from A"
+        return f"alone from A{after}"
     if evidence.how is How.DIFFERENCE:
         others = plan.top - evidence.more
         if len(others) < len(below):
-            return (
-                f"alone, on top of all but {listed({name, *others})}" if others else "last of all"
-            )
+            left_out = f" but {listed(others)}" if others else ""
+            return f"alone, on top of all the others{left_out}"
         return f"alone, {context}"
     if evidence.how is How.CLEARED:
         count = len(evidence.group) - 1
@@ -170,7 +171,7 @@ def _notes(plan: Plan) -> list[str]:
             "units were cleared in groups: effects that cancel exactly in every region of a group "
             "would not be seen"
         )
-    if plan.steps(Step.HALVING) and plan.unchecked():
+    if plan.unchecked():
         notes.append(
             "some effects were seen only with other units flipped: whether they are the same from "
             "A was not checked"
@@ -180,6 +181,12 @@ def _notes(plan: Plan) -> list[str]:
     if plan.interactions_cut:
         notes.append(
             f"after {plan.interaction_limit} builds no more interacting units are looked for"
+        )
+    left_over = [name for name, one in _sums(plan).items() if not one.adds_up]
+    if left_over and not plan.builds:
+        notes.append(
+            f"more than the spread is left over in {listed(left_over)}: units that interact, each "
+            "too little to be looked for, or not found"
         )
     notes += [
         f"which of {listed(lost.units)} interact is open: kernels failed" for lost in plan.lost
