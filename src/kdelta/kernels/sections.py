@@ -75,7 +75,9 @@ _WALKS: tuple[tuple[str, Walk], ...] = (
     ("__patchable_function_entries", _own("where tracing patches", *_TRACING)),
     ("_kprobe_blacklist", Walk(Role.KEEP, "memory is taken for each, at boot")),
     ("_error_injection_whitelist", _own("where errors may be injected", *_ERRORS)),
-    (".orc_*", _own("stacks are unwound by it", "unwind_next_frame", "__unwind_start")),
+    # A lookup searches the few records of 256 bytes of code (arch/x86/kernel/unwind_orc.c): its
+    # steps go with where code lies, never with how much of it is dead.
+    (".orc_*", _own("stacks are unwound by it")),
     ("__tracepoints_ptrs", _own("all tracepoints", "for_each_kernel_tracepoint")),
     ("__tracepoints", _own("used by name", "for_each_kernel_tracepoint")),
     ("__tracepoints_strings", _own("names of tracepoints")),
