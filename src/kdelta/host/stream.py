@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,24 +26,36 @@ def run_logged(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     line: Callable[[str], None] | None = None,
+    unfinished: Path | None = None,
 ) -> int:
     """Runs a program with all that it starts; its output is added to `log`, and `line` hears each
-    line. Returns its exit code. If the body is interrupted, the whole group of processes ends.
+    line. Returns its exit code. If this is interrupted, the whole group of processes ends.
 
-    LabError when it cannot be started, or the log cannot be written.
+    unfinished: a file that is there while it runs, and stays when it was killed before it could
+    clear up. LabError when it cannot be started, or a file cannot be written.
     """
     program = find_program(argv[0])
     echo_command(argv, cwd)
-    with lab_errors("writing", log), log.open("ab") as file:
-        file.write(f"$ {' '.join(argv)}\n".encode())
-        file.flush()
+    with lab_errors("writing", log), log.open("ab", buffering=0) as file:
+        file.write(f"$ {shlex.join(argv)}\n".encode())
+        if unfinished is not None:
+            unfinished.touch()
         with _started([program, *argv[1:]], cwd, env) as process:
             assert process.stdout is not None
-            for raw in process.stdout:
-                file.write(raw)
-                if line is not None:
-                    line(raw.decode("utf-8", "replace").rstrip("\n"))
-            return process.wait()
+            finished = False
+            try:
+                for raw in process.stdout:
+                    file.write(raw)
+                    if line is not None:
+                        line(raw.decode("utf-8", "replace").rstrip("\n"))
+                finished = process.wait() != -signal.SIGKILL
+            except BaseException:
+                finished = _end(process)
+                raise
+            finally:
+                if unfinished is not None and finished:
+                    unfinished.unlink(missing_ok=True)
+        return process.returncode
 
 
 @contextlib.contextmanager
@@ -65,10 +78,10 @@ def _started(
         raise LabError(f"{argv[0]} could not be started: {error.strerror}") from error
     try:
         yield process
-    except BaseException:
-        _end(process)
-        raise
     finally:
+        # Where the body could not: a second Ctrl-C while it waited for the end.
+        if process.returncode is None:
+            _end(process)
         if process.stdout is not None:
             process.stdout.close()
 
@@ -80,14 +93,23 @@ def _tie_to(parent: int) -> None:
         os._exit(1)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends the program's whole session: asks first, so that make can remove half-made files."""
-    for signum in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signum)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-            # The group may have others that take longer; they have been asked, and now must.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            return
+def _end(process: "subprocess.Popen[bytes]") -> bool:
+    """Ends the program's whole session: asks first, so that make can remove half-made files.
+    Returns whether that was enough.
+    """
+    _signal(process, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_SECONDS)
+    # The group may have others that take longer; they have been asked, and now must.
+    killed = _signal(process, signal.SIGKILL)
+    process.wait()
+    return not killed
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> bool:
+    """Sends a signal to the program's group; False when there is nobody left in it."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True

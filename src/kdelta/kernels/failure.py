@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels that could not be made: why, told from what patch, kconfig, compiler and linker said."""
 
+import errno
+import functools
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import install_hint
+from kdelta.host.files import os_failure
 from kdelta.kernels.reasons import Refused
+from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
-_COMPILE_ERROR = re.compile(r"^(?:\.\./src/)?([^\s:]+:\d+)(?::\d+)?: (?:fatal )?error: (.*)")
+_COMPILE_ERROR = re.compile(r"^([^\s:]+:\d+)(?::\d+)?: (?:fatal )?error: (.*)")
 _ASSEMBLER_ERROR = re.compile(r"^([^\s:]+:\d+): Error: (.*)")
 _LINK_ERROR = re.compile(
     r"(undefined reference to|multiple definition of|undefined symbol|relocation truncated"
@@ -17,10 +24,32 @@ _LINK_ERROR = re.compile(
     r"|ld: cannot find)"
 )
 _OBJTOOL = re.compile(r"\berror: objtool: ")
-_KILLED = re.compile(r"(Killed signal terminated program|internal compiler error: Killed)")
+_KILLED = re.compile(
+    r"(Killed signal terminated program|internal compiler error: Killed|\*\*\* .* Error 137$"
+    r"|terminated by signal 9)"
+)
 _NO_RULE = re.compile(r"\*\*\* (No rule to make target .*?)\.\s+Stop")
 _MAKE_ERROR = re.compile(r"\*\*\* (.*)")
-NO_SPACE = "No space left on device"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_PROGRAM = re.compile(
+    r"(?:^|: )([\w.+-]+): (?:(?:command )?not found|No such file or directory)$"
+)
+_NO_HEADER = re.compile(
+    r"fatal error: '?([\w./-]+)'?(?:: No such file or directory| file not found)"
+)
+# What programs of the build's own include, by how it begins, and the Debian package that has it.
+_HEADERS = {
+    "elf.h": "libelf-dev",
+    "gelf.h": "libelf-dev",
+    "libelf.h": "libelf-dev",
+    "openssl/": "libssl-dev",
+}
+# What a build may need of the host; another name may be a slip in what is built.
+_PROGRAMS = {
+    *("as", "bc", "bison", "bzip2", "cpio", "flex", "gawk", "gcc", "gzip", "ld", "ld.lld", "lz4"),
+    *("lz4c", "lzma", "lzop", "m4", "openssl", "pahole", "perl", "python3", "rsync", "xz", "zstd"),
+}
 
 
 class NoKernel(msgspec.Struct, frozen=True):
@@ -44,8 +73,31 @@ class NoKernel(msgspec.Struct, frozen=True):
         return f"{self.status.value}: {self.detail}{where}"
 
 
-def first_error(lines: Sequence[str]) -> str:
-    """What went wrong first in a build, in a line: compiler, linker, missing file, or make."""
+def lab_failure(lines: Sequence[str], out: Path) -> LabError | None:
+    """What the lab lacks, if that is why a build in `out` failed; None if the kernel is why."""
+    for line in lines:
+        for number in _FULL:
+            if os.strerror(number) in line:
+                return os_failure(OSError(number, os.strerror(number)), "building in", out)
+        program, header = _NO_PROGRAM.search(line), _NO_HEADER.search(line)
+        if program and program[1] in _PROGRAMS:
+            return LabError(f"the program {program[1]} is missing", install_hint(program[1]))
+        for start, package in _HEADERS.items():
+            if header and header[1].startswith(start):
+                return LabError(f"the header {header[1]} is missing", install_hint(package))
+    return None
+
+
+def first_error(lines: Sequence[str], tree: Path | None = None) -> str:
+    """What went wrong first in a build, in a line: compiler, linker, missing file, or make. The
+    names of files are relative to the tree.
+    """
+    # Compilers name files as they were told, and ccache tells them relative names.
+    places = [f"{tree}/", "../src/"] if tree else ["../src/"]
+    lines = [
+        functools.reduce(lambda text, place: text.replace(place, ""), places, line)
+        for line in lines
+    ]
     kinds = (
         (_KILLED, "the compiler was killed: too little memory for so many at a time (-j)"),
         (_COMPILE_ERROR, "{0}: {1}"),

@@ -9,15 +9,18 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import Result, run
-from kdelta.host.files import make_folder, os_failure
+from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
-from kdelta.kernels.failure import NO_SPACE, first_error
+from kdelta.kernels.failure import first_error, lab_failure
 from kdelta.kernels.toolchain import Toolchain, build_environment
 
 Talk = Callable[[str], None]
 
 OUT = "out-"
 NICENESS = "5"
+UNFINISHED = ".kdelta-unfinished"
+"""A file in an output folder: make is at work there, or was killed when it was."""
+
 _SAY_EVERY_SECONDS = 30.0
 _COMPILED = ("CC", "AS", "LD", "HOSTCC", "CC [M]")
 
@@ -40,34 +43,61 @@ class Kbuild(msgspec.Struct, frozen=True):
         return self.root / f"{self.purpose}{self.toolchain.flavour}"
 
     def argv(self, targets: Sequence[str]) -> list[str]:
-        """make for these targets (or KEY=VALUE words), in the output folder."""
-        words = [f"O={self.out}", *self.toolchain.words(), *targets]
-        return ["nice", "-n", NICENESS, "make", f"-j{self.jobs}", *words]
+        """make for these targets (or KEY=VALUE words), in the output folder: all that a shell needs
+        to do the same.
+        """
+        cleared, settings = build_environment(self.root)
+        env = ["env", *(f"--unset={name}" for name in cleared)]
+        env += [f"{name}={value}" for name, value in settings.items()]
+        words = [f"O={self.out}", *self.toolchain.words(self.tree), *targets]
+        return [*env, "nice", "-n", NICENESS, "make", f"-j{self.jobs}", *words]
 
     def configure(self, targets: Sequence[str]) -> Result:
         """Runs configuration targets, which take a second."""
-        make_folder(self.out)
-        return run(self.argv(["-s", *targets]), cwd=self.tree, env=build_environment(self.root))
+        self._enter()
+        return run(self.argv(["-s", *targets]), cwd=self.tree)
 
     def make(self, targets: Sequence[str], log: Path, talk: Talk) -> str | None:
         """Builds; None, or what went wrong first. `log` has all that was said.
 
-        LabError for a full disk, or when make cannot be started.
+        LabError for a full disk, or when a program or header that it needs is missing.
         """
-        make_folder(self.out)
+        unfinished = self._enter() / UNFINISHED
+        if unfinished.is_file():
+            _remove_since(unfinished, self.out)
         counter = _Counter(talk)
         code = run_logged(
-            self.argv(targets),
-            log,
-            cwd=self.tree,
-            env=build_environment(self.root),
-            line=counter.line,
+            self.argv(targets), log, cwd=self.tree, line=counter.line, unfinished=unfinished
         )
         if code == 0:
             return None
-        if any(NO_SPACE in line for line in counter.lines):
-            raise os_failure(OSError(28, os.strerror(28)), "building in", self.out)
-        return first_error(counter.lines)
+        if (lacking := lab_failure(counter.lines, self.out)) is not None:
+            raise lacking
+        return first_error(counter.lines, self.tree)
+
+    def _enter(self) -> Path:
+        """The output folder, which is there from now on, and in use."""
+        make_folder(self.out)
+        with lab_errors("using", self.out):
+            os.utime(self.out)
+            os.utime(self.root)
+        return self.out
+
+
+def _remove_since(unfinished: Path, out: Path) -> None:
+    """Removes what a make that was killed may have half written: it would take it for whole, since
+    the .cmd file beside it may be that of an earlier build. ccache still has what was whole.
+    """
+    with lab_errors("clearing", out):
+        since = unfinished.stat().st_mtime_ns
+        for path in list(out.rglob("*")):
+            first = path.relative_to(out).parts[0]
+            # Without include/config make would not see which options have changed.
+            if first == "include" or first.startswith(".") or path.is_dir():
+                continue
+            if path.lstat().st_mtime_ns >= since:
+                path.unlink()
+        unfinished.unlink()
 
 
 class _Counter:

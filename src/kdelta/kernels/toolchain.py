@@ -13,14 +13,19 @@ import msgspec
 
 from kdelta.host.command import run
 from kdelta.host.dirs import cache_dir
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
 # What kbuild calls the folder of an architecture, where the name of the machine is another one.
 _FOLDERS = {"x86_64": "x86", "i386": "x86"}
 # What kbuild calls the host's architecture, likewise.
 _ARCHES = {"x86_64": "x86", "aarch64": "arm64", "riscv64": "riscv", "armv7l": "arm"}
 
+BOOTED = "x86"
+"""The folder of the architecture whose kernels can be booted."""
+
 CCACHE_SIZE = "10G"
+
+_MAP = "-fmacro-prefix-map="
 
 FIXED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
@@ -32,9 +37,19 @@ FIXED = {
 """What a kernel says of its build; the same always, so that equal kernels are equal files."""
 
 
+_NOT_INHERITED = (
+    *("AR", "ARCH", "CC", "CROSS_COMPILE", "HOSTCC", "HOSTCFLAGS", "HOSTLDFLAGS", "INSTALL_PATH"),
+    *("KAFLAGS", "KBUILD_EXTMOD", "KBUILD_OUTPUT", "KBUILD_VERBOSE", "KCFLAGS", "KCONFIG_CONFIG"),
+    *("KCONFIG_ALLCONFIG", "KCPPFLAGS", "KERNELRELEASE", "LD", "LDFLAGS_vmlinux", "LLVM", "M"),
+    *("LLVM_IAS", "LOCALVERSION", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "O", "SOURCE_DATE_EPOCH"),
+    *("SUBARCH", "V", "W", "CFLAGS_KERNEL", "CFLAGS_MODULE", "EXTRAVERSION", "KBUILD_KCONFIG"),
+    *("CCACHE_DISABLE", "CCACHE_COMPILERCHECK", "CCACHE_PREFIX", "CCACHE_CONFIGPATH"),
+)
+
+
 class Toolchain(msgspec.Struct, frozen=True):
     """`arch` is kbuild's ARCH, `variables` what the user set, `compiler` and `linker` the programs,
-    `versions` what these say of themselves.
+    `versions` what these say of themselves; `host_compiler` compiles what the build itself runs.
     """
 
     arch: str
@@ -42,6 +57,7 @@ class Toolchain(msgspec.Struct, frozen=True):
     compiler: tuple[str, ...]
     linker: str
     versions: tuple[str, ...]
+    host_compiler: str
 
     @property
     def folder(self) -> str:
@@ -56,17 +72,20 @@ class Toolchain(msgspec.Struct, frozen=True):
             words.append(Path(self.compiler[-1]).name)
         return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
 
-    def words(self) -> list[str]:
+    def words(self, tree: Path) -> list[str]:
         """KEY=VALUE words for make, with ccache before the compilers where it is there."""
         values = {**self.variables, "ARCH": self.arch}
-        if shutil.which("ccache") and self.compiler[0] != "ccache":
+        if self.compiler[0] == "ccache":
+            pass
+        elif shutil.which("ccache"):
             values["CC"] = f"ccache {shlex.join(self.compiler)}"
-            values.setdefault("HOSTCC", "ccache clang" if self._llvm else "ccache gcc")
+            values.setdefault("HOSTCC", f"ccache {self.host_compiler}")
+        elif _takes(*self.compiler, f"{_MAP}{tree}/=../src/"):
+            # As ccache names files, from the output folder: a kernel holds names of its sources,
+            # and must not hang on whether there is a ccache. kbuild gives such a map too, before.
+            flags = [f"{_MAP}{tree}/=../src/", values.get("KCPPFLAGS", "")]
+            values["KCPPFLAGS"] = " ".join(flags).strip()
         return [f"{name}={value}" for name, value in sorted(values.items())]
-
-    @property
-    def _llvm(self) -> bool:
-        return self.variables.get("LLVM", "") not in ("", "0")
 
     def facts(self) -> dict[str, object]:
         """What decides what comes out of a build beside tree and config."""
@@ -76,16 +95,23 @@ class Toolchain(msgspec.Struct, frozen=True):
 def toolchain(variables: Mapping[str, str]) -> Toolchain:
     """The toolchain for these variables (ARCH, LLVM, CC, CROSS_COMPILE, LD, KCFLAGS, ...).
 
-    LabError, with what to install, when a program is missing.
+    UserError for an architecture whose kernels cannot be booted here; LabError, with what to
+    install, when a program is missing.
     """
     values = dict(variables)
     machine = platform.machine()
     arch = values.get("ARCH") or _ARCHES.get(machine, machine)
-    prefix, suffix = "", ""
-    llvm = values.get("LLVM", "")
-    if llvm not in ("", "0"):
+    if _FOLDERS.get(arch, arch) != BOOTED:
+        raise UserError(
+            f"kernels for {arch} cannot be booted by kdelta yet",
+            "name ARCH=x86_64, with CROSS_COMPILE= or LLVM= on another architecture",
+        )
+    host_compiler = "gcc"
+    # LLVM=0 is like LLVM=1, says the kernel's documentation: only what is not set is not.
+    if llvm := values.get("LLVM", ""):
         prefix, suffix = (llvm, "") if llvm.endswith("/") else ("", llvm if llvm[0] == "-" else "")
         compiler, linker = f"{prefix}clang{suffix}", f"{prefix}ld.lld{suffix}"
+        host_compiler = compiler
     else:
         cross = values.get("CROSS_COMPILE", "")
         compiler, linker = f"{cross}gcc", f"{cross}ld"
@@ -93,7 +119,14 @@ def toolchain(variables: Mapping[str, str]) -> Toolchain:
     linker = values.get("LD", linker)
     for tool in ("make", "flex", "bison", "bc", "perl"):
         _version(tool)
-    return Toolchain(arch, values, command, linker, (_version(*command), _version(linker)))
+    versions = (_version(*command), _version(linker))
+    return Toolchain(arch, values, command, linker, versions, host_compiler)
+
+
+@functools.cache
+def _takes(*command: str) -> bool:
+    """Whether a compiler knows its options."""
+    return run([*command, "-Werror", "-E", "-x", "c", os.devnull]).ok
 
 
 @functools.cache
@@ -105,16 +138,13 @@ def _version(*command: str) -> str:
     return (said.stdout.splitlines() or [""])[0]
 
 
-def build_environment(folder: Path) -> dict[str, str]:
-    """The environment of a build below `folder`: reproducible, and cached by ccache."""
+def build_environment(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """What a build below `folder` must not find in its environment, and what it must: so that it is
+    reproducible, and cached by ccache.
+    """
     # What a user's shell has set for builds of his own would be a change that nobody asked for.
-    cleared = {
-        name: ""
-        for name in ("KCFLAGS", "KAFLAGS", "KCPPFLAGS", "MAKEFLAGS", "LLVM", "CROSS_COMPILE", "O")
-        if name in os.environ
-    }
-    return {
-        **cleared,
+    cleared = [name for name in _NOT_INHERITED if name in os.environ]
+    return cleared, {
         **FIXED,
         "CCACHE_DIR": str(cache_dir("ccache")),
         "CCACHE_BASEDIR": str(folder),

@@ -83,8 +83,9 @@ class Workbench:
         if symvers.is_file():
             with lab_errors("copying", symvers):
                 shutil.copyfile(symvers, self._kbuild.out / "Module.symvers")
-        argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words()]
-        return argv, build_environment(self._kbuild.root)
+        argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words(self.tree)]
+        cleared, settings = build_environment(self._kbuild.root)
+        return argv, {**dict.fromkeys(cleared, ""), **settings}
 
 
 @contextmanager
