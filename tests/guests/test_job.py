@@ -33,11 +33,13 @@ def test_text_of_all_directives(tmp_path: Path) -> None:
         cwd="/tmp",
         region="sh -c",
         modules=(module,),
+        optional_modules=(JobFile(tmp_path / "y.ko", "/modules/y.ko"),),
         seconds=9,
         perturbation=Perturbation(1, "00ff", 129, 77),
     )
     assert job_text(job) == (
         "module /modules/x.ko\n"
+        "optional-module /modules/y.ko\n"
         "seed 00ff\n"
         "pages 129\n"
         "phase-ns 77\n"
@@ -74,6 +76,16 @@ def test_archive_holds_the_job_and_its_files(tmp_path: Path) -> None:
     assert found["usr/bin/two"] == (0o755, b"22")
     assert found["data/one"] == (0o644, b"1")
     assert found["modules/x.ko"] == (0o644, b"module")
+
+
+def test_archive_and_identity_have_optional_modules(tmp_path: Path) -> None:
+    (tmp_path / "x.ko").write_bytes(b"module")
+    modules = (JobFile(tmp_path / "x.ko", "/modules/x.ko"),)
+    optional = Job(("/a",), optional_modules=modules)
+    found = {name: content for name, _, content in read(job_archive(optional))}
+    assert found["modules/x.ko"] == b"module"
+    asked = {job_identity(job) for job in (optional, Job(("/a",)), Job(("/a",), modules=modules))}
+    assert len(asked) == 3
 
 
 def test_archive_is_the_same_for_any_order_of_files(tmp_path: Path) -> None:
@@ -153,6 +165,11 @@ def test_paths_that_no_file_can_have(tmp_path: Path, path: str) -> None:
         Job(("/a",), region=""),
         Job(("/a",), region="x" * 256),
         Job(("/a",), modules=(JobFile(Path("x"), "/modules/x.ko"),) * 65),
+        Job(
+            ("/a",),
+            modules=(JobFile(Path("x"), "/modules/x.ko"),) * 64,
+            optional_modules=(JobFile(Path("y"), "/modules/y.ko"),),
+        ),
     ],
 )
 def test_what_cannot_be_asked(job: Job) -> None:

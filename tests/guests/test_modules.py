@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.guests.modules import modules_for
+from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
 from kdelta.host.command import talk_to_stderr
 from kdelta.kernels import Kernel, obtain
 from kdelta.spec.errors import LabError, UserError
@@ -120,6 +120,31 @@ def test_kernel_without_modules() -> None:
     with pytest.raises(UserError, match="comes without modules") as raised:
         modules_for(("dummy",), kernel)
     assert ",modules=FOLDER" in raised.value.hint
+
+
+def test_modules_that_a_kernel_may_lack(tree: Tree) -> None:
+    tree.add("af-alg")
+    tree.add("algif_skcipher", "depends=af_alg")
+    (tree.folder / "modules.builtin").write_text("kernel/crypto/cbc.ko\n")
+    kernel = Kernel("id", "deb:x", "/image", "x86_64", "6.1.0", modules=str(tree.folder))
+    found = modules_if_there(("nosuch", "cbc", "algif-skcipher"), kernel)
+    assert [file.guest for file in found] == ["/modules/af_alg.ko", "/modules/algif_skcipher.ko"]
+    bare = Kernel("id", "image:/i", "/i", "x86_64", "6.1.0")
+    assert modules_if_there(("af_alg",), bare) == ()
+
+
+def test_a_module_that_is_not_the_kernels_own(tree: Tree, tmp_path: Path) -> None:
+    tree.add("below")
+    tree.add("mine", "depends=below")
+    mine = (tree.folder / "kernel/mine.ko").rename(tmp_path / "mine.ko")
+    kernel = Kernel("id", "deb:x", "/image", "x86_64", "6.1.0", modules=str(tree.folder))
+    found = with_dependencies(mine, kernel)
+    assert [file.guest for file in found] == ["/modules/below.ko", "/modules/mine.ko"]
+    assert found[-1].host == mine
+
+    tree.add("other", "depends=gone")
+    with pytest.raises(UserError, match="no module gone"):
+        with_dependencies(tree.folder / "kernel/other.ko", kernel)
 
 
 @pytest.mark.network

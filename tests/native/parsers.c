@@ -58,7 +58,7 @@ static int job_text(void)
     if (wrong)
         return outcome(wrong);
     for (size_t i = 0; i < job.n_modules; i++)
-        printf("module %s\n", job.modules[i]);
+        printf("%smodule %s\n", job.optional[i] ? "optional-" : "", job.modules[i]);
     for (size_t i = 0; i < job.seed_bytes; i++)
         printf("%s%02x%s", i ? "" : "seed ", job.seed[i], i + 1 == job.seed_bytes ? "\n" : "");
     printf("pages %llu\nphase-ns %llu\nseconds %llu\nregion %s\ncwd %s\n", (unsigned long long)job.pages,

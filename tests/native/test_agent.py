@@ -157,13 +157,15 @@ def job(parsers: Path, text: str) -> tuple[int, list[str]]:
 
 def test_a_whole_job(parsers: Path) -> None:
     text = (
-        "module /lib/a.ko\nmodule /lib/b.ko\nseed 00ffA7\npages 12\nphase-ns 345\nseconds 6\n"
+        "module /lib/a.ko\noptional-module /lib/b.ko\n"
+        "seed 00ffA7\npages 12\nphase-ns 345\nseconds 6\n"
         "region a name\ncwd /tmp/x y\nenv A=1=2\nenv EMPTY=\narg /bin/echo\narg \narg  a  b \n"
     )
     assert job(parsers, text) == (
         0,
         [
-            "module /lib/a.ko", "module /lib/b.ko", "seed 00ffa7", "pages 12", "phase-ns 345",
+            "module /lib/a.ko", "optional-module /lib/b.ko",
+            "seed 00ffa7", "pages 12", "phase-ns 345",
             "seconds 6", "region a name", "cwd /tmp/x y", "env A=1=2", "env EMPTY=",
             "arg /bin/echo", "arg ", "arg  a  b ",
         ],
@@ -212,6 +214,7 @@ def test_too_many_words_and_modules(parsers: Path) -> None:
     assert job(parsers, "arg x\n" * 4097)[0] == 1
     assert job(parsers, "module /m\n" * 64 + "arg x\n")[0] == 0
     assert job(parsers, "module /m\n" * 65 + "arg x\n")[0] == 1
+    assert job(parsers, "module /m\n" * 64 + "optional-module /m\narg x\n")[0] == 1
 
 
 def test_a_job_without_program(parsers: Path) -> None:

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.spec.errors import LabError, UserError
-from kdelta.workloads.catalog import build_workload, find_workload, load_workload, workloads
+from kdelta.workloads.catalog import (
+    KernelSide,
+    build_workload,
+    find_workload,
+    load_workload,
+    workloads,
+)
 
 GOOD = """
 name = "mine"
@@ -19,6 +25,14 @@ timeout_seconds = 5
 name = "getppid"
 summary = "asks who the parent is"
 """
+
+KERNEL = """
+[kernel]
+module = "mine"
+sources = ["main.c"]
+flags_of = "main.c"
+
+[[op"""
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -63,6 +77,10 @@ def test_a_good_one(tmp_path: Path) -> None:
         ('"/workloads/mine"', '"mine"', "`program` must be an absolute path"),
         ('["*.c"]', '["*.cc"]', "`sources` match no file"),
         ("[[operation]]", "[[operation", r"workload\.toml"),
+        ('name = "getppid"', 'name = "x"\nbytes_per_iteration = 0', "must be positive"),
+        ("[[op", '[kernel]\nmodule = "m"\n[[op', r"missing required field `sources`.*\$\.kernel"),
+        ("[[op", KERNEL.replace('["main.c"]', '["none.c"]'), r"`kernel\.sources` are not all"),
+        ("[[op", KERNEL.replace('of = "main.c"', 'of = "x.c"'), "is none of its sources"),
     ],
 )
 def test_a_wrong_one_names_the_field(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -71,6 +89,15 @@ def test_a_wrong_one_names_the_field(tmp_path: Path, old: str, new: str, said: s
     with pytest.raises(LabError, match=said) as raised:
         load_workload(path)
     assert str(path) in raised.value.message
+
+
+def test_one_with_a_kernel_side(tmp_path: Path) -> None:
+    text = GOOD.replace("[[op", KERNEL) + "bytes_per_iteration = 4096\n"
+    workload = load_workload(write(tmp_path, text))
+    assert workload.kernel == KernelSide("mine", ("main.c",), "main.c")
+    assert workload.operation("getppid").bytes_per_iteration == 4096
+    plain = load_workload(write(tmp_path, GOOD))
+    assert (plain.kernel, plain.operation("getppid").bytes_per_iteration) == (None, None)
 
 
 def test_an_operation_twice(tmp_path: Path) -> None:

@@ -147,10 +147,10 @@ def _compiler(kernel: Kernel, folder: Path) -> str:
         path = Path(kernel.config) if kernel.config else folder / ".config"
         config = parse_config(path.read_text(errors="replace"))
     words = config.get("CONFIG_CC_VERSION_TEXT", "").strip('"').split()
-    if not words:
+    version = next((word for word in reversed(words) if re.match(r"\d+\.", word)), "")
+    if not version:  # kernels before 4.19 do not tell
         return find_program("gcc")
     named = re.search(r"(gcc|clang)(-\d+)?$", words[0])
-    version = next((word for word in reversed(words) if re.match(r"\d+\.", word)), "")
     family, major = (named[1] if named else "gcc"), version.partition(".")[0]
     for name in (words[0], f"{family}-{major}", family):
         if shutil.which(name) and _major(name) == major:

@@ -60,7 +60,9 @@ def build_kernel_part(workload: Workload, kernel: Kernel, talk: Talk) -> KernelP
             if not folder.is_dir():
                 _build(workload, side, kernel, folder, talk)
     except KdeltaError as error:
-        return KernelPart(warnings=(f"no module {side.module} for {kernel.release}: {error}",))
+        hint = f" ({error.hint})" if error.hint else ""
+        why = f"no module {side.module} for {kernel.release}: {error.message}{hint}"
+        return KernelPart(warnings=(why,))
     return part
 
 
