@@ -210,11 +210,13 @@ def test_differences_are_named() -> None:
 
 
 def test_new_definition_of_a_name_in_use_matters() -> None:
+    """A weak function gives way to it, and so does a weak reference to nothing."""
     weak = Thing("weak.o", (Element("hook", ()),), ())
-    user = Thing("user.o", (Element("used", ("hook",)),), ())
-    other = Thing("other.o", (Element("start2", ()),), ())
-    strong = Thing("other.o", (Element("start2", ()), Element("hook", ())), ())
+    user = Thing("user.o", (Element("used", ("hook", "maybe")),), ())
+    other = Thing("other.o", (Element("unused", ()),), ())
     side = _program(weak, user, other).side(NOTHING)
-    flipped = _program(weak, user, strong).digest(NOTHING)
-    found = differences_that_matter(side, flipped, ["other.o"])
-    assert [(difference.name, difference.matters) for difference in found] == [("hook", True)]
+    for new, matters in (("hook", True), ("maybe", True), ("unheard", False)):
+        strong = Thing("other.o", (Element("unused", ()), Element(new, ())), ())
+        flipped = _program(weak, user, strong).digest(NOTHING)
+        found = differences_that_matter(side, flipped, ["other.o"])
+        assert [(difference.name, difference.matters) for difference in found] == [(new, matters)]

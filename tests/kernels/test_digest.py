@@ -115,7 +115,7 @@ def test_included_binaries_are_followed(build: Build) -> None:
     build.header("rm/code.o", "")
     cmd(build.out, "rm/real.bin", "", [], "objcopy rm/code.o rm/real.bin")
     text = '.incbin "rm/real.bin"\n.incbin "kernel/config_data.gz"\n'
-    build.header("kernel/config_data.gz", "")
+    build.header("kernel/config_data.gz", "packed")
     build.add("rm/piggy.o", text, [], suffix=".S")
     found = build.digest()
     assert found.objects["rm/piggy.o"].generated == {"rm/real.bin"}

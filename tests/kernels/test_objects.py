@@ -5,9 +5,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kdelta.kernels.objects import ObjectContent, read_object
+from kdelta.kernels.references import immediate_bytes
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("gcc", "nm", "objdump"))), reason="needs gcc and binutils"
@@ -151,6 +153,36 @@ def test_immediates_do_not_hide_which_variable_is_meant(tmp_path: Path) -> None:
     assert first.functions["f"].hash != second.functions["f"].hash
     assert ":b" in first.functions["f"].refs
     assert ":c" in second.functions["f"].refs
+
+
+@pytest.mark.parametrize(
+    ("code", "least", "most"),
+    [
+        ("8b 05", 0, 0),  # mov mem,%eax
+        ("c7 05", 4, 4),  # movl $imm32,mem
+        ("48 c7 05", 4, 4),
+        ("66 c7 05", 2, 4),  # 0x66 may be the end of what is before
+        ("66 41 c7 05", 2, 4),
+        ("66 90 c7 05", 4, 4),
+        ("c6 05", 1, 1),
+        ("83 3d", 1, 1),  # cmpl $imm8,mem
+        ("f6 05", 1, 1),  # testb $imm8,mem
+        ("f7 05", 4, 4),
+        ("f7 25", 0, 0),  # mull mem
+        ("f7 1d", 0, 0),  # negl mem
+        ("0f b6 05", 0, 0),  # movzbl mem,%eax
+        ("0f ba 2d", 0, 1),  # btsl $imm8,mem, or what is before ends in 0x0f
+        ("0f c7 0d", 0, 4),  # cmpxchg8b mem, or 0x0f is the end of what is before
+        ("0f 3a 0f 05", 0, 1),
+        ("e8", 0, 0),
+        ("0f 85", 0, 0),  # jne
+    ],
+)
+def test_immediates_behind_operands(code: str, least: int, most: int) -> None:
+    held = bytes.fromhex("00 00 00 00" + code + "00 00 00 00")
+    at = np.array([len(held) - 4])
+    found = immediate_bytes(np.frombuffer(held, np.uint8), at)
+    assert [int(column[0]) for column in found] == [least, most]
 
 
 def test_collected_sections(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ LINKER_SCRIPTS = ("/vmlinux.lds", "/module.lds")
 
 _RELATIVE = re.compile(rb"^ +([^/.$\s][^\s:]*) ?\\?$", re.MULTILINE)
 _INCBIN = re.compile(rb"""\.incbin\s+\\?"([^"\\]+)""")
-_WRAPPER = re.compile(rb"\s*(?:#include <asm-generic/[\w./-]+>\s*)*")
+_WRAPPER = re.compile(rb"\s*(?:#include <asm-generic/[\w./-]+>\s*)+")
 
 _FILECHK: dict[str, tuple[str, ...]] = {
     "include/generated/autoconf.h": (),  # fixdep puts the options in its place
