@@ -28,6 +28,20 @@ def locked(name: str, doing: str, talk: Callable[[str], None]) -> Iterator[None]
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def locked_if_free(name: str) -> Iterator[bool]:
+    """Holds the lock during the body if nobody has it, this process included; gives whether."""
+    path, descriptor = _open(name)
+    try:
+        with lab_errors("locking", path):
+            free = _try(descriptor)
+            if free:
+                _sign(descriptor)
+        yield free
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.asynccontextmanager
 async def locked_async(name: str, doing: str, talk: Callable[[str], None]) -> AsyncIterator[None]:
     """The same for a task: the others go on while it waits, and waiting can be cancelled."""

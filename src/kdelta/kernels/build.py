@@ -13,7 +13,16 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
-from kdelta.kernels.built import DIGEST, LOG, RECORD, BuiltKernel, Memo, built_folder, load_built
+from kdelta.kernels.built import (
+    DIGEST,
+    LOG,
+    RECORD,
+    BuiltKernel,
+    Memo,
+    built_folder,
+    load_built,
+    use,
+)
 from kdelta.kernels.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.digest import digest_of
 from kdelta.kernels.digest_file import save_digest
@@ -22,6 +31,7 @@ from kdelta.kernels.image import hash_modules
 from kdelta.kernels.inspect import inspect
 from kdelta.kernels.kbuild import Kbuild
 from kdelta.kernels.kconfig import modules_of, parse_config
+from kdelta.kernels.lab_config import lab_options, small_options
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.prune import make_room
 from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
@@ -60,6 +70,7 @@ class _Request(msgspec.Struct, frozen=True):
                 "tools": self.tools.facts(),
                 "steps": msgspec.to_builtins(self.steps),
                 "own_config": self.own_config,
+                "lab": [(one.option, one.value) for one in (*lab_options(), *small_options())],
             }
         )
 
@@ -97,6 +108,7 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
         made = _configured_and_built(request, talk)
     if isinstance(made, NoKernel):
         return made
+    use(made.path)
     memo.remember(made.key)
     make_room(talk, keep=(built_folder(made.key), source.folder))
     return made.kernel(str(spec))
@@ -118,6 +130,9 @@ def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKern
     if config.refused:
         refused = request.failed(RunStatus.CONFIG_REFUSED, refused_text(config.refused))
         return msgspec.structs.replace(refused, refused=config.refused)
+    if parse_config(config.text).get("CONFIG_64BIT") != "y":
+        detail = "this config makes a kernel for 32-bit x86, and 64-bit ones can be booted"
+        return request.failed(RunStatus.CONFIG_REFUSED, detail)
     key = request.key(config.text)
     return load_built(key) or _build(request, key, config, kbuild, talk)
 

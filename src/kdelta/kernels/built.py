@@ -2,6 +2,7 @@
 """The cache of kernels that were built: one folder each, with the record of how it came about."""
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,8 +86,12 @@ def built_folder(key: str) -> Path:
 
 
 def load_built(key: str) -> BuiltKernel | None:
-    """The kernel of that key, if it is there and its image is undamaged; notes that it is used."""
+    """The kernel of that key, if it is there and its image is undamaged. It is in use from then on:
+    no process removes it before this one has ended.
+    """
     folder = built_folder(key)
+    if not use(folder):
+        return None
     found = _read(folder)
     if found is None or found.format != FORMAT or not (folder / found.image).is_file():
         return None
@@ -95,6 +100,54 @@ def load_built(key: str) -> BuiltKernel | None:
     with lab_errors("using", folder):
         os.utime(folder)
     return found
+
+
+_used: dict[Path, int] = {}
+"""The folders of kernels in use, each open and locked with others who use it."""
+
+
+def use(folder: Path) -> bool:
+    """Keeps a kernel's folder while this process lives, or until `release`; False if it is not
+    there or about to be removed.
+    """
+    descriptor = _lock(folder, fcntl.LOCK_SH)
+    # The one before, if it was built again since, is another folder of the same name.
+    release(folder)
+    if descriptor is None:
+        return False
+    _used[folder] = descriptor
+    return True
+
+
+def release(folder: Path) -> None:
+    """This process uses the kernel in that folder no more."""
+    if (descriptor := _used.pop(folder, None)) is not None:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def unused(folder: Path) -> Iterator[bool]:
+    """Gives whether no process uses the kernel in that folder; none begins to during the body."""
+    descriptor = _lock(folder, fcntl.LOCK_EX)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _lock(folder: Path, kind: int) -> int | None:
+    """The folder, open and locked; None if it is not there, or others have a lock against it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def built_kernels() -> list[BuiltKernel]:
@@ -145,9 +198,3 @@ class Memo:
     def remember(self, key: str) -> None:
         """Notes what it led to."""
         write_atomic(self._path, f"{key}\n".encode())
-
-
-def folders_in_use() -> Iterator[Path]:
-    """The folders of trees that built kernels name."""
-    for built in built_kernels():
-        yield Path(built.folder)

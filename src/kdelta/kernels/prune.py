@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, remove
-from kdelta.host.lock import locked
-from kdelta.kernels.built import PREFIX
+from kdelta.host.files import PARTIAL, lab_errors, remove
+from kdelta.host.lock import locked_if_free
+from kdelta.kernels.built import PREFIX, unused
 from kdelta.spec.errors import UserError
 
 Talk = Callable[[str], None]
@@ -21,7 +21,8 @@ GIB = 1 << 30
 LIMIT_SETTING = "KDELTA_CACHE_GIB"
 USUAL_LIMIT_GIB = 20
 
-_KINDS = (("kernels", "kernel"), ("trees", "source tree"))
+BUILT, OUT, TREE = "kernel", "folder of builds", "source tree"
+_GONE = f".gone{PARTIAL}"
 
 
 class Cached(msgspec.Struct, frozen=True):
@@ -34,8 +35,8 @@ class Cached(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its folder's name."""
-        return self.path.name
+        """Its folder's name, and that of the tree that it belongs to."""
+        return "/".join(self.path.parts[-2:]) if self.kind == OUT else self.path.name
 
 
 def limit_bytes() -> int:
@@ -52,19 +53,24 @@ def limit_bytes() -> int:
 
 
 def usage() -> list[Cached]:
-    """Built kernels and source trees, those used longest ago first. Kernels that were fetched ready
-    are not among them: they are small, and may have left the mirror.
+    """Built kernels, folders of builds and source trees, those used longest ago first. Kernels that
+    were fetched ready are not among them: they are small, and may have left the mirror.
     """
-    return sorted(_cached(), key=lambda one: one.used)
+    found = [*_folders("kernels", BUILT, f"{PREFIX}*")]
+    for tree in _folders("trees", TREE, "*"):
+        # out-x86, configs-x86 and the like; the tree's own are src and git.
+        outs = [*_folders(f"trees/{tree.name}", OUT, "*-*")]
+        found += outs
+        # A tree is used when it is built in, and goes after what was built in it.
+        used = max([tree.used, *(one.used for one in outs)])
+        count = tree.bytes - sum(one.bytes for one in outs)
+        found.append(msgspec.structs.replace(tree, bytes=count, used=used))
+    return sorted(found, key=lambda one: one.used)
 
 
-def _cached() -> Iterator[Cached]:
-    for folder, kind in _KINDS:
-        for path in cache_dir(folder).iterdir():
-            if not path.is_dir() or path.name.endswith(PARTIAL):
-                continue
-            if folder == "kernels" and not path.name.startswith(PREFIX):
-                continue
+def _folders(below: str, kind: str, pattern: str) -> Iterator[Cached]:
+    for path in sorted(cache_dir(*below.split("/")).glob(pattern)):
+        if path.is_dir() and not path.name.endswith(PARTIAL):
             with contextlib.suppress(OSError):
                 yield Cached(kind, path, folder_bytes(path), path.stat().st_mtime)
 
@@ -82,15 +88,16 @@ def folder_bytes(folder: Path) -> int:
 def prune(limit: int, talk: Talk, keep: Collection[Path] = ()) -> list[Cached]:
     """Removes what was used longest ago until no more than `limit` bytes are left; what it removed.
 
-    What another process builds in is not touched.
+    What a process uses or builds in stays, and so do the folders `keep` with all that is in them.
     """
+    _remove_left()
     removed = []
     entries = usage()
     total = sum(one.bytes for one in entries)
     for one in entries:
         if total <= limit:
             break
-        if one.path in keep:
+        if one.path in keep or one.path.parent in keep:
             continue
         if _remove(one, talk):
             removed.append(one)
@@ -99,10 +106,39 @@ def prune(limit: int, talk: Talk, keep: Collection[Path] = ()) -> list[Cached]:
 
 
 def _remove(one: Cached, talk: Talk) -> bool:
-    talk(f"removing {one.kind} {one.name} ({one.bytes >> 20} MiB) from the cache")
-    with locked(f"tree-{one.name}", f"removing {one.name}", talk):
-        remove(one.path)
+    with _free(one) as free:
+        if not free:
+            talk(f"{one.kind} {one.name} is in use and stays in the cache")
+            return False
+        talk(f"removing {one.kind} {one.name} ({one.bytes >> 20} MiB) from the cache")
+        # By another name first: what is half removed is never taken for whole.
+        gone = one.path.with_name(one.path.name + _GONE)
+        with lab_errors("removing", one.path):
+            one.path.rename(gone)
+        remove(gone)
     return True
+
+
+@contextlib.contextmanager
+def _free(one: Cached) -> Iterator[bool]:
+    """Gives whether nobody uses it; nobody begins to during the body."""
+    if one.kind == BUILT:
+        with unused(one.path) as free:
+            yield free
+        return
+    tree = one.path.parent if one.kind == OUT else one.path
+    with (
+        locked_if_free(f"tree-{tree.name}") as built,
+        locked_if_free(f"source-{tree.name}") as read,
+    ):
+        yield built and read
+
+
+def _remove_left() -> None:
+    """Removes the rest of what a killed process was removing."""
+    for pattern in (f"kernels/*{_GONE}", f"trees/*{_GONE}", f"trees/*/*{_GONE}"):
+        for path in cache_dir().glob(pattern):
+            remove(path)
 
 
 def make_room(talk: Talk, keep: Collection[Path]) -> None:
