@@ -158,7 +158,7 @@ def test_immediates_do_not_hide_which_variable_is_meant(tmp_path: Path) -> None:
 def test_where_bytes_do_not_tell_both_variables_are_referred_to(tmp_path: Path) -> None:
     """After an instruction that ends in 0x66, `movl` looks as if it were `movw`."""
     source = (
-        "static volatile int a, b; int g(void) { return a + b; }\n"
+        "static volatile int b, a; int g(void) { return a + b; }\n"
         'void f(void) { asm volatile("movb $0x66, %%al; movl $1, %0" : "=m"(b) :: "al"); }'
     )
     refs = content(tmp_path, source).functions["f"].refs
