@@ -24,6 +24,7 @@ PACKAGES = {
     "gcc": "gcc",
     "gzip": "gzip",
     "ld": "binutils",
+    "objcopy": "binutils",
     "ld.lld": "lld",
     "qemu-img": "qemu-utils",
     "qemu-system-x86_64": "qemu-system-x86",

@@ -27,6 +27,7 @@ _NOT_FOR_USERS = re.compile(
 )
 _TRACER = frozenset({"-pg", "-mfentry", "-mrecord-mcount", "-mnop-mcount"})
 _WITH_VALUE = frozenset({"-include", "-isystem", "-I", "-D", "-U", "-mllvm", "-Xclang", "-o", "-x"})
+_WRAPPERS = frozenset({"ccache", "sccache", "distcc"})  # which have caches of their own
 _NOPS_FOR_TRACER = ("-pg", "-mfentry", "-mnop-mcount")
 
 
@@ -46,7 +47,8 @@ def user_flags(command: str) -> UserFlags:
     start = next((at for at, word in enumerate(words) if word.startswith("-")), 0)
     if not start:
         raise ValueError(f"not a compiler's command: {command[:80]}")
-    compiler, flags = tuple(words[:start]), _without_values(words[start:])
+    compiler = tuple(word for word in words[:start] if word not in _WRAPPERS)
+    flags = _without_values(words[start:])
     shaping = [flag for flag in flags if _SHAPES_CODE.fullmatch(flag)]
     traced = "-mfentry" in shaping
     shaping = [flag for flag in shaping if flag not in _TRACER]
