@@ -179,6 +179,19 @@ def seen_on_top(
     return culprits, cleared
 
 
+def by_what_they_need(
+    needs: Needs, kernels: Kernels, names: Sequence[str], evidence: Mapping[str, Evidence]
+) -> list[FlipSet]:
+    """Kernels that have all of the units, each with no unit that does something but those that it
+    needs: one kernel for those that need the same of them.
+    """
+    moving = {name for name, one in evidence.items() if _moves(one, kernels)}
+    groups: dict[FlipSet, list[str]] = {}
+    for name in names:
+        groups.setdefault(needs.below(name) & moving, []).append(name)
+    return [needs.closure(group) for group in groups.values()]
+
+
 def check_sets(needs: Needs, culprits: Sequence[str]) -> list[FlipSet]:
     """Kernels that have each of the units without others that stand before it in the row.
 

@@ -106,14 +106,15 @@ def _how_text(plan: Plan, name: str, evidence: Evidence) -> str:
 
 
 def _why_unresolved(plan: Plan, name: str) -> str:
-    failed = [(flips, one) for flips, one in plan.kernels.failed.items() if name in flips]
-    # The smallest set that failed says most about a unit in it.
-    failed.sort(key=lambda row: (len(row[0]), sorted(row[0])))
     if plan.out_of_builds:
         return f"no builds are left ({plan.spent} made)"
+    failed = plan.kernels.failed
     if not failed:
         return "not looked at yet"
-    flips, one = failed[0]
+    # The smallest kernel that failed says most about a unit in it, or about one that it needs.
+    wanted = plan.needs.closure([name])
+    flips = min(failed, key=lambda one: (name not in one, not one & wanted, len(one), sorted(one)))
+    one = failed[flips]
     detail = f": {one.detail}" if one.detail else ""
     return f"{listed(flips)} flipped: {one.status.value}{detail}"
 

@@ -9,7 +9,14 @@ from kdelta.infer.closed_sets import NOTHING, Needs
 from kdelta.infer.evidence import Account
 from kdelta.infer.interactions import Culprits, Lost, Question, smallest, suspicion
 from kdelta.infer.one_at_a_time import missing, pairs_for
-from kdelta.infer.screening import Prospect, Row, check_sets, prospect, seen_on_top
+from kdelta.infer.screening import (
+    Prospect,
+    Row,
+    by_what_they_need,
+    check_sets,
+    prospect,
+    seen_on_top,
+)
 from kdelta.infer.search_model import (
     FlipSet,
     Limits,
@@ -101,7 +108,9 @@ class Plan:
         self.prospect = prospect(
             self.row, self.kernels, self.priors, self.account.evidence, pending
         )
-        if self.steps(Step.ALONE) or not self.prospect.prefers_halving:
+        # Builds that parted groups and cleared nobody must not come on top of one a unit.
+        too_late = self.steps(Step.HALVING) + len(pending) > len(self.order) + 1
+        if self.steps(Step.ALONE) or not (self.prospect.prefers_halving or too_late):
             return self._alone(pending, Step.ALONE)
         builds: list[PlannedBuild] = []
         stuck: list[str] = []
@@ -146,9 +155,8 @@ class Plan:
             sets = [self.needs.closure(culprits)] if culprits else []
         else:
             sets = check_sets(self.needs, culprits)
-        if cleared:
-            sets.insert(0, self.needs.closure(cleared))
-        return list(dict.fromkeys(sets))
+        apart = by_what_they_need(self.needs, self.kernels, cleared, evidence)
+        return list(dict.fromkeys([*apart, *sets]))
 
     def unchecked(self) -> bool:
         """Whether a unit's effect was never seen without other units that matter."""
