@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from kdelta.spec.errors import LabError
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 5.0
+_POLL_SECONDS = 0.01
+# Stays between us and the program: the kernel tells only a child that its parent has died, and make
+# would not tell the compilers. A shell's exit code for a program that was killed is 128 + 9.
+_GUARD = """trap 'trap "" TERM; kill -TERM 0; wait' TERM; "$@" & wait $!"""
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,7 +54,7 @@ def run_logged(
                     file.write(raw)
                     if line is not None:
                         line(raw.decode("utf-8", "replace").rstrip("\n"))
-                finished = process.wait() != -signal.SIGKILL
+                finished = process.wait() not in _KILLED
             except BaseException:
                 finished = _end(process)
                 raise
@@ -65,7 +71,7 @@ def _started(
     parent = os.getpid()
     try:
         process = subprocess.Popen(
-            argv,
+            ["sh", "-c", _GUARD, "sh", *argv],
             cwd=cwd,
             env=environment(env),
             stdin=subprocess.DEVNULL,
@@ -87,7 +93,7 @@ def _started(
 
 
 def _tie_to(parent: int) -> None:
-    """In the child, before exec: end when the parent ends. make then ends what it has started."""
+    """In the child, before exec: end when the parent ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(1)
@@ -98,16 +104,19 @@ def _end(process: "subprocess.Popen[bytes]") -> bool:
     Returns whether that was enough.
     """
     _signal(process, signal.SIGTERM)
+    end = time.monotonic() + _GRACE_SECONDS
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_SECONDS)
-    # The group may have others that take longer; they have been asked, and now must.
+    # The group may have others that take longer; they have been asked, and soon must.
+    while _signal(process, 0) and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
     killed = _signal(process, signal.SIGKILL)
     process.wait()
     return not killed
 
 
-def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> bool:
-    """Sends a signal to the program's group; False when there is nobody left in it."""
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
+    """Sends a signal (0: none) to the program's group; False when there is nobody left in it."""
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:
