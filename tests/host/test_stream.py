@@ -17,11 +17,11 @@ from kdelta.spec.errors import LabError
 
 # A program that starts another one, as make does, and says so when both are there. Both end by
 # themselves, so that a test which fails leaves nothing.
-TWO = "sh -c '{before} : >{started}; sleep 60; :' & wait"
+TWO = "sh -c '{before} : >{started}; sleep 300; :' & wait"
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 60.0
     while not holds():
         assert time.monotonic() < end, f"never seen: {what}"
         time.sleep(0.01)
