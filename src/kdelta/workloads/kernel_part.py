@@ -26,6 +26,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.module_tree import module_build
 from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.spec.identity import identity
+from kdelta.workloads import kernel_flags
 from kdelta.workloads.catalog import KernelSide, Workload
 from kdelta.workloads.kernel_flags import UserFlags, user_flags
 
@@ -78,6 +79,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
             "sources": {path.name: sha256_file(path) for path in _files(workload, side)},
             "program": {name: sha256_file(workload.folder / name) for name in workload.sources},
             "compiler": compiler_identity(),
+            "rules": sha256_file(Path(kernel_flags.__file__)),
         }
     )
 
@@ -106,7 +108,7 @@ def _build(workload: Workload, side: KernelSide, kernel: Kernel, folder: Path, t
         if not result.ok or not module.is_file():
             raise _failure(side, kernel, result.stdout + result.stderr)
         _strip(module, partial / module.name)
-        flags = _kernel_flags(place / side.flags_of)
+        flags = _flags_of(place / side.flags_of)
         _compile(workload, side, flags, partial / (workload.name + KERNEL_FLAGS_ENDING))
         record = msgspec.json.format(msgspec.json.encode(flags))
         write_atomic(partial / "flags.json", record)
@@ -132,7 +134,7 @@ def _strip(module: Path, output: Path) -> None:
         raise LabError(f"stripping {module.name} failed: {result.last_words(1)}")
 
 
-def _kernel_flags(source: Path) -> UserFlags:
+def _flags_of(source: Path) -> UserFlags:
     cmd = read_cmd(source.with_suffix(".o"))
     try:
         return user_flags(cmd.command if cmd else "")
