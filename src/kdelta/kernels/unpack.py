@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Takes the kernel out of a binary package; whatever the package holds, nothing else is written.
+"""Takes a kernel, or its source, out of a package; whatever that holds, nothing else is written.
 
 Only regular files below boot/ and lib/modules/ are written, by names that were checked, into a
 folder in which no link is ever made. So no entry can lead outside.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from kdelta.host.command import start
 from kdelta.host.files import lab_errors
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
 # A distribution's largest kernels have some 5,000 modules in 600 MB.
 MAX_FILES = 50_000
@@ -23,11 +25,45 @@ MAX_BYTES = 8 << 30
 _WANTED = re.compile(r"(?:boot/(?:vmlinuz|vmlinux|config)-[^/]+|(?:usr/)?(lib/modules/[^/]+/.+))")
 
 
+_SOURCE = re.compile(r"(?:\./)?usr/src/linux-source-[^/]+\.tar(?:\.(?:xz|gz|bz2|zst))?")
+
+
 def unpack_kernel(package: Path, folder: Path) -> None:
     """Unpacks what `package` (a .deb) has of a kernel into `folder`, which is there and empty.
 
     LabError when the package is damaged or holds what no kernel package has.
     """
+    with _opened(package) as archive:
+        _unpack(archive, package.name, folder)
+
+
+def extract_source(package: Path, folder: Path) -> Path:
+    """Takes the packed source tree out of a linux-source package into `folder`.
+
+    LabError when the package is damaged, UserError when it holds no source.
+    """
+    target = folder / "source.tar"
+    found = False
+    with _opened(package) as archive:
+        for member in archive:
+            if found or not member.isreg() or not _SOURCE.fullmatch(member.name):
+                continue
+            source = archive.extractfile(member)
+            assert source is not None
+            with lab_errors("unpacking", target), target.open("xb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+            found = True
+    if not found:
+        raise UserError(
+            f"the package {package.name} holds no packed source of a kernel",
+            "see: apt-cache search linux-source",
+        )
+    return target
+
+
+@contextlib.contextmanager
+def _opened(package: Path) -> Iterator[tarfile.TarFile]:
+    """The files of a .deb, to be read once from the first to the last."""
     failure = ""
     # Leaving early closes the pipe, which ends dpkg-deb.
     with (
@@ -37,7 +73,7 @@ def unpack_kernel(package: Path, folder: Path) -> None:
         assert process.stdout is not None
         try:
             with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-                _unpack(archive, package.name, folder)
+                yield archive
             while process.stdout.read(1 << 20):
                 pass
         except (tarfile.TarError, EOFError) as error:
