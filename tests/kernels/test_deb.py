@@ -59,7 +59,9 @@ class Lab:
 
     def obtain(self, text: str) -> Kernel:
         self.said.clear()
-        return obtain(parse_kernel_spec(text), self.said.append)
+        found = obtain(parse_kernel_spec(text), self.said.append)
+        assert isinstance(found, Kernel)
+        return found
 
     def downloads(self) -> list[str]:
         calls = Path(self.state["calls"])
@@ -320,6 +322,7 @@ def test_dependencies() -> None:
 def test_real_mirror(own_cache: Path) -> None:
     said: list[str] = []
     kernel = obtain(parse_kernel_spec("deb:linux-image-cloud-amd64"), said.append)
+    assert isinstance(kernel, Kernel)
     assert kernel.release.endswith("-cloud-amd64")
     assert any(line.startswith("linux-image-cloud-amd64 ") for line in said)
     assert kernel.modules is not None

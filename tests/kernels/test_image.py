@@ -13,7 +13,9 @@ from tests.kernels.samples import RELEASE, bzimage
 
 
 def kernel(text: str) -> Kernel:
-    return obtain(parse_kernel_spec(text), quiet)
+    found = obtain(parse_kernel_spec(text), quiet)
+    assert isinstance(found, Kernel)
+    return found
 
 
 @pytest.fixture

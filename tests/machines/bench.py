@@ -34,7 +34,9 @@ def _quiet(_: str) -> None:
 @functools.cache
 def kernel(spec: str = OLD) -> Kernel:
     """A Debian cloud kernel from the mirror or the cache."""
-    return obtain(parse_kernel_spec(spec), _quiet)
+    found = obtain(parse_kernel_spec(spec), _quiet)
+    assert isinstance(found, Kernel)
+    return found
 
 
 def guest(

@@ -11,6 +11,7 @@ from kdelta.store.store import Store
 from kdelta.studies import compare as study
 from kdelta.studies.lab import Done
 from kdelta.studies.reports import attachment, machine_facts, reported_run, reported_side
+from kdelta.workloads.catalog import find_workload
 
 
 def compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
@@ -28,7 +29,16 @@ def compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Com
             )
             for one in comparisons
         ),
+        bytes_worked_on=_bytes_worked_on(comparisons[0].workload),
     )
+
+
+def _bytes_worked_on(workload: str) -> dict[str, int]:
+    return {
+        operation.name: operation.bytes_per_iteration
+        for operation in find_workload(workload).operations
+        if operation.bytes_per_iteration is not None
+    }
 
 
 def done_report(done: Done, store: Store) -> RunReport:

@@ -2,6 +2,7 @@
 """Any kernel spec -> kernel."""
 
 from collections.abc import Callable
+from typing import overload
 
 from kdelta.kernels.build import build_kernel
 from kdelta.kernels.deb import obtain_deb
@@ -9,6 +10,14 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.image import obtain_image
 from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec
+
+
+@overload
+def obtain(spec: DebSpec | ImageSpec, talk: Callable[[str], None]) -> Kernel: ...
+
+
+@overload
+def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel: ...
 
 
 def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables of a comparison: operations by verdict, then the functions that account for them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -73,8 +73,15 @@ class Columns(msgspec.Struct, frozen=True):
         return [], f"{name:<{self.name}}"
 
 
-def comparison_lines(effects: Effects, operations: int, functions: int) -> list[str]:
+def comparison_lines(
+    effects: Effects,
+    operations: int,
+    functions: int,
+    bytes_worked_on: Mapping[str, int] | None = None,
+) -> list[str]:
     """The tables; the `operations` that changed most are explained by `functions` each.
+
+    `bytes_worked_on`: by operation, where an iteration works on a fixed number of bytes.
 
     Raises LabError if what is printed does not add up.
     """
@@ -83,6 +90,7 @@ def comparison_lines(effects: Effects, operations: int, functions: int) -> list[
     columns = _columns_for(effects)
     costs = [(one.name, one.costs) for one in effects.operations if one.costs is not None]
     lines = _table(effects, columns)
+    lines += _a_byte(costs, bytes_worked_on or {}, columns)
     lines += _user_part(costs, columns)
     lines += _specials(costs, columns)
     lines += _string_bytes(costs, columns)
@@ -224,6 +232,22 @@ def _is_two_sided(costs: Costs) -> bool:
     """Whether instructions were traded for bytes of string operations, or the other way round."""
     insns, moved = costs.insns.effect.value, costs.string_bytes.effect.value
     return insns * moved < 0 and abs(moved) >= abs(insns) and _changed(costs.string_bytes)
+
+
+def _a_byte(costs: Named, sizes: Mapping[str, int], columns: Columns) -> list[str]:
+    rows = [(name, cost.insns, sizes[name]) for name, cost in costs if name in sizes]
+    if not rows:
+        return []
+    width = columns.figure
+    heads = " ".join(f"{word:>{width}}" for word in ("base", "other", "diff"))
+    lines = ["", f"{'instructions a byte':<{columns.name}} {heads}"]
+    for name, cost, size in rows:
+        own_line, column = columns.named(name)
+        base, other = (figures.scaled(side.value / size) for side in (cost.base, cost.other))
+        diff = columns.signed(other - base, cost.effect.value)
+        cells = f"{columns.plain(base)} {columns.plain(other)} {diff}"
+        lines += [*own_line, f"{column} {cells}"]
+    return lines
 
 
 def _user_part(costs: Named, columns: Columns) -> list[str]:

@@ -50,7 +50,8 @@ class CompareReport(msgspec.Struct, frozen=True):
     """One base and its others, under one workload on one machine.
 
     `machine` are facts to be shown: name, memory_mib, qemu (its version), cpu (as asked for),
-    cpu_model (as the guest names it), and whatever else there is to be known.
+    cpu_model (as the guest names it), and whatever else there is to be known. `bytes_worked_on`:
+    how many bytes an iteration works on, for the operations where that is a fixed number.
     """
 
     workload: str
@@ -58,6 +59,7 @@ class CompareReport(msgspec.Struct, frozen=True):
     base: Side
     others: tuple[Compared, ...]
     warnings: tuple[str, ...] = ()
+    bytes_worked_on: dict[str, int] = {}
 
 
 class RunReport(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ def compare_text(report: CompareReport, operations: int = 5, functions: int = 10
     for number, compared in enumerate(report.others):
         who = "other" if len(report.others) == 1 else f"other {number + 1}"
         lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
-        lines += comparison_lines(compared.effects, operations, functions)
+        lines += comparison_lines(compared.effects, operations, functions, report.bytes_worked_on)
         lines += warning_lines(compared.effects.warnings)
     lines += warning_lines(report.warnings)
     return finished(lines)

@@ -15,37 +15,44 @@ FOLDERS = ("init", "kernel", "mm", "drivers")
 FLAGS = "-O2 -ffreestanding -fno-pic -fcf-protection=none -fno-asynchronous-unwind-tables"
 
 
-def kconfig():
+Option = tuple[str, bool, list[str], list[str], int]
+Config = dict[str, str]
+
+
+def kconfig() -> list[Option]:
     """(name, prompt, depends, selects, choice number) of each option, in order."""
-    found, choice, members = [], 0, 0
+    found: list[Option] = []
+    choice = members = 0
     for line in (TREE / "Kconfig").read_text().splitlines():
         words = line.split()
         if line.startswith("config "):
-            found.append([words[1], False, [], [], choice])
+            found.append((words[1], False, [], [], choice))
         elif line.startswith("choice"):
             members += 1
             choice = members
         elif line.startswith("endchoice"):
             choice = 0
         elif words[:1] == ["bool"]:
-            found[-1][1] = len(words) > 1
+            found[-1] = (found[-1][0], len(words) > 1, *found[-1][2:])
         elif words[:2] == ["depends", "on"]:
-            found[-1][2] += words[2:]
+            found[-1][2].extend(words[2:])
         elif words[:1] == ["select"]:
             found[-1][3].append(words[1])
     return found
 
 
-def read(path):
+def read(path: Path) -> tuple[Config, str]:
     """The options that a config names, the last line of each: y or n; and its text."""
     text = path.read_text() if path.is_file() else ""
     lines = re.findall(r"^(?:CONFIG_(\w+)=(\S+)|# CONFIG_(\w+) is not set)", text, re.MULTILINE)
     return {name or off: value or "n" for name, value, off in lines}, text
 
 
-def grant(asked, text):
+def grant(asked: Config, text: str) -> Config:
     """What a config comes to."""
-    options, granted, selected = kconfig(), {}, set()
+    options = kconfig()
+    granted: Config = {}
+    selected: set[str] = set()
     for name, prompt, depends, selects, choice in options:
         met = all(
             (granted.get(word.lstrip("!")) == "y") != word.startswith("!") for word in depends
@@ -64,7 +71,7 @@ def grant(asked, text):
     return granted
 
 
-def write(granted):
+def write(granted: Config) -> None:
     """The .config as kbuild writes it."""
     lines = ["#", "# Automatically generated file; DO NOT EDIT."]
     lines += ["# Linux/x86 6.12.99 Kernel Configuration", "#"]
@@ -76,7 +83,7 @@ def write(granted):
     (OUT / ".config").write_text("\n".join(lines) + "\n")
 
 
-def sync(granted):
+def sync(granted: Config) -> None:
     """The headers and settings that objects are compiled with."""
     generated = OUT / "include/generated"
     generated.mkdir(parents=True, exist_ok=True)
@@ -89,9 +96,9 @@ def sync(granted):
         link.symlink_to(TREE)
 
 
-def objects(granted):
+def objects(granted: Config) -> list[str]:
     """The objects of a config, relative to the output folder."""
-    found = []
+    found: list[str] = []
     for folder in FOLDERS:
         for line in (TREE / folder / "Makefile").read_text().splitlines():
             match = re.match(r"obj-(y|\$\(CONFIG_(\w+)\)) \+= (.*)", line)
@@ -100,7 +107,7 @@ def objects(granted):
     return found
 
 
-def compile_one(name, granted):
+def compile_one(name: str, granted: Config) -> bool:
     """Compiles an object unless it is there as it would be; False when it fails."""
     source = next(p for p in ((TREE / name).with_suffix(e) for e in (".c", ".S")) if p.is_file())
     target = OUT / name
@@ -137,7 +144,7 @@ def compile_one(name, granted):
     return True
 
 
-def link(names):
+def link(names: list[str]) -> bool:
     """vmlinux from its objects; False when it fails."""
     print("  LD      vmlinux", flush=True)
     (OUT / "vmlinux.a").unlink(missing_ok=True)
@@ -149,7 +156,7 @@ def link(names):
     return True
 
 
-def build(goal):
+def build(goal: str) -> bool:
     """One goal that needs the compiler; False when it fails."""
     granted, _ = read(OUT / ".config")
     sync(granted)
@@ -164,7 +171,7 @@ def build(goal):
     return good and (goal != "vmlinux" or link(names))
 
 
-def main():
+def main() -> int:
     """All goals, in order."""
     for goal in sys.argv[3:]:
         if goal == "listnewconfig":
