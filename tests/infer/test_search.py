@@ -85,6 +85,15 @@ def test_where_the_whole_changes_nothing_all_are_cleared_unbuilt() -> None:
     assert "cancel exactly" in found.answer.notes[0]
 
 
+def test_what_was_cleared_costs_nought_within_the_interval_of_its_group() -> None:
+    found = searched(world_of(6, 0, seed=1, spread=20))
+    for unit in found.answer.units:
+        assert {one.value for one in unit.effects.values()} == {0}
+        assert all(one.low < 0 < one.high for one in unit.effects.values())
+    assert any(row.whole.value for row in found.answer.sums.values())
+    assert all(row.adds_up for row in found.answer.sums.values())
+
+
 def test_a_unit_is_built_on_top_of_what_it_needs() -> None:
     found = searched(hand({"X": 500, "Y": 200, "Z": 50}, needs={"Y": ("X",)}))
     assert flips("X", "Y") in found.asked

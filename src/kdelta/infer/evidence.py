@@ -60,6 +60,7 @@ def find_evidence(needs: Needs, kernels: Kernels, units: Iterable[str]) -> dict[
     nested = pairs(kernels)
     single = [(more, below) for more, below in nested if len(more) == len(below) + 1]
     moving = [pair for pair in single if not kernels.same(*pair)]
+    active = NOTHING.union(*(more - below for more, below in moving))
     for more, below in single:
         (name,) = more - below
         if name in wanted:
@@ -71,7 +72,9 @@ def find_evidence(needs: Needs, kernels: Kernels, units: Iterable[str]) -> dict[
         # Steps in between that do something cancel each other: such a group clears nobody.
         if any(below <= low and high <= more for high, low in moving):
             continue
-        for name in (more - below) & wanted:
+        # Two that do something elsewhere rather cancel each other than do nothing both.
+        doing = (more - below) & active
+        for name in ((more - below) & wanted) - (doing if len(doing) > 1 else NOTHING):
             offer(name, Evidence(How.CLEARED, more, below, {}))
     return {name: evidence for name, (_, evidence) in found.items()}
 

@@ -62,7 +62,8 @@ def smallest(
                 return Culprits(core if len(found) == 1 else frozenset(found))
             if verdict is None and core not in failed:
                 return Question(core, tuple(found))
-            if not left:
+            # With more units on top it would be told no longer whether these alone do it.
+            if not left or (verdict is None and len(found) > 1):
                 return Lost(tuple(found))
         sets = [core | needs.closure(left[:place]) for place in range(len(left) + 1)]
         verdicts = [test(flips) for flips in sets]
