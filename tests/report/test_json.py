@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kdelta.report import json
+from kdelta.report import documents, json
 from kdelta.spec.run import RunStatus
 from tests.report.example import failed_report, report, run_report, stored
 
@@ -16,24 +16,24 @@ SCHEMAS = Path(json.__file__).parent / "schemas"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
 
 
-@pytest.mark.parametrize("name", list(json.DOCUMENTS))
+@pytest.mark.parametrize("name", list(documents.DOCUMENTS))
 def test_the_shipped_schema_is_that_of_the_types(name: str) -> None:
-    text = json.schema_text(name)
+    text = documents.schema_text(name)
     if os.environ.get(UPDATE):
-        (SCHEMAS / json.schema_file(name)).write_text(text)
-    assert json.shipped_schema(name) == text, f"run the test once with {UPDATE}=1"
+        (SCHEMAS / documents.schema_file(name)).write_text(text)
+    assert documents.shipped_schema(name) == text, f"run the test once with {UPDATE}=1"
 
 
 def test_no_schema_without_a_document() -> None:
     assert {path.name for path in SCHEMAS.iterdir()} == {
-        json.schema_file(name) for name in json.DOCUMENTS
+        documents.schema_file(name) for name in documents.DOCUMENTS
     }
 
 
 def decoded(text: str) -> Any:
     """Reads a document by the type its schema came from, and refuses fields that it lacks."""
     plain = msgspec.json.decode(text)
-    document = json.DOCUMENTS[plain["schema"]]
+    document = documents.DOCUMENTS[plain["schema"]]
     again = msgspec.json.decode(msgspec.json.encode(msgspec.convert(plain, document)))
     assert again == plain
     return plain

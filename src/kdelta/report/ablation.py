@@ -46,6 +46,8 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
         lines += _switches(report)
         for region in _changed_most(report.regions)[:regions]:
             lines += _Account(region, report).lines(units)
+        for region in _changed_rates(report.regions):
+            lines += _Account(region, report).lines(units)
         lines += _interactions(report)
         if report.proof is not None:
             lines += ["", *labelled("proof", report.proof.text)]
@@ -89,7 +91,10 @@ def _verdict(report: AblationReport) -> list[str]:
             part = _mean(unit.effects, report, None) / whole * 100
             shares.append(f"{unit.name} {float(part):.0f} %")
         text += f"Of the change of {figures.percent(whole)} over all regions: {', '.join(shares)}. "
-    text += f"{len(out)} units were ruled out without being built into a kernel of their own."
+    text += (
+        f"{len(out)} {'unit was' if len(out) == 1 else 'units were'} ruled out without a kernel of "
+        "their own."
+    )
     return wrapped(text, "", "")
 
 
@@ -209,13 +214,18 @@ def _switches(report: AblationReport) -> list[str]:
             "  ",
             "      ",
         )
-    title = "at run time: what the kernel's command line switches of a unit, mean over all regions"
+    title = "at run time: what the command line switches of a unit, mean over all regions"
     return ["", title, *rows] if rows else []
 
 
 def _changed_most(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
     found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
     return sorted(found, key=lambda one: -abs(one.whole.value / one.before.value))
+
+
+def _changed_rates(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
+    """What interrupts and other tasks did, where it changed by more than its spread."""
+    return [one for one in regions if one.rate and (one.whole.low > 0 or one.whole.high < 0)]
 
 
 class _Account:
@@ -242,28 +252,34 @@ class _Account:
         if region.remainder.value:
             within = ", within the spread" if region.adds_up else ", more than the spread"
             rows.append((f"not accounted for{within}", region.remainder.value))
-        total = figures.scaled(region.whole.value)
-        printed = figures.rounded_to_total([value for _, value in rows], total)
-        if rows and sum(printed) != total:
+        found = sum((value for _, value in rows), Fraction(0))
+        if found != region.whole.value:
             raise LabError(
-                f"{region.name}: the units add up to {sum(printed)} hundredths, not {total}",
+                f"{region.name}: the units add up to {float(found)}, and B - A is "
+                f"{float(region.whole.value)}",
                 "this is an error of kdelta; please report it with the output of --json",
             )
+        total = figures.scaled(region.whole.value)
+        printed = figures.rounded_to_total([value for _, value in rows], total)
         before, after = figures.number(region.before.value), figures.number(region.after.value)
-        title = f"{region.name}: {before} -> {after} instructions an iteration"
+        each = "a virtual second" if region.rate else "an iteration"
+        title = f"{region.name}: {before} -> {after} instructions {each}"
         lines = ["", title]
         for (name, value), shown in zip(rows, printed, strict=True):
             lines.append(self._line(shown, value, name))
         lines.append(self._line(total, region.whole.value, "total"))
         if region.lookups.value:
-            lines.append(
-                f"{'':12}{figures.brief(region.lookups.value, 10)} more in lookups by address, "
-                "which are placement"
+            more = figures.brief(region.lookups.value, 10).strip()
+            lines += wrapped(
+                f"beside that {more} in functions that look up addresses, which is placement",
+                "  ",
+                "    ",
             )
         return lines
 
     def _line(self, hundredths: int, value: Fraction, name: str) -> str:
-        part = figures.percent(100 * value / self._region.before.value)
+        before = self._region.before.value
+        part = figures.percent(100 * value / before if before else None)
         return f"{figures.signed(hundredths, 14, value, aligned=False)} {part:>8}  {name}"
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reports as JSON. The schemas are documents of their own, in the folder schemas beside this file.
+"""Reports as JSON; report/documents.py has the schemas.
 
 A field may be added under the same number; what changes or removes one gets the next.
 """
 
 from fractions import Fraction
-from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -213,14 +212,6 @@ class JsonRuns(msgspec.Struct, frozen=True):
     runs: list[JsonRun]
 
 
-DOCUMENTS: dict[str, type] = {
-    "kdelta.compare/1": JsonCompare,
-    "kdelta.run/1": JsonRunReport,
-    "kdelta.runs/1": JsonRuns,
-}
-"""The documents by the name that they carry in their field `schema`."""
-
-
 def compare_json(report: CompareReport, version: str) -> str:
     """A comparison; `version` is kdelta's."""
     return document_text(
@@ -256,27 +247,6 @@ def runs_json(runs: list[Run], version: str) -> str:
     """A list of runs without their counts."""
     listed = [_run(ReportedRun(run, from_store=True)) for run in runs]
     return document_text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
-
-
-def schema_text(name: str) -> str:
-    """The JSON Schema of the document of that name, as its file in the folder schemas has it."""
-    schema: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": name,
-        **msgspec.json.schema(DOCUMENTS[name]),
-    }
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
-
-
-def shipped_schema(name: str) -> str:
-    """The schema document of that name, such as "kdelta.compare/1"."""
-    file = resources.files("kdelta.report").joinpath("schemas", schema_file(name))
-    return file.read_text("utf-8")
-
-
-def schema_file(name: str) -> str:
-    """The name of that document's file."""
-    return name.replace("/", "-") + ".json"
 
 
 def document_text(document: msgspec.Struct) -> str:

@@ -28,13 +28,14 @@ Ends = tuple[Measured, Measured]
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All that was found out between the two ends."""
+    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units."""
 
     options: int
     units: tuple[Unit, ...]
     decisions: Mapping[str, Decision]
     answer: Answer
     switches: Mapping[str, SwitchShare]
+    sizes: Mapping[frozenset[str], int]
 
 
 _FATES = {
@@ -52,10 +53,7 @@ def assemble(
     """The report of an ablation that came to its end."""
     answer = findings.answer
     found = {one.name: one for one in answer.units}
-    units = [
-        _unit(unit, findings.decisions[unit.name], found[unit.name], findings.switches)
-        for unit in findings.units
-    ]
+    units = [_unit(unit, found[unit.name], findings) for unit in findings.units]
     units += [_group(group) for group in answer.groups]
     return msgspec.structs.replace(
         _begin(request, bench, ends, store),
@@ -106,12 +104,8 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
     )
 
 
-def _unit(
-    unit: Unit,
-    decision: Decision,
-    found: UnitAnswer,
-    switches: Mapping[str, SwitchShare],
-) -> AblatedUnit:
+def _unit(unit: Unit, found: UnitAnswer, findings: Findings) -> AblatedUnit:
+    decision = findings.decisions[unit.name]
     ruled_out = found.how is How.RULED_OUT and decision.fate is not None
     return AblatedUnit(
         name=unit.name,
@@ -123,8 +117,16 @@ def _unit(
         alive=decision.alive,
         effects=found.effects,
         how=found.text,
-        switch=switches.get(unit.name),
+        vmlinux_bytes=_grown(unit, findings.sizes),
+        switch=findings.switches.get(unit.name),
     )
+
+
+def _grown(unit: Unit, sizes: Mapping[frozenset[str], int]) -> int | None:
+    """What flipping a unit adds to vmlinux, where two kernels differ by it alone."""
+    needs = frozenset(unit.needs)
+    before, after = sizes.get(needs), sizes.get(needs | {unit.name})
+    return None if before is None or after is None else after - before
 
 
 def _group(group: GroupAnswer) -> AblatedUnit:

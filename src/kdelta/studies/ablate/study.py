@@ -77,6 +77,7 @@ class _Study:
         self._configs: tuple[Config, Config] = before.config(), after.config()
         self._progress = progress
         self._units: tuple[Unit, ...] = ()
+        self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
 
     async def run(self, store: Store) -> AblationReport:
         with interruptible():
@@ -92,6 +93,7 @@ class _Study:
             decisions=decisions,
             answer=answer,
             switches=shares,
+            sizes=self._sizes,
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
@@ -166,7 +168,9 @@ class _Study:
         """The units that are flipped in a kernel; None where there is none."""
         if measured.kernel is None:
             return None
-        return flipped_units(self._configs[0], self._units, measured.config())
+        flips = flipped_units(self._configs[0], self._units, measured.config())
+        self._sizes[flips] = measured.built.image_bytes
+        return flips
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
         before, after = (Run(end.code) for end in self._ends)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON documents that kdelta prints, and their schemas, in the folder schemas beside this."""
+
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from kdelta.report.ablation_json import JsonAblation
+from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
+
+DOCUMENTS: dict[str, type] = {
+    "kdelta.ablate/1": JsonAblation,
+    "kdelta.compare/1": JsonCompare,
+    "kdelta.run/1": JsonRunReport,
+    "kdelta.runs/1": JsonRuns,
+}
+"""The documents by the name that they carry in their field `schema`."""
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of the document of that name, as its file in the folder schemas has it."""
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        **msgspec.json.schema(DOCUMENTS[name]),
+    }
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def shipped_schema(name: str) -> str:
+    """The schema document of that name, such as "kdelta.compare/1"."""
+    file = resources.files("kdelta.report").joinpath("schemas", schema_file(name))
+    return file.read_text("utf-8")
+
+
+def schema_file(name: str) -> str:
+    """The name of that document's file."""
+    return name.replace("/", "-") + ".json"

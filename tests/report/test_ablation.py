@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of an ablation: what it says, that it adds up, and that it fits a mail."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.infer.estimate import Estimate
+from kdelta.report.ablation import ablation_text
+from kdelta.report.ablation_json import JsonAblation, ablation_json
+from kdelta.report.ablation_model import (
+    AblatedRegion,
+    AblatedUnit,
+    AblationBuild,
+    AblationReport,
+    Fate,
+    Interaction,
+    Proof,
+    SwitchShare,
+)
+from kdelta.report.model import Side
+from kdelta.spec.errors import LabError
+
+
+def figure(value: int, reach: int = 0) -> Estimate:
+    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), 3)
+
+
+def region(name: str, before: int, after: int, explained: int, reach: int = 0) -> AblatedRegion:
+    whole = figure(after - before, reach)
+    return AblatedRegion(
+        workload="syscalls",
+        name=name,
+        before=figure(before),
+        after=figure(after),
+        whole=whole,
+        explained=figure(explained),
+        remainder=figure(after - before - explained, reach),
+        lookups=figure(-40 if name == "open" else 0),
+    )
+
+
+def unit(name: str, fate: Fate = Fate.MEASURED, **effects: int) -> AblatedUnit:
+    return AblatedUnit(
+        name=name,
+        options=(f"{name} y -> n",),
+        needs=(),
+        fate=fate,
+        why="no executed code depends on it" if fate is Fate.DEAD else "",
+        objects=12,
+        alive=0 if fate is Fate.DEAD else 3,
+        effects={region: figure(value) for region, value in effects.items()},
+        how="alone",
+        switch=SwitchShare("slub_debug=-", True, {"open": figure(-250)})
+        if name == "SLUB_DEBUG_ON"
+        else None,
+    )
+
+
+REPORT = AblationReport(
+    tree="deb-src:linux-source-6.12",
+    names=("stock.config", "speed.config"),
+    ends=(
+        Side("stock.config", "a" * 64, "6.12.117", ()),
+        Side("speed.config", "b" * 64, "6.12.117", ()),
+    ),
+    workloads=("syscalls",),
+    machine={"name": "tcg", "memory_mib": 1024},
+    options=7,
+    regions=(
+        region("open", 1000, 700, -300),
+        region("stat", 500, 480, -18, 3),
+        region("empty", 4, 4, 0),
+    ),
+    units=(
+        unit("SLUB_DEBUG_ON", open=-250, stat=0, empty=0),
+        unit("DEBUG_LIST", open=-40, stat=-18, empty=0),
+        unit("KPROBES", Fate.CLEARED, open=0, stat=0, empty=0),
+        unit("OLD_DRIVER", Fate.DEAD),
+        unit("PREEMPT", Fate.UNRESOLVED),
+    ),
+    interactions=(Interaction(("SLUB_DEBUG_ON", "DEBUG_LIST"), {"open": figure(-10)}),),
+    proof=Proof(True, "A with 4 kept units flipped has B's path in all 3 regions"),
+    builds=(
+        AblationBuild("B", "ok", "", None, "b" * 64, 9_000_000),
+        AblationBuild("A", "ok", "", 300.0, "a" * 64, 10_000_000),
+        AblationBuild("PREEMPT alone", "boot-failed", "panic", 240.0, "c" * 64, None),
+    ),
+    strategy="one at a time",
+    notes=("a note",),
+)
+
+
+def test_what_it_says() -> None:
+    text = ablation_text(REPORT)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 80
+    lines = text.splitlines()
+    table = [line.split()[0] for line in lines if line[:1].isupper() and "%" in line[20:60]]
+    assert table[:2] == ["SLUB_DEBUG_ON", "DEBUG_LIST"], "the largest first"
+    assert "open: 1000 -> 700 instructions an iteration" in text
+    assert "OLD_DRIVER (12)" in text
+    assert "by slub_debug=-" in text
+    assert "together: SLUB_DEBUG_ON + DEBUG_LIST" in text
+    assert "beside that -40 in functions" in text
+    assert "PREEMPT                  unresolved" in text
+    assert "PREEMPT alone: boot-failed: panic" in text
+    assert "3 kernels, 1 of them from the cache, 9 minutes of building" in text
+
+
+def test_a_regions_units_add_up_as_printed() -> None:
+    lines = ablation_text(REPORT).splitlines()
+    at = lines.index("open: 1000 -> 700 instructions an iteration") + 1
+    end = next(i for i in range(at, len(lines)) if lines[i].endswith("total"))
+    figures = [int(line.split()[0]) for line in lines[at : end + 1]]
+    assert sum(figures[:-1]) == figures[-1] == -300
+
+
+def test_a_sum_that_is_wrong_is_not_printed() -> None:
+    regions = tuple(
+        msgspec.structs.replace(one, remainder=figure(0)) if one.name == "stat" else one
+        for one in REPORT.regions
+    )
+    with pytest.raises(LabError, match="stat: the units add up to"):
+        ablation_text(msgspec.structs.replace(REPORT, regions=regions))
+
+
+def test_a_remainder_within_the_spread_is_called_so() -> None:
+    assert "not accounted for, within the spread" in ablation_text(REPORT)
+    regions = tuple(
+        msgspec.structs.replace(one, remainder=figure(-2)) if one.name == "stat" else one
+        for one in REPORT.regions
+    )
+    text = ablation_text(msgspec.structs.replace(REPORT, regions=regions))
+    assert "not accounted for, more than the spread" in text
+
+
+def test_ends_that_failed() -> None:
+    report = msgspec.structs.replace(
+        REPORT, failure="nothing to compare: B: build-failed", units=()
+    )
+    assert "nothing to compare: B: build-failed" in ablation_text(report)
+
+
+def test_json_has_it_all() -> None:
+    text = ablation_json(REPORT, "0.1.0")
+    plain = msgspec.json.decode(text)
+    document = msgspec.json.decode(text, type=JsonAblation)
+    assert msgspec.json.decode(msgspec.json.encode(document)) == plain
+    assert [one["fate"] for one in plain["units"]] == [
+        "measured",
+        "measured",
+        "cleared",
+        "dead",
+        "unresolved",
+    ]
+    assert plain["units"][0]["effects"]["open"]["value"] == -250
+    assert plain["units"][0]["switch"]["whole"] is True
+    assert plain["proof"]["held"] is True
+    assert plain["regions"][1]["adds_up"] is True
+    assert plain["interactions"][0]["units"] == ["SLUB_DEBUG_ON", "DEBUG_LIST"]
