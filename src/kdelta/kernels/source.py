@@ -109,6 +109,7 @@ def checked_out(source: Source, talk: Talk) -> Path:
         store.git(*words, index="src", work=src)
     # What an interrupted change of trees left behind would be found by make.
     store.git("clean", "-ffdxq", index="src", work=src)
+    remove(src / ".git")
     return src
 
 
@@ -194,10 +195,10 @@ def _must_look_like_kernel(folder: Path) -> None:
         inner = sorted(path for path in folder.iterdir() if path.is_dir() and _is_kernel(path))
     except OSError as error:
         raise UserError(f"{folder} cannot be read: {error.strerror}") from error
-    if inner:
-        hint = f"there is one in {inner[0]}"
-    elif (folder / "source").is_dir():
+    if (folder / "source").is_symlink():
         hint = f"it looks like a build's output; its source is {(folder / 'source').resolve()}"
+    elif inner:
+        hint = f"there is one in {inner[0]}"
     else:
         hint = "name the topmost folder of a kernel's source"
     raise UserError(f"{folder} is no kernel tree: {_MISSING}", hint)
