@@ -20,6 +20,7 @@ _HINTS = {
     errno.EPERM: "make it writable for you, or set {setting} to another folder",
     errno.EROFS: "set {setting} to a folder that can be written",
 }
+_NO_SPACE_BYTES = 1 << 20
 _SETTING = "KDELTA_CACHE_DIR or KDELTA_DATA_DIR"
 
 PARTIAL = ".partial"
@@ -34,11 +35,24 @@ def os_failure(error: OSError, doing: str, path: Path) -> LabError:
     return LabError(f"{doing} {path}: {error.strerror or error}", hint)
 
 
+def is_full(path: Path) -> bool:
+    """Whether the disk of `path` has no space left to speak of: why a program failed there that did
+    not say why.
+    """
+    free = _free_bytes(path)
+    return free is not None and free < _NO_SPACE_BYTES
+
+
 def _space(path: Path) -> str:
+    free = _free_bytes(path)
+    return "" if free is None else f" ({free >> 20} MiB free)"
+
+
+def _free_bytes(path: Path) -> int | None:
     for folder in (path, *path.parents):
         with contextlib.suppress(OSError):
-            return f" ({shutil.disk_usage(folder).free >> 20} MiB free)"
-    return ""
+            return shutil.disk_usage(folder).free
+    return None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import install_hint
-from kdelta.host.files import os_failure
+from kdelta.host.files import is_full, os_failure
 from kdelta.kernels.reasons import Refused
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
@@ -78,14 +78,18 @@ def lab_failure(lines: Sequence[str], out: Path) -> LabError | None:
     for line in lines:
         for number in _FULL:
             if os.strerror(number) in line:
-                return os_failure(OSError(number, os.strerror(number)), "building in", out)
+                return _full_disk(number, out)
         program, header = _NO_PROGRAM.search(line), _NO_HEADER.search(line)
         if program and program[1] in _PROGRAMS:
             return LabError(f"the program {program[1]} is missing", install_hint(program[1]))
         for start, package in _HEADERS.items():
             if header and header[1].startswith(start):
                 return LabError(f"the header {header[1]} is missing", install_hint(package))
-    return None
+    return _full_disk(errno.ENOSPC, out) if is_full(out) else None
+
+
+def _full_disk(number: int, out: Path) -> LabError:
+    return os_failure(OSError(number, os.strerror(number)), "building in", out)
 
 
 def first_error(lines: Sequence[str], tree: Path | None = None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.command import echo_command, find_program
-from kdelta.host.files import new_folder, os_failure, remove
+from kdelta.host.files import is_full, new_folder, os_failure, remove
 from kdelta.spec.errors import LabError
 
 # What the user has set for git must change neither what a tree holds nor how long it takes.
@@ -238,7 +238,8 @@ def run_git(
 def check_space(result: GitResult, path: Path) -> None:
     """LabError, with what to do, when git failed for want of space."""
     for number in _FULL:
-        if not result.ok and os.strerror(number) in result.stderr:
+        full = number == errno.ENOSPC and is_full(path)
+        if not result.ok and (full or os.strerror(number) in result.stderr):
             raise os_failure(OSError(number, os.strerror(number)), "copying a source tree to", path)
 
 

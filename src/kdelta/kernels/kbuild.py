@@ -53,9 +53,13 @@ class Kbuild(msgspec.Struct, frozen=True):
         return [*env, "nice", "-n", NICENESS, "make", f"-j{self.jobs}", *words]
 
     def configure(self, targets: Sequence[str]) -> Result:
-        """Runs configuration targets, which take a second."""
-        self._enter()
-        return run(self.argv(["-s", *targets]), cwd=self.tree)
+        """Runs configuration targets, which take a second. LabError as below."""
+        out = self._enter()
+        done = run(self.argv(["-s", *targets]), cwd=self.tree)
+        lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+        if not done.ok and (lacking := lab_failure(lines, out)) is not None:
+            raise lacking
+        return done
 
     def make(self, targets: Sequence[str], log: Path, talk: Talk) -> str | None:
         """Builds; None, or what went wrong first. `log` has all that was said.
