@@ -38,7 +38,7 @@ def write_tree(folder: Path, files: dict[str, str] | None = None) -> Path:
 
 
 def git(folder: Path, *words: str) -> str:
-    """Runs the user's git in a folder."""
+    """Runs the user's git in a folder; what it printed."""
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -50,7 +50,7 @@ def git(folder: Path, *words: str) -> str:
     argv = ["git", "-c", "init.defaultBranch=main", "-c", "gc.auto=0", *words]
     return subprocess.run(
         argv, cwd=folder, env=env, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    ).stdout
 
 
 def commit(folder: Path, message: str, **files: str) -> str:
@@ -60,7 +60,7 @@ def commit(folder: Path, message: str, **files: str) -> str:
     write_tree(folder, files)
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", message)
-    return git(folder, "rev-parse", "HEAD")
+    return git(folder, "rev-parse", "HEAD").strip()
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, str]]:
