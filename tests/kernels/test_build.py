@@ -2,6 +2,7 @@
 """Kernels from a source tree: what is built, what is built again, and what a failure tells."""
 
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -72,6 +73,54 @@ def test_the_same_kernel_wherever_and_whenever_it_is_built(
     assert incremental.image != fresh.image
     assert Path(incremental.image).read_bytes() == Path(fresh.image).read_bytes()
     assert incremental.identity == fresh.identity
+
+
+def test_the_same_kernel_with_and_without_ccache(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "ccache" else which(name))
+    without, built = kernel(tree, *DEBUG)
+    assert "ccache" not in (built.path / "build.log").read_text().splitlines()[0].split("make")[1]
+    assert b"../src/init/version.c\0" in Path(without.image).read_bytes()
+    monkeypatch.undo()
+    monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path / "other"))
+    with_it, built = kernel(tree, *DEBUG)
+    assert "CC=ccache gcc" in (built.path / "build.log").read_text().splitlines()[0]
+    assert with_it.identity == without.identity
+
+
+def test_an_architecture_that_cannot_be_booted(tree: Path) -> None:
+    with pytest.raises(UserError, match="arm64 cannot be booted"):
+        made(tree, "ARCH=arm64")
+
+
+def test_a_config_for_32_bits(tree: Path) -> None:
+    found = failure(tree, "+# CONFIG_64BIT is not set")
+    assert found.status is RunStatus.CONFIG_REFUSED
+    assert "32-bit" in found.detail
+
+
+def test_a_missing_header_of_the_builds_own_is_the_labs(
+    tree: Path, fake_program: FakeProgram
+) -> None:
+    words = "elf.c:5:10: fatal error: gelf.h: No such file or directory"
+    compiler = fake_program(
+        "headless-gcc",
+        f'#!/bin/sh\n[ $1 = --version ] && echo gcc && exit\necho "{words}"; exit 1\n',
+    )
+    with pytest.raises(LabError, match=r"header gelf\.h is missing") as caught:
+        made(tree, f"+CC={compiler}")
+    assert "libelf-dev" in caught.value.hint
+
+
+def test_what_a_users_shell_has_set_changes_nothing(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = kernel(tree)
+    for name in ("KCFLAGS", "KCPPFLAGS", "CC", "LD", "LLVM", "ARCH", "V", "O", "KBUILD_OUTPUT"):
+        monkeypatch.setenv(name, "nonsense")
+    Path(found.image).unlink()
+    assert kernel(tree)[0] == found
 
 
 def test_only_what_an_option_reaches_is_compiled_again(tree: Path) -> None:
