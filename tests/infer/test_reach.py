@@ -53,13 +53,19 @@ def test_what_recompiling_clears_changes_nothing_that_is_executed(
         targets = objects_to_recompile(verdict, side.digest)
         if targets is None:
             continue
-        flipped = program.digest(a ^ {unit})
+        assert set(targets).isdisjoint(verdict.only_b)
         paths = {thing.path for thing in verdict.alive} | set(verdict.unseen)
-        differences = differences_that_matter(side, flipped, paths)
-        matters = any(difference.matters for difference in differences)
+        matters = _matters(program, a, unit, paths - set(verdict.only_b))
         same = program.trace(a ^ {unit}) == program.trace(a)
-        event(f"matters {matters}, same {same}")
+        event(f"matters {matters}, same {same}, {len(verdict.only_b)} only in B")
         assert matters or same
+
+
+def _matters(program: Program, config: frozenset[str], unit: str, paths: set[str]) -> bool:
+    """Whether the objects of a config come out otherwise with the unit flipped."""
+    flipped = program.digest(config ^ {unit})
+    found = differences_that_matter(program.side(config), flipped, paths)
+    return any(difference.matters for difference in found)
 
 
 def _program(*things: Thing) -> Program:
@@ -106,6 +112,26 @@ def test_object_of_one_side_is_reached_by_its_makefile_line_alone() -> None:
     assert isinstance(found, Kept)
     assert found.undecided == ("live.o comes or goes",)
     assert objects_to_recompile(found, _program(live).digest(NOTHING)) is None
+
+
+def test_object_that_another_unit_brings_is_decided_where_it_is() -> None:
+    brought = Thing("live.o", (Element("used", (), "CONFIG_A"),), (), exists="CONFIG_B")
+    program = _program(brought)
+    both = frozenset({"CONFIG_A", "CONFIG_B"})
+    units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
+    found = reach(program.side(NOTHING), program.side(both), units, program.mentions())
+    kept, brings = found["A"], found["B"]
+    assert isinstance(kept, Kept)
+    assert isinstance(brings, Kept)
+    assert (kept.only_b, kept.undecided) == (("live.o",), ())
+    assert brings.undecided == ("live.o comes or goes",)
+    assert objects_to_recompile(kept, program.digest(NOTHING)) == []
+    assert _matters(program, both, "CONFIG_A", set(kept.only_b))
+    # What only A has is decided there, whoever takes it away.
+    back = reach(program.side(both), program.side(NOTHING), units, program.mentions())["A"]
+    assert isinstance(back, Kept)
+    assert (back.only_b, back.undecided) == ((), ())
+    assert objects_to_recompile(back, program.digest(both)) == ["live.o"]
 
 
 def test_object_of_one_side_that_nothing_explains_is_reached_by_all_units() -> None:

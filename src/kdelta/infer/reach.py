@@ -61,6 +61,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     alive      which of them are alive
     generated  the generated files that it reaches, by path
     unseen     dead objects that one side alone has; A with the unit flipped may have others
+    only_b     those of the alive that A lacks with the unit flipped too: other units bring them
     undecided  why no recompiled object can tell whether it has an effect; empty if they can
     """
 
@@ -69,6 +70,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     alive: tuple[AliveObject, ...]
     generated: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
 
     @property
@@ -101,17 +103,19 @@ def reach(
     state = _State(
         alive=find_alive(b).objects | find_alive(a).objects,
         one_sided=frozenset(path for path in one_sided if times[path] > 1),
+        unexplained=frozenset(unexplained),
     )
     return {name: unit.verdict(name, reached[name], state) for name, unit in known.items()}
 
 
 class _State(msgspec.Struct, frozen=True):
     """alive: path -> why, on either side. one_sided: objects that one side alone has, and that
-    several units reach.
+    several units reach; unexplained: such that no unit is known to bring or to take away.
     """
 
     alive: dict[str, str]
     one_sided: frozenset[str]
+    unexplained: frozenset[str]
 
 
 def _mentions_of(options: Collection[str], mentions: Mentions) -> list[Mention]:
@@ -176,25 +180,33 @@ class _Unit:
             return RuledOut(name, len(reached))
         undecided = [f"{mention.place} looks at it" for mention in self.everything]
         used = set(scripts)
+        only_b: list[str] = []
         for path in (*(thing.path for thing in living), *unseen):
             held = [digest.objects[path] for digest in self.sides if path in digest.objects]
             used.update(*(self.generated & thing.generated for thing in held))
-            if len(held) < len(self.sides) and path not in unseen:
+            if len(held) == len(self.sides) or path in unseen:
+                continue
+            if self._lists(path) or path in state.unexplained:
                 undecided.append(f"{path} comes or goes")
+            elif path not in self.sides[0].objects:
+                only_b.append(path)
         return Kept(
             unit=name,
             objects=len(reached),
             alive=tuple(living),
             generated=tuple(sorted(used)),
             unseen=tuple(sorted(unseen)),
+            only_b=tuple(only_b),
             undecided=tuple(undecided),
         )
 
     def _removes(self, path: str) -> bool:
         """Whether flipping it in A takes an object away: then nothing new can come of it."""
-        return path in self.sides[0].objects and any(
-            mention.lists and mention.covers(path) for mention in self.places
-        )
+        return path in self.sides[0].objects and self._lists(path)
+
+    def _lists(self, path: str) -> bool:
+        """Whether a Makefile makes an object come or go by it."""
+        return any(mention.lists and mention.covers(path) for mention in self.places)
 
     def _reaches(self, thing: ObjectDigest) -> bool:
         return bool(

@@ -34,12 +34,14 @@ def objects_to_recompile(kept: Kept, digest: Digest) -> list[str] | None:
     """The make targets, generated files first, that decide whether the unit matters.
 
     Some headers have the target "prepare". None when recompiling cannot decide: objects come or go,
-    or Makefiles or scripts change more than objects.
+    or Makefiles or scripts change more than objects. `kept.only_b` are decided apart, by compiling
+    them as B has them but for the unit.
     """
     if kept.undecided:
         return None
     targets = [digest.generated[file].target for file in kept.generated if file in digest.generated]
-    objects = [*(thing.path for thing in kept.alive), *kept.unseen]
+    alive = (thing.path for thing in kept.alive if thing.path not in kept.only_b)
+    objects = [*alive, *kept.unseen]
     return [*dict.fromkeys(targets), *objects]
 
 

@@ -68,19 +68,19 @@ def decided(found: Reach) -> Decision:
 
 
 class Recompiler:
-    """Compiles executed objects with one unit flipped, and compares them with A's."""
+    """Compiles executed objects with one unit flipped, and compares them with those of an end."""
 
     def __init__(
         self,
         ends: tuple[Config, Config],
         units: Sequence[Unit],
-        side: Side,
+        sides: tuple[Side, Side],
         workbench: Workbench,
         progress: Progress,
     ) -> None:
         self._ends = ends
         self._units = units
-        self._side = side
+        self._sides = sides
         self._workbench = workbench
         self._progress = progress
         self._normalize = workbench.normalize()
@@ -88,15 +88,19 @@ class Recompiler:
     def decide(self, found: Kept) -> Decision:
         """Whether the objects that the unit reaches come out the same with it flipped."""
         undecided = decided(found)
-        targets = objects_to_recompile(found, self._side.digest)
+        targets = objects_to_recompile(found, self._sides[0].digest)
         unit = next(one for one in self._units if one.name == found.unit)
-        if targets is None or unit.needs:
-            # With needs flipped as well, the objects would differ by those.
+        needed = any(found.unit in other.needs for other in self._units)
+        if targets is None or unit.needs or (found.only_b and needed):
+            # With others flipped as well, the objects would differ by those.
             return undecided
-        config = render_config(flipped(*self._ends, self._units, [found.unit], self._normalize))
         step = f"recompile {found.unit}"
         self._progress.begin(step)
-        why = self._difference(config, targets)
+        targets = self._telling_first(unit, targets)
+        why = self._difference(self._sides[0], {found.unit}, targets)
+        if why is None and found.only_b:
+            others = {one.name for one in self._units} - {found.unit}
+            why = self._difference(self._sides[1], others, found.only_b)
         self._progress.end(step, "identical" if why is None else why)
         if why is not None:
             return msgspec.structs.replace(undecided, why=why)
@@ -106,21 +110,37 @@ class Recompiler:
             why=f"{undecided.alive} executed objects come out the same with it",
         )
 
-    def _difference(self, config: str, targets: list[str]) -> str | None:
-        """The first difference that matters. A few objects first: most units that matter show it
-        in any of them.
+    def _telling_first(self, unit: Unit, targets: Sequence[str]) -> list[str]:
+        """The targets, those first whose own source names an option of the unit: most objects are
+        reached by a header, and come out the same.
         """
+        names = [flip.option.encode() for flip in (*unit.options, *unit.shared)]
+        objects = self._sides[0].digest.objects
+
+        def is_header_only(target: str) -> bool:
+            source = self._workbench.tree / objects[target].source
+            text = source.read_bytes() if source.is_file() else b""
+            return not any(name in text for name in names)
+
+        made = [target for target in targets if target not in objects]
+        return made + sorted((one for one in targets if one in objects), key=is_header_only)
+
+    def _difference(self, side: Side, chosen: set[str], targets: Sequence[str]) -> str | None:
+        """The first difference that matters between an end's objects and those of A with the
+        chosen units flipped. A few objects first: most units that matter show it in any of them.
+        """
+        if not targets:
+            return None
+        config = render_config(flipped(*self._ends, self._units, chosen, self._normalize))
         at, size = 0, _FIRST_BATCH
         while at < len(targets):
             batch = targets[at : at + size]
             compiled = self._workbench.compile(config, batch)
             if isinstance(compiled, str):
                 return f"does not compile: {compiled}"
-            paths = [path for path in batch if path in self._side.digest.objects]
-            for difference in differences_that_matter(self._side, compiled, paths):
-                if difference.matters:
-                    return (
-                        f"{difference.what} {difference.name} in {difference.path} {difference.how}"
-                    )
+            paths = [path for path in batch if path in side.digest.objects]
+            for found in differences_that_matter(side, compiled, paths):
+                if found.matters:
+                    return f"{found.what} {found.name} in {found.path} {found.how}"
             at, size = at + size, size * _GROWTH
         return None

@@ -114,7 +114,7 @@ class _Study:
                 return {u.name: Decision(u.name, None, "", 0, 0) for u in self._units}
             sides = side_of(self._bench, before), side_of(self._bench, self._ends[1])
             reached = by_execution(sides, self._units, bench)
-            recompiler = Recompiler(self._configs, self._units, sides[0], bench, self._progress)
+            recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
             return {
                 name: recompiler.decide(one)
                 if self._request.recompile and isinstance(one, Kept)
