@@ -2,6 +2,7 @@
 """A packed archive of a source tree -> a tree in kdelta's store, without unpacking it anywhere."""
 
 import contextlib
+import io
 import os
 import subprocess
 import tarfile
@@ -22,6 +23,8 @@ _PACKERS = {
     b"\x28\xb5\x2f\xfd": "zstd",
 }
 _TAR_MAGIC_OFFSET = 257
+_BLOCK_BYTES = 512
+_BUFFER_BYTES = 1 << 20
 _REF = "refs/archives/import"
 
 
@@ -40,22 +43,42 @@ def packer_of(file: Path) -> str | None:
 def import_archive(store: GitStore, file: Path) -> str:
     """The tree in an archive: what lies in its one topmost folder, if there is only one.
 
-    UserError when the archive is damaged, or names files that are not in it.
+    UserError when the archive is damaged, or names files that lie outside of it.
     """
-    with _unpacked(file) as stream, _fast_import(store) as target:
+    with _unpacked(file) as opened, _fast_import(store) as target:
+        stream = _Tail(opened)
         try:
-            with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 20) as archive:
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=_BUFFER_BYTES) as archive:
                 for member in archive:
                     _add(target, archive, member, file)
-            while stream.read(1 << 20):
+            while stream.read(_BUFFER_BYTES):
                 pass
         except (tarfile.TarError, EOFError) as error:
             raise UserError(f"the archive {file} is damaged: {error}", "fetch it anew") from error
+        if stream.last != bytes(_BLOCK_BYTES):
+            raise UserError(f"the archive {file} is damaged: it is cut off", "fetch it anew")
     tree = store.git("rev-parse", f"{_REF}^{{tree}}").text
     names = store.git("ls-tree", "--name-only", tree).text.splitlines()
     if len(names) == 1 and (inner := store.attempt("rev-parse", f"{tree}:{names[0]}")).ok:
         tree = inner.text
     return tree
+
+
+class _Tail(io.RawIOBase):
+    """A stream whose last block is remembered: a whole tar ends in zeros, and tarfile takes one
+    that is cut off between two files for whole.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream = stream
+        self.last = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        piece = self._stream.read(size)
+        if piece:
+            self.last = (self.last + piece[-_BLOCK_BYTES:])[-_BLOCK_BYTES:]
+        return piece
 
 
 @contextlib.contextmanager
@@ -134,7 +157,7 @@ def _add(target: IO[bytes], archive: tarfile.TarFile, member: tarfile.TarInfo, f
         content = archive.extractfile(member)
         assert content is not None
         target.write(b"M %b inline %b\ndata %d\n" % (mode, path, member.size))
-        while piece := content.read(1 << 20):
+        while piece := content.read(_BUFFER_BYTES):
             target.write(piece)
         target.write(b"\n")
 
