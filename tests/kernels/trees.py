@@ -13,8 +13,10 @@ import re
 import shutil
 from pathlib import Path
 
+from kdelta.host.command import talk_to_stderr
 from kdelta.kernels import Kernel, NoKernel, obtain
 from kdelta.kernels.built import LOG, BuiltKernel, load_built
+from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.words import parse_kernel_words
 
 FAKE_TREE = Path(__file__).parent / "fake_tree"
@@ -39,6 +41,15 @@ def kernel(tree: Path, *words: str) -> tuple[Kernel, BuiltKernel]:
     built = load_built(found.built)
     assert built is not None
     return found, built
+
+
+def built(spec: str) -> tuple[Kernel, BuiltKernel]:
+    """The kernel of a spec's text, and its record."""
+    found = obtain(parse_kernel_spec(spec), talk_to_stderr)
+    assert isinstance(found, Kernel), found
+    record = load_built(found.built or "")
+    assert record is not None
+    return found, record
 
 
 def failure(tree: Path, *words: str) -> NoKernel:

@@ -6,32 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.command import talk_to_stderr
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import remove
 from kdelta.infer.effects import Effects, Word
-from kdelta.kernels import Kernel, obtain
-from kdelta.kernels.built import DIGEST, LOG, BuiltKernel, load_built
+from kdelta.kernels.built import DIGEST, LOG
 from kdelta.kernels.digest_file import load_digest
-from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.store.store import Store
 from kdelta.studies.compare import run_compare
 from kdelta.studies.configs import compare_configs
 from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from tests.kernels.trees import built
 
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
 
 CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
 PLAIN = f"deb-src:linux-source-6.12 +{CONFIG}"
 SYSRQ = f"{PLAIN} +CONFIG_MAGIC_SYSRQ=y"
-
-
-def built(spec: str) -> tuple[Kernel, BuiltKernel]:
-    kernel = obtain(parse_kernel_spec(spec), talk_to_stderr)
-    assert isinstance(kernel, Kernel), kernel
-    found = load_built(kernel.built or "")
-    assert found is not None
-    return kernel, found
 
 
 def compared(workload: str, *operations: str) -> Effects:

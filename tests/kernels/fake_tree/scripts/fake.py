@@ -120,7 +120,8 @@ def compile_one(name: str, granted: Config) -> bool:
         "-include", f"{OUT}/include/generated/autoconf.h",
         f'-DBUILD_USER="{env["USER"]}"', f'-DBUILD_HOST="{env["HOST"]}"',
         f'-DBUILD_TIME="{os.environ.get("KBUILD_BUILD_TIMESTAMP", "now")}"',
-        f"-fmacro-prefix-map={TREE}/=", *shlex.split(os.environ.get("KCPPFLAGS") or ""), "-c", "-o", str(target), str(source),
+        f"-fmacro-prefix-map={TREE}/=", *shlex.split(os.environ.get("KCPPFLAGS") or ""),
+        "-c", "-o", str(target), str(source),
     ]  # fmt: skip
     headers = re.findall(r"#include <(linux/\w+\.h)>", source.read_text())
     used = [source, *(TREE / "include" / header for header in headers)]
