@@ -26,6 +26,8 @@ PACKAGES = {
     "ld": "binutils",
     "objcopy": "binutils",
     "ld.lld": "lld",
+    "lz4c": "lz4",
+    "pahole": "dwarves",
     "qemu-img": "qemu-utils",
     "qemu-system-x86_64": "qemu-system-x86",
     "xz": "xz-utils",

@@ -23,10 +23,12 @@ _LINK_ERROR = re.compile(
     r"|cannot find -l|ERROR: modpost:|section .* will not fit|ld(?:\.lld|\.bfd)?: error:"
     r"|ld: cannot find)"
 )
+# What a linker script asserts, for example; the first line about a function only says where.
+_OTHER_LINK_ERROR = re.compile(r"^\S*\bld(?:\.lld|\.bfd)?: (?!warning: |.*: in function )")
 _OBJTOOL = re.compile(r"\berror: objtool: ")
 _KILLED = re.compile(
     r"(Killed signal terminated program|internal compiler error: Killed|\*\*\* .* Error 137$"
-    r"|terminated by signal 9)"
+    r"|\*\*\* \[.*\] Killed$|terminated by signal 9)"
 )
 _NO_RULE = re.compile(r"\*\*\* (No rule to make target .*?)\.\s+Stop")
 _MAKE_ERROR = re.compile(r"\*\*\* (.*)")
@@ -108,13 +110,18 @@ def first_error(lines: Sequence[str], tree: Path | None = None) -> str:
         (_ASSEMBLER_ERROR, "{0}: {1}"),
         (_OBJTOOL, "{line}"),
         (_LINK_ERROR, "linking failed: {line}"),
+        (_OTHER_LINK_ERROR, "linking failed: {line}"),
         (_NO_RULE, "{0}"),
-        (_MAKE_ERROR, "make: {0}"),
     )
     for pattern, form in kinds:
         for line in lines:
             if found := pattern.search(line):
                 return form.format(*found.groups(), line=line.strip())
+    for at, line in enumerate(lines):
+        if found := _MAKE_ERROR.search(line):
+            # What failed said why just before, in words of its own.
+            own = [before.strip() for before in lines[:at] if not before.startswith("make")]
+            return f"{own[-1]} (make: {found[1]})" if own else f"make: {found[1]}"
     return lines[-1].strip() if lines else "make said nothing"
 
 
