@@ -309,7 +309,10 @@ def _builds(report: AblationReport) -> list[str]:
     lines = ["", *labelled("builds", text)]
     for build in report.builds:
         if build.status != "ok":
-            lines += wrapped(f"{build.label}: {build.status}: {build.detail}", "  ", "      ")
+            shown = f"{build.label}: {build.detail}"
+            if not build.detail.startswith(build.status):
+                shown = f"{build.label}: {build.status}: {build.detail}"
+            lines += wrapped(shown, "  ", "      ")
     return lines
 
 

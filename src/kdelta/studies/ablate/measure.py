@@ -109,6 +109,14 @@ class Bench:
         self.builds.append(_entry(label, found, known))
         return found
 
+    def note(self, measured: Measured) -> None:
+        """Enters how the runs of the kernel that was built last ended, if they failed."""
+        if measured.failure and measured.kernel is not None:
+            failed = msgspec.structs.replace(
+                self.builds[-1], status=measured.status.value, detail=measured.failure
+            )
+            self.builds[-1] = failed
+
     async def measure(
         self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
     ) -> Measured:

@@ -25,7 +25,8 @@ _GROWTH = 6
 class Decision(msgspec.Struct, frozen=True):
     """What is known of a unit before any kernel is built for it; fate None: it has to be searched.
 
-    `objects`: how many it reaches; `alive`: how many of them executed code depends on.
+    `objects`: how many it reaches; `alive`: how many of them executed code depends on; `changes`:
+    executed code was seen to come out otherwise with it.
     """
 
     unit: str
@@ -33,6 +34,7 @@ class Decision(msgspec.Struct, frozen=True):
     why: str
     objects: int
     alive: int
+    changes: bool = False
 
 
 def side_of(bench: Bench, measured: Measured) -> Side:
@@ -103,7 +105,7 @@ class Recompiler:
             why = self._difference(self._sides[1], others, found.only_b)
         self._progress.end(step, "identical" if why is None else why)
         if why is not None:
-            return msgspec.structs.replace(undecided, why=why)
+            return msgspec.structs.replace(undecided, why=why, changes=True)
         return msgspec.structs.replace(
             undecided,
             fate=Fate.IDENTICAL,

@@ -129,6 +129,7 @@ class _Study:
                 config = flipped(*self._configs, self._units, chosen, bench.normalize())
             found = self._bench.build(label, config_file("units", config))
         measured = await self._bench.measure(label, found)
+        self._bench.note(measured)
         if measured.kernel is not None and not measured.failure:
             granted = parse_config(Path(measured.kernel.config or "").read_text())
             if explain_diff(config, granted):
@@ -220,8 +221,12 @@ def _outcome(measured: Measured) -> Outcome:
 
 
 def _prior(decision: Decision) -> float:
-    """How likely a unit is to have an effect: the more executed objects it reaches, the more."""
-    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.3
+    """How likely a unit is to have an effect: it most likely has one if executed code changes, else
+    the more executed objects it reaches, the more.
+    """
+    if decision.changes:
+        return 0.9
+    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.1
 
 
 def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:
