@@ -155,8 +155,15 @@ def built_kernels() -> list[BuiltKernel]:
     root = cache_dir("kernels")
     with lab_errors("reading", root):
         folders = [path for path in root.glob(f"{PREFIX}*") if not path.name.endswith(PARTIAL)]
-        folders.sort(key=lambda path: -path.stat().st_mtime)
+        folders.sort(key=_last_used, reverse=True)
     return [found for folder in folders if (found := _read(folder)) is not None]
+
+
+def _last_used(folder: Path) -> float:
+    # Another process may have removed it meanwhile.
+    with contextlib.suppress(FileNotFoundError):
+        return folder.stat().st_mtime
+    return 0.0
 
 
 def find_built(name: str) -> BuiltKernel:
