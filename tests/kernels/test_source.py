@@ -157,10 +157,13 @@ def test_dangling_git_file_makes_a_plain_folder(tree: Path) -> None:
 
 
 def test_tree_inside_another_repository(tree: Path) -> None:
-    """A home folder in git that ignores what lies in it says nothing of the tree."""
+    """A home folder in git that ignores what lies in it says nothing of the tree, though it may
+    keep a file of it.
+    """
     home = tree.parent
     (home / ".gitignore").write_text("*\n")
     git(home, "init", "-q")
+    git(home, "add", "-f", str(tree / "Kconfig"))
     assert sorted(files(source(f"tree:{tree}"))) == LISTED
 
 

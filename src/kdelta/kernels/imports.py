@@ -52,7 +52,7 @@ def _import(store: GitStore, folder: Path, listed: list[bytes], talk: Talk) -> G
     """Brings the index up to date with the listed files, then writes the tree."""
     known = set(_names(store.attempt("ls-files", "-z", index="import").stdout))
     gone = known.difference(listed)
-    words = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"]
+    words = ["update-index", "-z", "--add", "--remove", "--stdin"]
     if len(listed) - len(known) + len(gone) > _MANY:
         talk(f"reading {folder}, {len(listed):,} files; later only what has changed")
         words = ["-c", "core.bigFileThreshold=1", *words]
