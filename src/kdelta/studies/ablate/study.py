@@ -226,7 +226,7 @@ def _prior(decision: Decision) -> float:
     """
     if decision.changes:
         return 0.9
-    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.1
+    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.3
 
 
 def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:
