@@ -137,6 +137,18 @@ def test_a_remainder_within_the_spread_is_called_so() -> None:
     assert "not accounted for, more than the spread" in text
 
 
+def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
+    names = [f"CONFIG_WITH_A_LONG_NAME_{n}" for n in range(9)]
+    group = msgspec.structs.replace(
+        unit("9 units together", Fate.TOGETHER, open=0, stat=0, empty=0), why=", ".join(names)
+    )
+    text = ablation_text(msgspec.structs.replace(REPORT, units=(*REPORT.units, group)))
+    assert "in 5 units" in text
+    assert "one at a time would be 7" in text.replace("\n         ", " ")
+    assert all(name in text for name in names)
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_ends_that_failed() -> None:
     report = msgspec.structs.replace(
         REPORT, failure="nothing to compare: B: build-failed", units=()

@@ -80,7 +80,7 @@ def _side(name: str, side: Side) -> str:
 
 def _verdict(report: AblationReport) -> list[str]:
     """In words: which units do most of it, and how many do nothing."""
-    total = len(report.units)
+    total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     out = [unit for unit in report.units if unit.fate in RULED_OUT]
     ranked = [unit for unit in _ranked(report) if _mean(unit.effects, report, None)]
     whole = _whole_mean(report, None)
@@ -134,6 +134,9 @@ def _table(report: AblationReport) -> list[str]:
     lines = [f"{'unit':<{NAME}}{heads} {'vmlinux':>{BYTES}}  {'most in':<{MOST}}".rstrip()]
     for unit in _ranked(report):
         lines += _row(unit, report)
+    for unit in report.units:
+        if unit.fate is Fate.TOGETHER:
+            lines += wrapped(f"{unit.name}: {unit.why}", "  ", "    ")
     sides = report.vmlinux_bytes
     grown = None if None in sides else (sides[1] or 0) - (sides[0] or 0)
     explained = {region.name: region.explained for region in report.regions}
@@ -298,7 +301,7 @@ def _builds(report: AblationReport) -> list[str]:
         return []
     built = [build for build in report.builds if build.seconds is not None]
     seconds = sum(build.seconds or 0 for build in built)
-    units = len(report.units)
+    units = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     text = f"{len(report.builds)} kernels"
     if len(built) < len(report.builds):
         text += f", {len(report.builds) - len(built)} of them from the cache"

@@ -25,6 +25,8 @@ class Fate(enum.StrEnum):
     CLEARED = "cleared"
     """A group that it belongs to has no effect."""
     UNRESOLVED = "unresolved"
+    TOGETHER = "together"
+    """Not a unit but several that could not be told apart; each of them is listed as unresolved."""
 
 
 class AblatedRegion(msgspec.Struct, frozen=True):

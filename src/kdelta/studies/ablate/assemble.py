@@ -26,6 +26,9 @@ from kdelta.studies.reports import machine_facts, reported_side
 
 Ends = tuple[Measured, Measured]
 
+_NAMED = 2
+"""Units of a group that are named in its title."""
+
 
 class Findings(msgspec.Struct, frozen=True):
     """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units."""
@@ -131,12 +134,13 @@ def _grown(unit: Unit, sizes: Mapping[frozenset[str], int]) -> int | None:
 
 def _group(group: GroupAnswer) -> AblatedUnit:
     """Units that could not be told apart, as one."""
+    few = len(group.units) <= _NAMED
     return AblatedUnit(
-        name=" + ".join(group.units),
+        name=" + ".join(group.units) if few else f"{len(group.units)} units together",
         options=(),
         needs=(),
-        fate=Fate.MEASURED,
-        why=group.text,
+        fate=Fate.TOGETHER,
+        why=f"{', '.join(group.units)}: {group.text}",
         objects=None,
         alive=None,
         effects=group.effects,

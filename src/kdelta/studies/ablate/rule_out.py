@@ -99,10 +99,11 @@ class Recompiler:
         step = f"recompile {found.unit}"
         self._progress.begin(step)
         targets = self._telling_first(unit, targets)
-        why = self._difference(self._sides[0], {found.unit}, targets)
+        remade = set(found.generated)
+        why = self._difference(self._sides[0], {found.unit}, targets, remade)
         if why is None and found.only_b:
             others = {one.name for one in self._units} - {found.unit}
-            why = self._difference(self._sides[1], others, found.only_b)
+            why = self._difference(self._sides[1], others, found.only_b, set())
         self._progress.end(step, "identical" if why is None else why)
         if why is not None:
             return msgspec.structs.replace(undecided, why=why, changes=True)
@@ -127,9 +128,14 @@ class Recompiler:
         made = [target for target in targets if target not in objects]
         return made + sorted((one for one in targets if one in objects), key=is_header_only)
 
-    def _difference(self, side: Side, chosen: set[str], targets: Sequence[str]) -> str | None:
+    def _difference(
+        self, side: Side, chosen: set[str], targets: Sequence[str], remade: set[str]
+    ) -> str | None:
         """The first difference that matters between an end's objects and those of A with the
         chosen units flipped. A few objects first: most units that matter show it in any of them.
+
+        remade: the generated files that are among the targets; others, such as a linker script,
+        are as whatever was built last left them.
         """
         if not targets:
             return None
@@ -142,7 +148,7 @@ class Recompiler:
                 return f"does not compile: {compiled}"
             paths = [path for path in batch if path in side.digest.objects]
             for found in differences_that_matter(side, compiled, paths):
-                if found.matters:
+                if found.matters and (found.what != "generated" or found.path in remade):
                     return f"{found.what} {found.name} in {found.path} {found.how}"
             at, size = at + size, size * _GROWTH
         return None
