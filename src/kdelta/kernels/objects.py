@@ -3,7 +3,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -289,11 +288,6 @@ def _together(known: Code | None, code: Code) -> Code:
     hashed = _hash(known.hash.to_bytes(8, "little"), code.hash.to_bytes(8, "little"))
     refs = tuple(sorted({*known.refs, *code.refs}))
     return Code(hashed, known.size + code.size, code.section, refs)
-
-
-def names_of(pieces: Iterable[Piece]) -> list[str]:
-    """All symbols' names of pieces, in order."""
-    return [name for piece in pieces for name in piece.names]
 
 
 _NOPS: Array = np.array([0x90, 0xCC, 0x66, 0x2E, 0x0F, 0x1F, 0x84, 0x80, 0x44, 0x40, 0x00])
