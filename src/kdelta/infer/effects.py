@@ -22,11 +22,12 @@ NS_PER_SECOND = 10**9
 
 
 class Word(enum.StrEnum):
-    """A verdict's word."""
+    """A verdict's word. That of "placement only" is on model cycles (infer/placement.py)."""
 
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
+    PLACEMENT_ONLY = "placement only"
     UNRESOLVED = "unresolved"
     NOT_COMPARABLE = "not comparable"
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From verdicts to the exit code that CI and `git bisect run` ask for."""
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.infer.effects import Word
+
+
+class Exit(enum.IntEnum):
+    """What `git bisect run` takes an exit code for: 0 is good, 125 skips the commit, all else up to
+    127 is bad, and more ends the bisection (git-bisect(1)). So what broke must not be below 128.
+    """
+
+    NOT_SLOWER = 0
+    SLOWER = 1
+    CANNOT_TELL = 125
+    BROKEN = 255
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A region's verdict, as far as a gate looks at it; `reason` says why nothing is known."""
+
+    region: str
+    word: Word
+    reason: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The exit code, and what decided it: regions, or what failed."""
+
+    exit: Exit
+    because: tuple[str, ...]
+
+
+def decide(judged: Sequence[Judged], failures: Sequence[str] = ()) -> Decision:
+    """What a gate answers. `failures` tell of kernels that could not be built, booted or run.
+
+    One region that is slower is enough, whatever is not known of others: that would not make it
+    faster. But with a failure nothing is said, since what was measured is then not all of it.
+    """
+    if failures:
+        return Decision(Exit.CANNOT_TELL, tuple(failures))
+    slower = tuple(one.region for one in judged if one.word is Word.SLOWER)
+    if slower:
+        return Decision(Exit.SLOWER, slower)
+    unknown = tuple(
+        f"{one.region}: {one.reason or one.word}"
+        for one in judged
+        if one.word in {Word.UNRESOLVED, Word.NOT_COMPARABLE}
+    )
+    if unknown:
+        return Decision(Exit.CANNOT_TELL, unknown)
+    if not judged:
+        return Decision(Exit.CANNOT_TELL, ("nothing was measured",))
+    return Decision(Exit.NOT_SLOWER, ())

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From ensembles of layouts of two kernels to effects on model cycles, and verdicts.
+
+docs/placement.md, "Verdicts", has the rules and why each is as it is.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from kdelta.infer.effects import Word
+from kdelta.infer.ensembles import (
+    Box,
+    Floats,
+    Interval,
+    Pair,
+    Prices,
+    RegionCost,
+    Weighed,
+    box,
+    corner,
+    in_order_of,
+    weigh,
+    weigh_shipped,
+    without_spread,
+)
+from kdelta.infer.estimate import Quantity
+from kdelta.infer.many import FALSE_DISCOVERIES, discoveries, error_of_each
+from kdelta.infer.placement_model import (
+    DEFAULT_MARGIN,
+    Bounds,
+    Code,
+    Compared,
+    CycleVerdict,
+    Draws,
+    PlacementEffect,
+    Region,
+    Shipped,
+)
+from kdelta.infer.student import two_sided, upper_tail
+
+_POWER = statistics.NormalDist().inv_cdf(0.8)
+_MOST_LAYOUTS = 1_000_000
+
+
+class _Case(msgspec.Struct, frozen=True, eq=False):
+    """A region on its way to a verdict.
+
+    other     the other kernel's cost, its layouts in the base's order where they are paired
+    shown     both kernels weighed by the prices as they are
+    judged    by those that the verdict has to hold for
+    word      what the data speak for most, and `strength` how many standard errors it is from doubt
+    chance    how probable such a strength is where the word is wrong; None where nothing is drawn,
+              or nothing is tested
+    """
+
+    region: Region
+    other: RegionCost
+    shown: Pair
+    judged: Pair
+    word: Word
+    strength: float
+    chance: float | None
+
+    @property
+    def layouts(self) -> tuple[int, int]:
+        """How many the ensembles have."""
+        return len(self.region.base.ensemble.draws), len(self.other.ensemble.draws)
+
+    @property
+    def degrees(self) -> int:
+        """Of freedom. Welch's are never fewer, and may depend on the prices."""
+        return max(1, min(self.layouts) - 1)
+
+
+def placement_effects(
+    regions: Sequence[Region],
+    prices: Prices,
+    margin: float = DEFAULT_MARGIN,
+    rate: float = FALSE_DISCOVERIES,
+) -> tuple[PlacementEffect, ...]:
+    """The effect of a change on the model cycles of each region, with its verdict.
+
+    margin  which differences matter, as a fraction
+    rate    of all verdicts that rest on draws, how many may be wrong in the mean
+
+    Raises ValueError for a margin that is not positive, and for a region whose kernels have not the
+    same kinds of misses.
+    """
+    if not 0 < margin < math.inf:
+        raise ValueError(f"a margin of {margin} leaves nothing to be the same")
+    cases = [_case(region, prices, margin) for region in regions]
+    chances = [case.chance for case in cases if case.chance is not None]
+    error = error_of_each(discoveries(chances, rate), len(chances), rate)
+    return tuple(_effect(case, prices, margin, error) for case in cases)
+
+
+def _case(region: Region, prices: Prices, margin: float) -> _Case:
+    base, other = region.base, region.other
+    if base.ensemble.misses.keys() != other.ensemble.misses.keys():
+        raise ValueError(f"{region.name}: the kernels have not the same kinds of misses")
+    in_order = in_order_of(base.ensemble, other.ensemble)
+    paired = in_order is not None
+    if in_order is not None:
+        other = msgspec.structs.replace(other, ensemble=in_order)
+    kinds = tuple(base.ensemble.misses)
+    shown = _pair(base, other, box(prices, kinds), paired=paired)
+    # Prices that nobody measured may be wrong altogether: a verdict must not need them.
+    judged = shown
+    if not prices.calibrated:
+        judged = _pair(base, other, box(prices, kinds, free_misses=True), paired=paired)
+    word, strength = _claim(judged, margin)
+    case = _Case(region, other, shown, judged, word, strength, None)
+    if _nothing_to_test(case) is not None or not _drawn(shown):
+        return case
+    chance = min(1.0, 2 * upper_tail(strength, case.degrees))
+    return msgspec.structs.replace(case, chance=chance)
+
+
+def _pair(base: RegionCost, other: RegionCost, prices: Box, *, paired: bool) -> Pair:
+    return Pair(weigh(base, prices), weigh(other, prices), prices, paired)
+
+
+def _claim(pair: Pair, margin: float) -> tuple[Word, float]:
+    """The word that the data speak for most, and how many standard errors lie between it and
+    doubt at the worst prices; a negative number where they speak for none.
+    """
+    most = 1 + margin
+    strengths = {
+        Word.SLOWER: pair.slower(most).strength(strict=True),
+        Word.FASTER: pair.faster(most).strength(strict=True),
+        Word.SAME: min(one.strength(strict=False) for one in pair.same(most)),
+    }
+    word = max(strengths, key=lambda word: strengths[word])
+    return word, strengths[word]
+
+
+def _drawn(pair: Pair) -> bool:
+    """Whether one layout costs other than the next, so that draws decide."""
+    sides = (pair.base.draws, pair.other.draws)
+    return any(np.ptp(draws, axis=0).any() for draws in sides if len(draws))
+
+
+def _nothing_to_test(case: _Case) -> CycleVerdict | None:
+    """The verdict where draws cannot or need not decide."""
+    region = case.region
+    if _same_code(region):
+        return CycleVerdict(Word.SAME)
+    executed = [*region.base.executed.values(), *region.other.executed.values()]
+    if any(one.n < 2 for one in executed):
+        return CycleVerdict(Word.UNRESOLVED, reason="one run on a side has no spread")
+    if case.shown.prices.kinds and min(case.layouts) < 2:
+        return CycleVerdict(Word.UNRESOLVED, layouts=2, reason="one layout has no spread")
+    return None
+
+
+def _same_code(region: Region) -> bool:
+    """Whether the change itself can have no effect, so that whatever differs is placement."""
+    return region.code is Code.RELINKED or (region.code is Code.SAME and _same_path(region))
+
+
+def _same_path(region: Region) -> bool:
+    """Whether the effect on all that is executed is nought, or within the runs' spread."""
+    names = region.base.executed.keys() | region.other.executed.keys()
+    effects = [
+        Quantity(region.base.amount(name), region.other.amount(name)).effect for name in names
+    ]
+    return all(effect.low <= 0 <= effect.high for effect in effects)
+
+
+def _verdict(
+    case: _Case, shipped: Pair, prices: Prices, margin: float, error: float
+) -> CycleVerdict:
+    decided = _nothing_to_test(case)
+    if decided is not None:
+        if decided.word is Word.SAME:
+            return _same_or_placement(case, shipped, margin, error)
+        return decided
+    settled = case.strength > 0 if case.chance is None else case.chance <= error
+    if not settled:
+        return _unresolved(case, prices, margin, error)
+    if case.word is not Word.SAME:
+        return CycleVerdict(case.word)
+    if _same_path(case.region):
+        return _same_or_placement(case, shipped, margin, error)
+    return CycleVerdict(Word.SAME, within=margin)
+
+
+def _same_or_placement(case: _Case, shipped: Pair, margin: float, error: float) -> CycleVerdict:
+    """The word where the change has no effect: what differs beyond the margin is placement."""
+    if min(one.strength(strict=False) for one in shipped.same(1 + margin)) < 0:
+        return CycleVerdict(Word.PLACEMENT_ONLY)
+    if _same_code(case.region):
+        doubt = 2 * upper_tail(case.strength, case.degrees)
+        if case.word is not Word.SAME and doubt <= error:
+            return CycleVerdict(
+                Word.PLACEMENT_ONLY, reason="the layouts differ as a whole, as by their alignment"
+            )
+        if shipped.cycles(0) == Interval(0, 0):
+            return CycleVerdict(Word.SAME, within=0.0)
+    return CycleVerdict(Word.SAME, within=margin)
+
+
+def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> CycleVerdict:
+    """Why the data do not speak for one word: too few layouts, or what more of them do not help."""
+    if case.strength >= 0:
+        reach = two_sided(error, case.degrees) + _POWER
+        weakest = reach * math.sqrt(max(case.layouts) / _MOST_LAYOUTS)
+        if case.strength < weakest:
+            return CycleVerdict(Word.UNRESOLVED, reason="the effect is as large as the margin")
+        return CycleVerdict(
+            Word.UNRESOLVED,
+            layouts=math.ceil(max(case.layouts) * (reach / case.strength) ** 2),
+            reason="layouts differ too much for so few",
+        )
+    exact = msgspec.structs.replace(
+        case.judged, base=without_spread(case.judged.base), other=without_spread(case.judged.other)
+    )
+    if _claim(exact, margin)[1] > 0:
+        reason = "it hangs on the path's spread over perturbed runs"
+    elif prices.calibrated:
+        reason = "it hangs on what a miss costs"
+    else:
+        reason = "it hangs on what a miss costs, which was never calibrated for this CPU"
+    return CycleVerdict(Word.UNRESOLVED, reason=reason)
+
+
+def _effect(case: _Case, prices: Prices, margin: float, error: float) -> PlacementEffect:
+    errors = two_sided(error, case.degrees)
+    base, other = case.region.base, case.other
+    shown = case.shown
+    shipped = Pair(
+        weigh_shipped(base, shown.prices), weigh_shipped(other, shown.prices), shown.prices
+    )
+    layout_cycles = [
+        _compared(base, other, corner(shown.prices, index), errors, paired=shown.paired)
+        for index in (0, -1)
+    ]
+    return PlacementEffect(
+        region=case.region.name,
+        verdict=_verdict(case, shipped, prices, margin, error),
+        layouts=case.layouts,
+        paired=shown.paired,
+        margin=margin,
+        confidence=1 - error,
+        calibrated=prices.calibrated,
+        misses={
+            kind: _compared(base, other, _unit(kind), errors, paired=shown.paired)
+            for kind in base.ensemble.misses
+        },
+        hidden=layout_cycles[0],
+        exposed=layout_cycles[1],
+        cycles=shown.cycles(errors),
+        relative=shown.relative(errors),
+        shipped=Shipped(
+            cycles=shipped.cycles(0),
+            relative=shipped.relative(0),
+            placement=_placement(shipped, shown, errors),
+        ),
+    )
+
+
+def _unit(kind: str) -> Box:
+    """Prices by which a cost is a number of misses."""
+    nothing: Floats = np.zeros(0)
+    return Box((), nothing, nothing, (kind,), np.ones((1, 1)))
+
+
+def _compared(
+    base: RegionCost, other: RegionCost, prices: Box, errors: float, *, paired: bool
+) -> Compared:
+    """Both ensembles at one corner."""
+    pair = _pair(base, other, prices, paired=paired)
+    sides = [
+        _draws(weighed.draws[:, 0], weigh_shipped(cost, prices), prices)
+        for cost, weighed in ((base, pair.base), (other, pair.other))
+    ]
+    interval = pair.cycles(errors)
+    value = sides[1].mean - sides[0].mean
+    return Compared(sides[0], sides[1], Bounds(value, interval.low, interval.high))
+
+
+def _draws(layouts: Floats, shipped: Weighed, prices: Box) -> Draws:
+    executed = float(shipped.amounts @ (prices.low + prices.high)) / 2
+    one = float(shipped.mean[0])
+    less = int(np.sum(layouts < one)) + int(np.sum(layouts == one)) / 2
+    known = layouts if len(layouts) else shipped.mean
+    return Draws(
+        mean=executed + float(known.mean()),
+        least=executed + float(known.min()),
+        median=executed + float(np.median(known)),
+        most=executed + float(known.max()),
+        shipped=executed + one,
+        percentile=100 * less / len(layouts) if len(layouts) else None,
+    )
+
+
+def _placement(shipped: Pair, drawn: Pair, errors: float) -> Interval:
+    """How the shipped layouts lie in their ensembles, other less base, over all prices."""
+    value = (shipped.other.mean - drawn.other.mean) - (shipped.base.mean - drawn.base.mean)
+    reach = errors * drawn.slower(1.0).error
+    return Interval(float(np.min(value - reach)), float(np.max(value + reach)))

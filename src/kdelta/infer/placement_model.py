@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is known about a change's effect on model cycles, and the verdict on it."""
+
+import enum
+
+import msgspec
+
+from kdelta.infer.effects import Word
+from kdelta.infer.ensembles import Interval, RegionCost
+
+DEFAULT_MARGIN = 0.01
+
+
+class Code(enum.StrEnum):
+    """How the code that a region executes differs between two kernels.
+
+    RELINKED   it does not: the same objects, linked in another order or with other alignment
+    SAME       it does not, though what is not executed here may
+    DIFFERENT  it does, or nobody looked
+    """
+
+    RELINKED = "relinked"
+    SAME = "same"
+    DIFFERENT = "different"
+
+
+class Region(msgspec.Struct, frozen=True, eq=False):
+    """One region in two kernels."""
+
+    name: str
+    base: RegionCost
+    other: RegionCost
+    code: Code = Code.DIFFERENT
+
+
+class CycleVerdict(msgspec.Struct, frozen=True):
+    """What is known about a region's model cycles.
+
+    faster, slower   by more than the margin, whatever the prices are in their intervals
+    same             both kernels cost the same within the margin: the whole interval of the effect
+                     is inside. `within` is the margin, as a fraction, or 0: exactly the same
+    placement only   the same code, or a path effect of nought and the same cost over all layouts
+                     within the margin; but the two layouts that were shipped differ by more than it
+    unresolved       none of these; `layouts` in each ensemble would probably settle it (with a
+                     chance of 80 % if the effect is as estimated), or None where no number would.
+                     `reason` says what it hangs on
+    """
+
+    word: Word
+    within: float | None = None
+    layouts: int | None = None
+    reason: str = ""
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """A figure with its confidence interval [low, high]."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Draws(msgspec.Struct, frozen=True):
+    """An ensemble, and where the shipped layout stands in it: `percentile` of the layouts cost
+    less (of those that cost the same, half), from 0 to 100; None without layouts.
+    """
+
+    mean: float
+    least: float
+    median: float
+    most: float
+    shipped: float
+    percentile: float | None
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A figure over both ensembles, an iteration, and the effect: other's mean less base's."""
+
+    base: Draws
+    other: Draws
+    effect: Bounds
+
+
+class Shipped(msgspec.Struct, frozen=True):
+    """How the two shipped layouts differ, other less base, over all prices.
+
+    cycles     model cycles an iteration
+    relative   as a fraction of the base's
+    placement  that part of the cycles that is only where the two layouts lie in their ensembles;
+               with the confidence interval of the ensembles' means. What is left is the effect
+    """
+
+    cycles: Interval
+    relative: Interval
+    placement: Interval
+
+
+class PlacementEffect(msgspec.Struct, frozen=True):
+    """The effect of a change on a region's model cycles: the difference of the ensembles' means.
+
+    layouts          how many the base's and the other's ensemble have
+    paired           whether both were drawn alike, and so compared layout by layout
+    margin           as a fraction
+    confidence       of all intervals here; more than 0.95 when many regions are judged at once
+    calibrated       whether the prices of misses were measured on such a CPU
+    misses           by kind: exact for each layout
+    hidden, exposed  model cycles with all misses' prices at their low, and at their high end. Means
+                     and draws are at the middle of the other prices, the effect's interval is over
+                     all of these
+    cycles           interval of the effect over all prices, model cycles an iteration
+    relative         the same as a fraction of the base's mean
+    """
+
+    region: str
+    verdict: CycleVerdict
+    layouts: tuple[int, int]
+    paired: bool
+    margin: float
+    confidence: float
+    calibrated: bool
+    misses: dict[str, Compared]
+    hidden: Compared
+    exposed: Compared
+    cycles: Interval
+    relative: Interval
+    shipped: Shipped
