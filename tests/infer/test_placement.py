@@ -100,7 +100,9 @@ def test_an_equal_path_with_equal_ensembles_is_placement_only_too() -> None:
 def test_relinked_code_is_never_slower_whatever_its_path_and_its_alignment_do() -> None:
     base = realistic(1)
     searched = msgspec.structs.replace(base, executed={"insns": amount(INSNS + 500)})
-    assert effect(base, searched, code=Code.RELINKED).verdict.word is Word.PLACEMENT_ONLY
+    assert effect(base, searched, code=Code.RELINKED).verdict == CycleVerdict(
+        Word.PLACEMENT_ONLY, reason="addresses move the path too"
+    )
     aligned = realistic(2, times=1.5)
     aligned = msgspec.structs.replace(aligned, shipped=base.shipped)
     found = effect(base, aligned, code=Code.RELINKED)
@@ -131,6 +133,33 @@ def test_too_few_layouts_say_how_many_would_do() -> None:
         for seed in range(1, 11)
     ]
     assert sum(settled) >= 5
+
+
+def test_the_interval_is_students() -> None:
+    base = cost(0, {"l1i": [10, 10, 20, 20]})
+    other = cost(0, {"l1i": [11, 12, 23, 24]})
+    t = 3.182446  # 97.5 %, three degrees of freedom, from a table
+    paired = effect(base, other).misses["l1i"].effect
+    assert paired.value == 2.5
+    # Differences of 1, 2, 3 and 4 have the variance 5/3.
+    assert paired.high - 2.5 == pytest.approx(t * math.sqrt(5 / 3 / 4), rel=1e-6)
+    assert 2.5 - paired.low == pytest.approx(paired.high - 2.5)
+    apart = effect(base, cost(0, {"l1i": [11, 12, 23, 24]}, first_draw=9)).misses["l1i"].effect
+    welch = math.sqrt((100 / 3) / 4 + (145 / 3) / 4)
+    assert apart.high - 2.5 == pytest.approx(t * welch, rel=1e-6)
+
+
+def test_half_as_far_from_the_margin_takes_four_times_the_layouts() -> None:
+    rows = [5.0, 15.0] * 32  # 10 cycles each: 1100 on the mean, and 50.4 deviation
+    base = cost(1000, {"l1i": rows})
+    needed = []
+    for cycles in (4, 2):
+        # So many below the margin of 11 cycles.
+        found = effect(base, cost(1000 + 11 - cycles, {"l1i": rows}, first_draw=99), ONE_PRICE)
+        needed.append(found.verdict.layouts or 0)
+    error = math.sqrt((1 + 1.01**2) * (100 * 25 * 64 / 63) / 64)
+    reach = 1.998341 + 0.841621  # 97.5 % of t with 63 degrees, and 80 % of a normal
+    assert needed == [math.ceil(64 * (reach * error / cycles) ** 2) for cycles in (4, 2)]
 
 
 def test_an_effect_as_large_as_the_margin_is_settled_by_no_number() -> None:
@@ -369,6 +398,16 @@ def test_the_word_is_what_the_interval_says() -> None:
     assert {one.confidence for one in alone} == {0.95}
     settled = [one.verdict.word is not Word.UNRESOLVED for one in alone]
     assert sum(settled) > sum(word is not Word.UNRESOLVED for word in words)
+
+
+def test_only_what_draws_decide_counts_among_the_many() -> None:
+    undecided = Region("op", realistic(1), realistic(2, first_draw=1000, times=1.05))
+    exact = Region("exact", cost(1000, {}), cost(2000, {}))
+    relinked = Region("relinked", realistic(3), realistic(4), Code.RELINKED)
+    found = placement_effects([exact, undecided, relinked, undecided], NARROW)
+    assert [one.verdict.word for one in found[:2]] == [Word.SLOWER, Word.UNRESOLVED]
+    assert {one.confidence for one in found} == {0.975}
+    assert placement_effects([exact, relinked], NARROW)[0].confidence == 0.95
 
 
 def word_of(relative: Interval, margin: float) -> Word:

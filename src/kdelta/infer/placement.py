@@ -191,17 +191,19 @@ def _verdict(
 
 def _same_or_placement(case: _Case, shipped: Pair, margin: float, error: float) -> CycleVerdict:
     """The word where the change has no effect: what differs beyond the margin is placement."""
+    moved = "" if _same_path(case.region) else "addresses move the path too"
     if min(one.strength(strict=False) for one in shipped.same(1 + margin)) < 0:
-        return CycleVerdict(Word.PLACEMENT_ONLY)
+        return CycleVerdict(Word.PLACEMENT_ONLY, reason=moved)
     if _same_code(case.region):
         doubt = 2 * upper_tail(case.strength, case.degrees)
         if case.word is not Word.SAME and doubt <= error:
             return CycleVerdict(
-                Word.PLACEMENT_ONLY, reason="the layouts differ as a whole, as by their alignment"
+                Word.PLACEMENT_ONLY,
+                reason=moved or "the layouts differ as a whole, as by their alignment",
             )
         if shipped.cycles(0) == Interval(0, 0):
             return CycleVerdict(Word.SAME, within=0.0)
-    return CycleVerdict(Word.SAME, within=margin)
+    return CycleVerdict(Word.SAME, within=margin, reason=moved)
 
 
 def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> CycleVerdict:

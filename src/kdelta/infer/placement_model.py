@@ -44,6 +44,8 @@ class CycleVerdict(msgspec.Struct, frozen=True):
     unresolved       none of these; `layouts` in each ensemble would probably settle it (with a
                      chance of 80 % if the effect is as estimated), or None where no number would.
                      `reason` says what it hangs on
+
+    With the other words, `reason` may say what is peculiar about them.
     """
 
     word: Word
