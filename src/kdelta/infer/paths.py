@@ -58,6 +58,28 @@ def _path(regions: Sequence[RegionCounts]) -> RegionPath:
     return RegionPath(scale.estimate(whole), scale.estimate(code), scale.estimate(lookups))
 
 
+def function_paths(runs: Sequence[RunCounts]) -> dict[str, dict[str, Estimate]]:
+    """region -> function -> its own instructions an iteration, without lookups by address, of the
+    regions that every run has. Functions of one name are one, and clones are a part of theirs.
+    """
+    found = [merged_regions(run) for run in runs]
+    if not found:
+        return {}
+    names = [name for name in found[0] if all(name in regions for regions in found)]
+    return {name: _functions([regions[name] for regions in found]) for name in names}
+
+
+def _functions(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
+    scale = Scale([region.iteration_count for region in regions])
+    counts: dict[str, list[int]] = {}
+    for place, region in enumerate(regions):
+        for row in region.functions:
+            name = strip_suffixes(row.name)
+            if row.context == "own" and name not in ADDRESS_LOOKUPS:
+                counts.setdefault(name, [0] * len(regions))[place] += row.cost.insns
+    return {name: scale.estimate(figures) for name, figures in counts.items()}
+
+
 def _of(rows: Iterable[FunctionCost], names: Collection[str]) -> int:
     return sum(row.cost.insns for row in rows if strip_suffixes(row.name) in names)
 

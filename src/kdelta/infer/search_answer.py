@@ -3,6 +3,7 @@
 
 from kdelta.infer.additive import added, difference, less
 from kdelta.infer.closed_sets import NOTHING
+from kdelta.infer.coded import Coded
 from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.evidence import Evidence
 from kdelta.infer.search_model import (
@@ -24,9 +25,16 @@ def strategy_of(plan: Plan) -> str:
     count = len(plan.order)
     if plan.proof_needed and not plan.kernels.is_known(plan.kept):
         return "the proof first"
-    halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
     if count < 2:
         return "none: the whole is one unit" if count else "none: no unit is left"
+    if plan.decodes or plan.steps(Step.CODED):
+        coded, settled = plan.steps(Step.CODED), plan.steps(Step.SETTLE)
+        return f"by code: {coded} kernels tell {count} units apart, {settled} settle what is left"
+    return _one_way_or_the_other(plan, count)
+
+
+def _one_way_or_the_other(plan: Plan, count: int) -> str:
+    halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
     if halving and alone:
         return f"by halves ({halving} builds), then one at a time, as many units matter"
     if halving:
@@ -46,7 +54,9 @@ def answer_of(plan: Plan) -> Answer:
     account, kernels = plan.account, plan.kernels
     return Answer(
         units=tuple(_unit(plan, unit.name) for unit in plan.units),
-        groups=tuple(
+        groups=()
+        if plan.decodes
+        else tuple(
             GroupAnswer(
                 tuple(name for name in plan.order if name in group.units),
                 kernels.estimates(group.effect),
@@ -54,14 +64,7 @@ def answer_of(plan: Plan) -> Answer:
             )
             for group in account.groups
         ),
-        interactions=tuple(
-            InteractionAnswer(
-                tuple(name for name in plan.needs.names if name in units),
-                kernels.estimates(effect),
-                _interaction_text(plan, units),
-            )
-            for units, effect in account.interactions
-        ),
+        interactions=tuple(_interactions(plan)),
         sums=_sums(plan),
         proof=_proof(plan),
         builds=plan.spent,
@@ -70,10 +73,42 @@ def answer_of(plan: Plan) -> Answer:
     )
 
 
+def _interactions(plan: Plan) -> list[InteractionAnswer]:
+    found: list[tuple[frozenset[str], dict[str, Estimate]]]
+    if plan.decodes:
+        pairs = [term for term in plan.decodes.terms() if len(term) > 1]
+        found = [(term, plan.decodes.estimates(term)) for term in pairs]
+    else:
+        found = [
+            (units, plan.kernels.estimates(effect)) for units, effect in plan.account.interactions
+        ]
+    return [
+        InteractionAnswer(
+            tuple(name for name in plan.needs.names if name in units),
+            effects,
+            _interaction_text(plan, units),
+        )
+        for units, effects in found
+    ]
+
+
+def _decoded(coded: Coded, name: str) -> UnitAnswer:
+    term = frozenset({name})
+    does = term in coded.decoding.effects()
+    text = (
+        f"by function, from {len(coded.sets)} kernels with many units flipped each"
+        if does
+        else f"no function of {len(coded.sets)} kernels with many units flipped each speaks for it"
+    )
+    return UnitAnswer(name, How.DECODED if does else How.CLEARED, text, coded.estimates(term))
+
+
 def _unit(plan: Plan, name: str) -> UnitAnswer:
     if name not in plan.top:
         return UnitAnswer(name, How.RULED_OUT, "the kernel without it has B's path", {})
     evidence = plan.account.evidence.get(name)
+    if plan.decodes and (evidence is None or evidence.how not in {How.ALONE, How.DIFFERENCE}):
+        return _decoded(plan.decodes, name)
     if evidence is None:
         return UnitAnswer(name, How.UNRESOLVED, _why_unresolved(plan, name), {})
     if evidence.how is How.CLEARED:
@@ -129,6 +164,8 @@ def _interaction_text(plan: Plan, units: frozenset[str]) -> str:
 def _sums(plan: Plan) -> dict[str, RegionSum]:
     """Of A to B; what the kept units leave of that, where the proof held, is in the remainder."""
     whole = difference(plan.everything, NOTHING)
+    if plan.decodes:
+        return _decoded_sums(plan, plan.decodes)
     explained = plan.account.explained(plan.top) or added([])
     rows = [plan.kernels.estimates(part) for part in (whole, explained, less(whole, explained))]
     return {
@@ -136,6 +173,24 @@ def _sums(plan: Plan) -> dict[str, RegionSum]:
         for region in rows[0]
         if region in rows[1] and region in rows[2]
     }
+
+
+def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
+    """The same where units were told apart by function; those measured alone count as that."""
+    whole = plan.kernels.estimates(difference(plan.everything, NOTHING))
+    parts = [_unit(plan, name).effects for name in plan.order]
+    parts += [coded.estimates(term) for term in coded.terms() if len(term) > 1]
+    sums = {}
+    for region, one in whole.items():
+        value = sum((part[region].value for part in parts if region in part), ZERO)
+        far = coded.reach(region)
+        rest = one.value - value
+        sums[region] = RegionSum(
+            one,
+            Estimate(value, value - far, value + far, one.n),
+            Estimate(rest, rest - far, rest + far, one.n),
+        )
+    return sums
 
 
 def _proof(plan: Plan) -> ProofAnswer:
@@ -172,7 +227,14 @@ def _notes(plan: Plan) -> list[str]:
             "units were cleared in groups: effects that cancel exactly in every region of a group "
             "would not be seen"
         )
-    if plan.unchecked():
+    if plan.decodes:
+        notes.append(
+            "effects were told apart by function in kernels with many units flipped: what two do "
+            "only together can look like one's"
+        )
+    if plan.decodes and (left := plan.decodes.left_over()):
+        notes.append(f"functions of {listed(left)} changed in a way that no few units account for")
+    if not plan.decodes and plan.unchecked():
         notes.append(
             "some effects were seen only with other units flipped: whether they are the same from "
             "A was not checked"

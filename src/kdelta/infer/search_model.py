@@ -27,9 +27,12 @@ class SearchUnit(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """A kernel that ran: the cost of each region, over its perturbed runs."""
+    """A kernel that ran: the cost of each region, over its perturbed runs; and of each function in
+    it, where that is known: they add up to the region's.
+    """
 
     paths: dict[str, Estimate]
+    parts: dict[str, dict[str, Estimate]] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -65,6 +68,8 @@ class Step(enum.StrEnum):
     PROOF = "proof"
     ALONE = "one at a time"
     HALVING = "halving"
+    CODED = "by code"
+    SETTLE = "settling"
     DETOUR = "around a failure"
     CHECK = "check"
     INTERACTION = "interaction"
@@ -95,6 +100,8 @@ class How(enum.StrEnum):
     """Two kernels that differ by it alone, other units flipped in both."""
     CLEARED = "cleared"
     """Two kernels that differ by it and others have the same cost in every region."""
+    DECODED = "decoded"
+    """From kernels with many units flipped each, function by function."""
     INFERRED = "inferred"
     """By subtraction from more than two kernels, as if effects add up."""
     RULED_OUT = "ruled out"

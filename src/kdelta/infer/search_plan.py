@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kdelta.infer.additive import Kernels
 from kdelta.infer.closed_sets import NOTHING, Needs
+from kdelta.infer.coded import LEAST_UNITS, Coded, expected_builds
 from kdelta.infer.evidence import Account
 from kdelta.infer.interactions import Culprits, Lost, Question, smallest, suspicion
 from kdelta.infer.one_at_a_time import missing, pairs_for
@@ -20,6 +21,7 @@ from kdelta.infer.screening import (
 from kdelta.infer.search_model import (
     FlipSet,
     Limits,
+    Measured,
     Observation,
     PlannedBuild,
     SearchUnit,
@@ -59,6 +61,7 @@ class Plan:
         self.order = self.needs.in_order(self.top, weights)
         self.account = Account(self.needs, self.kernels, self.order, self.top)
         self.row = Row(self.order, self.kernels)
+        self.coded = self._coded()
         self.lost: list[Lost] = []
         self.prospect: Prospect | None = None
         self.interactions_cut = False
@@ -98,8 +101,39 @@ class Plan:
     def _wanted(self) -> list[PlannedBuild]:
         if self.proof_needed and not self.kernels.is_known(self.kept):
             return [PlannedBuild(self.kept, Step.PROOF, proof_text(self.kept))]
+        if self.coded and (self.coded.complete or self._prefers_code()):
+            return self.coded.wanted()
         interactions = self._interactions()
         return self._deciding() or self._checks() or interactions
+
+    def _coded(self) -> Coded | None:
+        """A search by code, where all kernels' functions are known; None where it is no way."""
+        parts = {
+            one.flips: one.outcome.parts
+            for one in self.observed
+            if isinstance(one.outcome, Measured)
+        }
+        if len(self.order) < LEAST_UNITS or not all(parts.values()) or self.top not in parts:
+            return None
+        settled = self.steps(Step.SETTLE)
+        coded = Coded(self.needs, self.order, self.kernels, parts, self.limits, settled=settled)
+        return None if coded.failed else coded
+
+    def _prefers_code(self) -> bool:
+        """Whether to search by code: it was begun, or takes fewer builds than the other ways."""
+        if self.steps(Step.CODED):
+            return True
+        pending = self.account.undecided()
+        if not pending or self.steps(Step.ALONE) or self.steps(Step.HALVING):
+            return False
+        evidence = self.account.evidence
+        other = prospect(self.row, self.kernels, self.priors, evidence, pending)
+        return expected_builds(len(self.order)) < min(other.halving, other.one_at_a_time)
+
+    @property
+    def decodes(self) -> Coded | None:
+        """The search by code that the answer comes from; None where it comes from others."""
+        return self.coded if self.coded and self.coded.complete else None
 
     def _deciding(self) -> list[PlannedBuild]:
         pending = self.account.undecided()

@@ -49,6 +49,11 @@ def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
     return f"{shown}: if nothing changes they are all cleared"
 
 
+def coded_text(flips: FlipSet, count: int) -> str:
+    """Of a kernel of a code."""
+    return f"{listed(flips)} ({len(flips)} of {count}): each unit is in its own choice of these"
+
+
 def check_text(flips: FlipSet) -> str:
     """Of a kernel that checks that effects are the same without other units."""
     return f"{listed(flips)}, without the others: whether the effects still add up"

@@ -44,6 +44,7 @@ class Findings(msgspec.Struct, frozen=True):
 _FATES = {
     How.ALONE: Fate.MEASURED,
     How.DIFFERENCE: Fate.MEASURED,
+    How.DECODED: Fate.MEASURED,
     How.INFERRED: Fate.MEASURED,
     How.CLEARED: Fate.CLEARED,
     How.UNRESOLVED: Fate.UNRESOLVED,

@@ -10,7 +10,7 @@ from kdelta.counts.executed import decode_executed
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.paths import RegionPath, background_rates, region_paths
+from kdelta.infer.paths import RegionPath, background_rates, function_paths, region_paths
 from kdelta.kernels.built import BuiltKernel, load_built
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.kconfig import Config, is_whole, parse_config, render_config, without_modules
@@ -39,8 +39,8 @@ class Region(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """A kernel or why there is none, its runs, and what they executed by region; no regions if it
-    failed, which `failure` and `status` tell.
+    """A kernel or why there is none, its runs, and what they executed by region, and by region and
+    function; nothing if it failed, which `failure` and `status` tell.
     """
 
     label: str
@@ -49,6 +49,7 @@ class Measured(msgspec.Struct, frozen=True):
     regions: dict[str, Region]
     failure: str = ""
     status: RunStatus = RunStatus.OK
+    parts: dict[str, dict[str, Estimate]] = {}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -137,6 +138,7 @@ class Bench:
 
     def _measured(self, label: str, kernel: Kernel, results: Sequence[list[Done]]) -> Measured:
         regions: dict[str, Region] = {}
+        parts: dict[str, dict[str, Estimate]] = {}
         failures, status = [], RunStatus.OK
         for workload, done in zip(self._workloads, results, strict=True):
             counts = [one.counts for one in done if one.counts is not None]
@@ -147,14 +149,17 @@ class Bench:
                 continue
             for name, path in region_paths(counts).items():
                 regions[self._named(name, workload)] = Region(workload.name, path)
+            for name, functions in function_paths(counts).items():
+                parts[self._named(name, workload)] = functions
             for context, rate in background_rates(counts).items():
                 name = f"{RATE_NAMES[context]} ({workload.name})"
                 nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
                 regions[name] = Region(workload.name, RegionPath(rate, rate, nothing), rate=True)
+                parts[name] = {name: rate}
         every = tuple(one for done in results for one in done)
         if failures:
             return Measured(label, kernel, every, {}, "; ".join(failures), status)
-        return Measured(label, kernel, every, regions)
+        return Measured(label, kernel, every, regions, parts=parts)
 
     def _named(self, region: str, workload: Workload) -> str:
         owners = [one for one in self._workloads if region in _names(one)]

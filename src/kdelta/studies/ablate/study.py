@@ -174,7 +174,7 @@ class _Study:
         return flips
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
-        before, after = (Run(end.code) for end in self._ends)
+        before, after = (Run(end.code, end.parts) for end in self._ends)
         return begin(units, before, after, Limits(max_builds=self._request.max_builds))
 
     def _again(self, search: Search, units: Sequence[SearchUnit]) -> Search:
@@ -217,7 +217,7 @@ class _Study:
 def _outcome(measured: Measured) -> Outcome:
     if measured.failure:
         return Failed(measured.status, measured.failure)
-    return Run(measured.code)
+    return Run(measured.code, measured.parts)
 
 
 def _prior(decision: Decision) -> float:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A search by code: its kernels, what they say, and those that settle what they leave open.
+
+Where functions' costs are known this takes about log2(n) kernels for n units, however many matter.
+What these leave open by more than matters is settled by single units: the one that does most where
+most is open is flipped alone, which is one more figure for each function.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+from kdelta.infer.additive import Kernels, difference
+from kdelta.infer.closed_sets import NOTHING, Needs
+from kdelta.infer.codes import code_length, code_sets
+from kdelta.infer.decode import Decoding, Parts, Term, decode
+from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.search_model import FlipSet, Limits, PlannedBuild, Step
+from kdelta.infer.search_words import alone_text, coded_text
+
+LEAST_UNITS = 6
+"""Below, one at a time takes about as many kernels and says it plainly."""
+
+SETTLING = 1.5
+"""How many kernels what is left open takes, about."""
+
+
+def expected_builds(units: int) -> float:
+    """How many kernels a search by code takes, about."""
+    return code_length(units) + SETTLING
+
+
+class Coded:
+    """What a search by code knows and wants. `kernels` and `parts` hold what was measured;
+    `settled` is how many kernels were built to settle what the code left open.
+    """
+
+    def __init__(
+        self,
+        needs: Needs,
+        units: Sequence[str],
+        kernels: Kernels,
+        parts: Mapping[FlipSet, Parts],
+        limits: Limits,
+        *,
+        settled: int = 0,
+    ) -> None:
+        self._settled = settled
+        self._needs = needs
+        self._units = tuple(units)
+        self._top = frozenset(units)
+        self._kernels = kernels
+        # Units outside were ruled out, and the proof held: a kernel says the same without them.
+        self._parts = {
+            flips: one for flips, one in parts.items() if flips <= self._top or flips == NOTHING
+        }
+        self._limits = limits
+
+    @cached_property
+    def sets(self) -> tuple[FlipSet, ...]:
+        """The kernels of the code."""
+        return code_sets(self._needs, self._units)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a kernel of the code did not come to be: then this is no way to search."""
+        return any(flips in self._kernels.failed for flips in self.sets)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the code's kernels were measured."""
+        return all(flips in self._parts for flips in self.sets)
+
+    @cached_property
+    def decoding(self) -> Decoding:
+        """What the kernels say, as far as they are there."""
+        return decode(self._units, self._parts)
+
+    def wanted(self) -> list[PlannedBuild]:
+        """The kernels of the code that are not there, then those that settle the rest."""
+        missing = [flips for flips in self.sets if not self._kernels.is_known(flips)]
+        if missing:
+            return [
+                PlannedBuild(flips, Step.CODED, coded_text(flips, len(self._units)))
+                for flips in missing
+            ]
+        return self._settling()
+
+    def _settling(self) -> list[PlannedBuild]:
+        """The unit that is the likeliest to settle most of what is open, alone from A. No more than
+        the code itself took: by then it is a spread that three runs did not show.
+        """
+        left = self.left_over()
+        if not left or self._settled >= len(self.sets):
+            return []
+        weights: dict[str, Fraction] = {}
+        effects = self.decoding.effects()
+        for term, regions in effects.items():
+            share = sum((left[r] for r in regions if r in left), ZERO)
+            for name in term:
+                weights[name] = max(weights.get(name, ZERO), share)
+        moved = {n: sum(map(abs, effects.get(frozenset({n}), {}).values()), ZERO) for n in weights}
+        for name in sorted(weights, key=lambda one: (-weights[one], -moved[one], one)):
+            flips = self._needs.closure([name])
+            if weights[name] and not self._kernels.is_known(flips):
+                below = self._needs.below(name)
+                text = alone_text(name, flips, below, self._top)
+                return [PlannedBuild(flips, Step.SETTLE, f"{text}: to settle what is left open")]
+        return []
+
+    def left_over(self) -> dict[str, Fraction]:
+        """By region, the part of A's cost that nobody accounts for in some kernel, where it is more
+        than the spread and than what matters.
+        """
+        found = {}
+        effects = self.decoding.effects()
+        for region, base in self._kernels.first.items():
+            least = max(self.reach(region), self._limits.relevance * abs(base.value))
+            rest = max(
+                (
+                    abs(paths[region].value - base.value - _sum(effects, flips, region))
+                    for flips, paths in self._kernels.measured.items()
+                    if flips <= self._top and region in paths
+                ),
+                default=ZERO,
+            )
+            if rest > least and base.value:
+                found[region] = rest / abs(base.value)
+        return found
+
+    def reach(self, region: str) -> Fraction:
+        """How far an effect in a region may be off: as far as two kernels that differ may be."""
+        known = self._kernels.estimates(difference(self._top, NOTHING)).get(region)
+        return known.half_width if known else ZERO
+
+    def estimates(self, term: Term) -> dict[str, Estimate]:
+        """What a term does in each region; nought within the spread if nothing was seen of it."""
+        effects = self.decoding.effects().get(term, {})
+        runs = {name: one.n for name, one in self._kernels.first.items()}
+        found = {}
+        for region, count in runs.items():
+            value, far = effects.get(region, ZERO), self.reach(region)
+            found[region] = Estimate(value, value - far, value + far, count)
+        return found
+
+    def terms(self) -> list[Term]:
+        """All that does anything: units, then pairs that interact."""
+        return sorted(self.decoding.effects(), key=lambda term: (len(term), sorted(term)))
+
+
+def _sum(effects: Mapping[Term, Mapping[str, Fraction]], flips: FlipSet, region: str) -> Fraction:
+    """What all terms add up to in a kernel."""
+    return sum((row.get(region, ZERO) for term, row in effects.items() if term <= flips), ZERO)
