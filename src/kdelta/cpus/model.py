@@ -1,26 +1,393 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parts of a CPU that placement matters to."""
+"""A CPU: its caches, what things cost on it, and the paths that a kernel takes on it.
+
+docs/cpus.md describes the file. A file is taken apart strictly: what is unknown, impossible or
+without a source is the user's slip, and named with its field.
+"""
+
+import math
+from typing import Literal
 
 import msgspec
 
-from kdelta.spec.errors import UserError
+MissKind = Literal["l1i", "itlb", "btb", "l2"]
+"""What can miss: a line of code, a page of code, a branch's target, a line in the unified L2."""
+
+MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
+
+Frontend = Literal["coupled", "decoupled"]
+"""Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
+along predicted branches ("decoupled"), which hides misses."""
+
+ASSUMED = "assumed:"
+MEASURED = "measured:"
+
+MAX_WAYS = 64
+"""Fully associative TLBs of the cores described here have up to so many entries."""
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """A set-associative cache that evicts what was least recently used.
+    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte).
 
-    Also a TLB (a line is a page) and a table of branch targets. Raises UserError unless sets and
-    line_bytes are powers of two and there is at least one way.
+    `sets` and `line_bytes` are powers of two; one set is fully associative.
     """
 
     sets: int
     ways: int
     line_bytes: int
 
-    def __post_init__(self) -> None:
-        """Checks the geometry."""
-        for name, value in (("sets", self.sets), ("line_bytes", self.line_bytes)):
-            if value < 1 or value & (value - 1):
-                raise UserError(f"a cache has {name} = {value}", "it has to be a power of two")
-        if self.ways < 1:
-            raise UserError(f"a cache has ways = {self.ways}", "it has at least one")
+    @property
+    def entries(self) -> int:
+        """How many lines it holds."""
+        return self.sets * self.ways
+
+    @property
+    def bytes(self) -> int:
+        """How much memory its lines cover."""
+        return self.entries * self.line_bytes
+
+    @property
+    def fully_associative(self) -> "Cache":
+        """One of the same size whose lines can lie anywhere."""
+        return Cache(1, self.entries, self.line_bytes)
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What something costs, in cycles: at least `low`, at most `high`."""
+
+    low: float
+    high: float
+
+
+class MissPrice(msgspec.Struct, frozen=True):
+    """What a miss costs: `hidden`, behind other work, to `exposed`, in full; in cycles.
+
+    `calibrated` says whether the interval was measured with a clock on such a CPU.
+    """
+
+    hidden: float
+    exposed: float
+    calibrated: bool
+
+
+class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What makes an emulated machine look like this CPU to a kernel.
+
+    cpu     QEMU's model and flags; empty where no machine of kdelta's emulates it yet
+    append  words for the kernel's command line, where no flag makes it take the CPU's path
+    reason  why these
+    """
+
+    cpu: str = ""
+    append: str = ""
+    reason: str = ""
+
+
+class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A path that a kernel takes on this CPU, how to tell whether it did, and what hangs on it.
+
+    name         what it is, in words
+    source       from where it is known that this CPU has it
+    flags        of /proc/cpuinfo, which this CPU has; without them a kernel takes another path
+    without      flags of /proc/cpuinfo that this CPU has not
+    mitigations  file of /sys/devices/system/cpu/vulnerabilities -> words that this CPU's kernel
+                 has in it (any of them, in any case of letters)
+    not_emulated what of it QEMU's TCG cannot offer, in words; empty where it can
+    otherwise    what the kernel does without it, in words
+    functions    patterns (as of a shell) of functions whose path it changes
+    specials     special instructions whose number it changes
+    strings      whether it changes how strings are copied and cleared
+    entries      whether it changes each way into the kernel and out of it
+    """
+
+    name: str
+    source: str
+    otherwise: str
+    flags: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    mitigations: dict[str, tuple[str, ...]] = {}
+    not_emulated: str = ""
+    functions: tuple[str, ...] = ()
+    specials: tuple[str, ...] = ()
+    strings: bool = False
+    entries: bool = False
+
+
+class CPU(msgspec.Struct, frozen=True):
+    """All that is known about a CPU.
+
+    itlb         for pages of the size in which the kernel's own code is mapped
+    itlb_small   for pages of 4 KiB, in which modules and programs are; None where not published
+    btb          None where its geometry was not published
+    cycles_per_insn  the base rate: stated, not measured
+    string_bytes_per_cycle  how fast string operations (rep movs) are, from worst to best
+    misses       the prices of misses, by kind
+    specials     special instruction -> what it costs beyond an instruction
+    sources      field of the file -> where its figures are from, in full
+    """
+
+    name: str
+    title: str
+    arch: str
+    frontend: Frontend
+    l1i: Cache
+    l1d: Cache
+    l2: Cache
+    l2_shared: bool
+    itlb: Cache
+    itlb_small: Cache | None
+    btb: Cache | None
+    cycles_per_insn: float
+    string_bytes_per_cycle: Price
+    misses: dict[MissKind, MissPrice]
+    specials: dict[str, Price]
+    qemu: Qemu
+    paths: tuple[KernelPath, ...]
+    sources: dict[str, str]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether all prices of misses were measured with a clock on such a CPU."""
+        return all(price.calibrated for price in self.misses.values())
+
+
+class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`bytes` or `entries`, one of them: what the source says, to be checked by the rest."""
+
+    source: str
+    sets: int
+    ways: int
+    bytes: int | None = None
+    entries: int | None = None
+    line_bytes: int | None = None
+    page_bytes: int | None = None
+    shared: bool | None = None
+
+
+class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cycles_per_insn: float
+    source: str
+
+
+class _Strings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    bytes_per_cycle: tuple[float, float]
+    source: str
+
+
+class _Miss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cycles: tuple[float, float]
+    calibrated: bool
+    source: str
+
+
+class _Special(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cycles: tuple[float, float]
+    source: str
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of a CPU's TOML."""
+
+    name: str
+    title: str
+    arch: str
+    frontend: Frontend
+    frontend_source: str
+    sources: dict[str, str]
+    l1i: _Array
+    l1d: _Array
+    l2: _Array
+    itlb: _Array
+    base: _Base
+    strings: _Strings
+    misses: dict[MissKind, _Miss]
+    itlb_small: _Array | None = None
+    btb: _Array | None = None
+    specials: dict[str, _Special] = {}
+    qemu: Qemu = Qemu()
+    path: tuple[KernelPath, ...] = ()
+
+
+class CPUFileError(ValueError):
+    """What is wrong with a CPU's file, beginning with the field."""
+
+
+def decode_cpu(text: bytes) -> CPU:
+    """A CPU from the text of its file; raises CPUFileError, which names the field."""
+    try:
+        raw = msgspec.toml.decode(text, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CPUFileError(str(error)) from error
+    _check_names(raw)
+    cpu = CPU(
+        name=raw.name,
+        title=raw.title,
+        arch=raw.arch,
+        frontend=raw.frontend,
+        l1i=_lines("l1i", raw.l1i),
+        l1d=_lines("l1d", raw.l1d),
+        l2=_lines("l2", raw.l2, may_be_shared=True),
+        l2_shared=bool(raw.l2.shared),
+        itlb=_pages("itlb", raw.itlb),
+        itlb_small=_pages("itlb_small", raw.itlb_small) if raw.itlb_small else None,
+        btb=_targets(raw.btb) if raw.btb else None,
+        cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
+        string_bytes_per_cycle=_rate(raw.strings),
+        misses={kind: _miss(kind, miss) for kind, miss in raw.misses.items()},
+        specials={
+            kind: Price(*_interval(f"specials.{kind}.cycles", special.cycles))
+            for kind, special in raw.specials.items()
+        },
+        qemu=raw.qemu,
+        paths=raw.path,
+        sources=_sources(raw),
+    )
+    _check_prices(cpu)
+    return cpu
+
+
+def _check_names(raw: _File) -> None:
+    for field in ("name", "title", "arch"):
+        if not getattr(raw, field).strip():
+            raise CPUFileError(f"`{field}` is empty")
+    names = [path.name for path in raw.path]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise CPUFileError(f"`path` has {min(twice)!r} twice")
+    for path in raw.path:
+        if not (path.flags or path.without or path.mitigations):
+            raise CPUFileError(f"`path` {path.name!r} says nothing by which it can be told")
+
+
+def _check_prices(cpu: CPU) -> None:
+    for kind in MISS_KINDS:
+        there = kind != "btb" or cpu.btb is not None
+        if there and kind not in cpu.misses:
+            raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
+        if kind in cpu.misses and not there:
+            raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+
+
+def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
+    """A cache of lines of memory."""
+    _refuse(field, array, "entries", "page_bytes", *(() if may_be_shared else ("shared",)))
+    size, line = _need(field, array, "bytes"), _need(field, array, "line_bytes")
+    cache = _cache(field, array, "line_bytes", line)
+    if cache.bytes != size:
+        raise CPUFileError(
+            f"`{field}`: {cache.sets} sets x {cache.ways} ways x {line} bytes are "
+            f"{cache.bytes} bytes, not {size}"
+        )
+    return cache
+
+
+def _pages(field: str, array: _Array) -> Cache:
+    """A TLB."""
+    _refuse(field, array, "bytes", "line_bytes", "shared")
+    page = _need(field, array, "page_bytes")
+    return _of_entries(field, array, _cache(field, array, "page_bytes", page))
+
+
+def _targets(array: _Array) -> Cache:
+    """A branch target buffer: its lines are branches, of a byte each."""
+    _refuse("btb", array, "bytes", "line_bytes", "page_bytes", "shared")
+    return _of_entries("btb", array, _cache("btb", array, "", 1))
+
+
+def _of_entries(field: str, array: _Array, cache: Cache) -> Cache:
+    entries = _need(field, array, "entries")
+    if cache.entries != entries:
+        raise CPUFileError(
+            f"`{field}`: {cache.sets} sets x {cache.ways} ways are {cache.entries} entries, "
+            f"not {entries}"
+        )
+    return cache
+
+
+def _cache(field: str, array: _Array, unit: str, line: int) -> Cache:
+    for name, value in (("sets", array.sets), (unit, line)):
+        if value < 1 or value & (value - 1):
+            raise CPUFileError(f"`{field}.{name}` is {value}, which is no power of two")
+    if not 1 <= array.ways <= MAX_WAYS:
+        raise CPUFileError(f"`{field}.ways` is {array.ways}; it has to be from 1 to {MAX_WAYS}")
+    return Cache(array.sets, array.ways, line)
+
+
+def _need(field: str, array: _Array, name: str) -> int:
+    value = getattr(array, name)
+    if not isinstance(value, int):
+        raise CPUFileError(f"`{field}` has no `{name}`")
+    return value
+
+
+def _refuse(field: str, array: _Array, *names: str) -> None:
+    for name in names:
+        if getattr(array, name) is not None:
+            raise CPUFileError(f"`{field}` has a `{name}`, which means nothing there")
+
+
+def _interval(field: str, cycles: tuple[float, float]) -> tuple[float, float]:
+    low, high = cycles
+    if not (0 <= low <= high and math.isfinite(high)):
+        raise CPUFileError(f"`{field}` is {list(cycles)}: it goes from 0 or more upwards")
+    return low, high
+
+
+def _positive(field: str, value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise CPUFileError(f"`{field}` is {value}; it has to be positive")
+    return value
+
+
+def _rate(strings: _Strings) -> Price:
+    field = "strings.bytes_per_cycle"
+    low, high = _interval(field, strings.bytes_per_cycle)
+    return Price(_positive(field, low), high)
+
+
+def _miss(kind: MissKind, miss: _Miss) -> MissPrice:
+    return MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
+
+
+def _sources(raw: _File) -> dict[str, str]:
+    """Where each field's figures are from, in full: the file names each document once."""
+    short = {
+        "frontend": raw.frontend_source,
+        "l1i": raw.l1i.source,
+        "l1d": raw.l1d.source,
+        "l2": raw.l2.source,
+        "itlb": raw.itlb.source,
+        **({"itlb_small": raw.itlb_small.source} if raw.itlb_small else {}),
+        **({"btb": raw.btb.source} if raw.btb else {}),
+        "base": raw.base.source,
+        "strings": raw.strings.source,
+        **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
+        **{f"specials.{kind}": special.source for kind, special in raw.specials.items()},
+        **{f"path.{path.name}": path.source for path in raw.path},
+    }
+    full = {field: _source(field, text, raw.sources) for field, text in short.items()}
+    used = {text.split(maxsplit=1)[0].rstrip(",:;") for text in short.values()}
+    for key in raw.sources:
+        if key not in used:
+            raise CPUFileError(f"`sources.{key}` is the source of nothing")
+    return full
+
+
+def _source(field: str, text: str, documents: dict[str, str]) -> str:
+    """In full: "assumed: why", "measured: how", or a document's key and the place in it."""
+    text = text.strip()
+    for word in (ASSUMED, MEASURED):
+        if text.startswith(word):
+            if not text.removeprefix(word).strip():
+                raise CPUFileError(f"`{field}`: its source is {word!r} and says no reason")
+            return text
+    if not text:
+        raise CPUFileError(f"`{field}` has no source")
+    key, _, place = text.partition(" ")
+    document = documents.get(key.rstrip(",:;"), "").strip()
+    if not document:
+        raise CPUFileError(
+            f"`{field}`: its source {text!r} is none of `sources`, and neither {ASSUMED!r} nor "
+            f"{MEASURED!r}"
+        )
+    return f"{document}, {place.strip()}" if place.strip() else document
