@@ -6,17 +6,29 @@ from fractions import Fraction
 
 import numpy as np
 
-from kdelta.infer.ensembles import Ensemble, Floats, Interval, Prices, RegionCost
+from kdelta.cpus.model import MissPrice, Price
+from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import Code, PlacementEffect, Region
+from kdelta.infer.prices import Prices
 
-NARROW = Prices(
-    {"insns": Interval(0.5, 0.5)}, {"l1i": Interval(1, 4), "itlb": Interval(8, 20)}, calibrated=True
-)
+
+def priced(
+    insns: tuple[float, float] | float, *, calibrated: bool = True, **misses: tuple[float, float]
+) -> Prices:
+    """Prices of an instruction and of misses, hidden to exposed."""
+    low, high = insns if isinstance(insns, tuple) else (insns, insns)
+    return Prices(
+        {"insns": Price(low, high)},
+        {kind: MissPrice(*ends, calibrated) for kind, ends in misses.items()},
+    )
+
+
+NARROW = priced(0.5, l1i=(1, 4), itlb=(8, 20))
 """A core whose prices were measured."""
 
-WIDE = Prices({"insns": Interval(0.5, 0.5)}, {"l1i": Interval(0, 12), "itlb": Interval(0, 30)})
+WIDE = priced(0.5, l1i=(0, 12), itlb=(0, 30), calibrated=False)
 """One whose front end runs ahead, and whose prices nobody measured."""
 
 INSNS = 7200

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kdelta.cpus.model import MissPrice, Price
 from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Ensemble, Interval, Prices, RegionCost
+from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
-from tests.infer.drawn import INSNS, NARROW, WIDE, amount, cost, effect, realistic
+from kdelta.infer.prices import Prices
+from tests.infer.drawn import INSNS, NARROW, WIDE, amount, cost, effect, priced, realistic
 
-ONE_PRICE = Prices({"insns": Interval(1, 1)}, {"l1i": Interval(10, 10)}, calibrated=True)
+ONE_PRICE = priced(1, l1i=(10, 10))
 
 OPPOSITE = {Word.FASTER: Word.SLOWER, Word.SLOWER: Word.FASTER}
 
@@ -172,7 +174,7 @@ def test_an_effect_as_large_as_the_margin_is_settled_by_no_number() -> None:
 
 
 def test_a_verdict_that_hangs_on_prices_is_unresolved() -> None:
-    wide = Prices({"insns": Interval(1, 1)}, {"l1i": Interval(0, 10)}, calibrated=True)
+    wide = priced(1, l1i=(0, 10))
     found = effect(steady(1000, 10), steady(1000, 15), wide)
     assert found.verdict == CycleVerdict(Word.UNRESOLVED, reason="it hangs on what a miss costs")
     assert found.hidden.effect.value == 0
@@ -181,24 +183,35 @@ def test_a_verdict_that_hangs_on_prices_is_unresolved() -> None:
 
 
 def test_prices_that_were_never_calibrated_carry_no_verdict_alone() -> None:
-    guessed = msgspec.structs.replace(ONE_PRICE, calibrated=False)
+    guessed = priced(1, l1i=(10, 10), calibrated=False)
     base, more_misses = steady(1000, 10), steady(1000, 15)
     assert effect(base, more_misses, ONE_PRICE).verdict.word is Word.SLOWER
     found = effect(base, more_misses, guessed)
     assert found.verdict.word is Word.UNRESOLVED
-    assert "never calibrated" in found.verdict.reason
+    assert found.verdict.reason.endswith("never calibrated for this CPU: l1i")
+    assert found.guessed == ("l1i",)
     assert found.cycles == Interval(50, 50)
     # Where the path says the same, they may confirm it.
     assert effect(base, steady(1100, 15), guessed).verdict.word is Word.SLOWER
     assert effect(base, steady(1001, 10), guessed).verdict.word is Word.SAME
 
 
-def test_misses_of_two_kinds_are_not_taken_to_cancel() -> None:
+def test_only_prices_that_were_never_calibrated_may_be_nought() -> None:
     prices = Prices(
-        {"insns": Interval(1, 1)},
-        {"l1i": Interval(1, 10), "itlb": Interval(1, 10)},
-        calibrated=True,
+        {"insns": Price(1, 1)},
+        {"l1i": MissPrice(10, 10, calibrated=True), "itlb": MissPrice(10, 10, calibrated=False)},
     )
+    base = cost(1000, {"l1i": [10] * 8, "itlb": [10] * 8})
+    more_lines = cost(1000, {"l1i": [15] * 8, "itlb": [10] * 8})
+    more_pages = cost(1000, {"l1i": [10] * 8, "itlb": [15] * 8})
+    assert effect(base, more_lines, prices).verdict.word is Word.SLOWER
+    found = effect(base, more_pages, prices)
+    assert found.verdict.word is Word.UNRESOLVED
+    assert found.guessed == ("itlb",)
+
+
+def test_misses_of_two_kinds_are_not_taken_to_cancel() -> None:
+    prices = priced(1, l1i=(1, 10), itlb=(1, 10))
     base = cost(1000, {"l1i": [20.0] * 8, "itlb": [10.0] * 8})
     other = cost(1000, {"l1i": [10.0] * 8, "itlb": [20.0] * 8})
     found = effect(base, other, prices)
@@ -250,7 +263,7 @@ def test_layouts_of_the_same_draws_are_compared_one_by_one_in_whatever_order() -
 
 
 def test_misses_without_a_price_are_shown_and_cost_nothing() -> None:
-    found = effect(steady(1000, 10), steady(1000, 90), Prices({"insns": Interval(1, 1)}, {}))
+    found = effect(steady(1000, 10), steady(1000, 90), priced(1))
     assert found.misses["l1i"].effect.value == 80
     assert found.cycles == Interval(0, 0)
 
@@ -271,12 +284,14 @@ def test_what_cannot_be_judged_is_refused() -> None:
 # What holds for any ensembles.
 
 counts = st.lists(st.floats(0, 1000), min_size=8, max_size=20)
-intervals = st.tuples(st.floats(0, 20), st.floats(0, 20)).map(lambda ends: Interval(*sorted(ends)))
+ends = st.lists(st.floats(0, 20), min_size=2, max_size=2).map(sorted)
+misses = st.builds(
+    lambda both, calibrated: MissPrice(both[0], both[1], calibrated), ends, st.booleans()
+)
 prices = st.builds(
     Prices,
-    st.fixed_dictionaries({"insns": intervals}),
-    st.fixed_dictionaries({"l1i": intervals, "itlb": intervals}),
-    st.booleans(),
+    st.fixed_dictionaries({"insns": st.builds(lambda both: Price(both[0], both[1]), ends)}),
+    st.fixed_dictionaries({"l1i": misses, "itlb": misses}),
 )
 paths = st.builds(amount, st.integers(0, 10**5), st.integers(0, 50))
 margins = st.floats(0.001, 0.5)
@@ -342,7 +357,9 @@ def test_more_work_than_the_margin_is_slower_for_any_draws(
 ) -> None:
     rate = prices.executed["insns"]
     assume(rate.low > 0.01)
-    dearest = sum(prices.misses[kind].high * max(row) for kind, row in base.ensemble.misses.items())
+    dearest = sum(
+        prices.misses[kind].exposed * max(row) for kind, row in base.ensemble.misses.items()
+    )
     path = base.executed["insns"]
     most = float(path.high) * rate.high + dearest
     more = math.ceil(3 * margin * most / rate.low + 4 * (path.high - path.low)) + 1
@@ -468,7 +485,7 @@ def test_one_and_a_half_per_cent_are_found_with_the_default_number_of_layouts() 
 
 def test_a_wrong_word_is_rare_where_the_effect_is_just_the_margin() -> None:
     """There a verdict is most often wrong: the other kernel costs 1 + margin times the base."""
-    prices = Prices({"insns": Interval(0.5, 0.5)}, {"l1i": Interval(4, 4)}, calibrated=True)
+    prices = priced(0.5, l1i=(4, 4))
     wrong = 0
     for seed in range(1000):
         chance = np.random.default_rng(seed)
@@ -481,7 +498,7 @@ def test_a_wrong_word_is_rare_where_the_effect_is_just_the_margin() -> None:
 
 @pytest.mark.parametrize("alike", [0.0, 0.95])
 def test_intervals_hold_the_effect_as_often_as_they_say(alike: float) -> None:
-    prices = Prices({"insns": Interval(0.5, 0.5)}, {"l1i": Interval(4, 4)}, calibrated=True)
+    prices = priced(0.5, l1i=(4, 4))
     truth = 0.5 * 30 + 4 * 173 * 0.2 * math.exp(0.16**2 / 2)
     missed = 0
     for seed in range(1000):
@@ -495,6 +512,7 @@ def test_intervals_hold_the_effect_as_often_as_they_say(alike: float) -> None:
 
 def test_of_many_regions_few_words_are_wrong() -> None:
     """Forty regions, of which ten differ, many times over; regions at the margin err most."""
+    prices = priced(0.5, l1i=(4, 4))
     shares = []
     for seed in range(60):
         chance = np.random.default_rng(seed)
@@ -505,15 +523,12 @@ def test_of_many_regions_few_words_are_wrong() -> None:
             base = cost(INSNS, {"l1i": rows[0]})
             other = cost(round(INSNS * times), {"l1i": times * rows[1]}, first_draw=1000)
             regions.append(Region(f"op{number}", base, other))
-        words = [one.verdict.word for one in placement_effects(regions, NARROW_L1I)]
+        words = [one.verdict.word for one in placement_effects(regions, prices)]
         wrong = sum(word is not Word.UNRESOLVED for word in words[10:])
         right = sum(word is Word.SLOWER for word in words[:10])
         assert right >= 9
         shares.append(wrong / (wrong + right))
     assert sum(shares) / len(shares) <= 0.05
-
-
-NARROW_L1I = Prices({"insns": Interval(0.5, 0.5)}, {"l1i": Interval(4, 4)}, calibrated=True)
 
 
 def test_an_effect_can_be_written_and_read() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.prices import Prices
 
 DEFAULT_LAYOUTS = 128
 
@@ -33,20 +34,6 @@ class Interval(msgspec.Struct, frozen=True):
 
     low: float
     high: float
-
-
-class Prices(msgspec.Struct, frozen=True):
-    """What a CPU takes for what, in cycles apiece.
-
-    executed    of an instruction ("insns"), a byte of a string operation, a special instruction;
-                what has no price costs nothing beyond its being an instruction
-    misses      of a miss, by kind ("l1i", "itlb", "btb", "l2"): hidden (low) to exposed (high)
-    calibrated  whether the prices of misses were measured on such a CPU
-    """
-
-    executed: dict[str, Interval]
-    misses: dict[str, Interval]
-    calibrated: bool = False
 
 
 class Ensemble(msgspec.Struct, frozen=True, eq=False):
@@ -147,15 +134,16 @@ class Contrast(msgspec.Struct, frozen=True, eq=False):
         return float(np.min(np.divide(self.value, self.error, out=known, where=self.error > 0)))
 
 
-def box(prices: Prices, kinds: Sequence[str], *, free_misses: bool = False) -> Box:
-    """The box of these prices, for these kinds of misses; with `free_misses` a miss may also cost
-    nothing.
+def box(prices: Prices, kinds: Sequence[str], *, calibrated_only: bool = False) -> Box:
+    """The box of these prices, for these kinds of misses. With `calibrated_only` a miss whose price
+    was never measured may also cost nothing.
     """
     priced = tuple(kind for kind in kinds if kind in prices.misses)
-    ends = [
-        (0.0 if free_misses else prices.misses[kind].low, prices.misses[kind].high)
-        for kind in priced
-    ]
+    ends = []
+    for kind in priced:
+        price = prices.misses[kind]
+        free = calibrated_only and not price.calibrated
+        ends.append((0.0 if free else price.hidden, price.exposed))
     corners = list(itertools.product(*ends))
     return Box(
         executed=tuple(prices.executed),

@@ -17,7 +17,6 @@ from kdelta.infer.ensembles import (
     Floats,
     Interval,
     Pair,
-    Prices,
     RegionCost,
     Weighed,
     box,
@@ -40,6 +39,7 @@ from kdelta.infer.placement_model import (
     Region,
     Shipped,
 )
+from kdelta.infer.prices import Prices
 from kdelta.infer.student import two_sided, upper_tail
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
@@ -109,9 +109,7 @@ def _case(region: Region, prices: Prices, margin: float) -> _Case:
     kinds = tuple(base.ensemble.misses)
     shown = _pair(base, other, box(prices, kinds), paired=paired)
     # Prices that nobody measured may be wrong altogether: a verdict must not need them.
-    judged = shown
-    if not prices.calibrated:
-        judged = _pair(base, other, box(prices, kinds, free_misses=True), paired=paired)
+    judged = _pair(base, other, box(prices, kinds, calibrated_only=True), paired=paired)
     word, strength = _claim(judged, margin)
     case = _Case(region, other, shown, judged, word, strength, None)
     if _nothing_to_test(case) is not None or not _drawn(shown):
@@ -206,6 +204,10 @@ def _same_or_placement(case: _Case, shipped: Pair, margin: float, error: float) 
     return CycleVerdict(Word.SAME, within=margin, reason=moved)
 
 
+def _guessed(case: _Case, prices: Prices) -> tuple[str, ...]:
+    return tuple(kind for kind in case.shown.prices.kinds if not prices.misses[kind].calibrated)
+
+
 def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> CycleVerdict:
     """Why the data do not speak for one word: too few layouts, or what more of them do not help."""
     if case.strength >= 0:
@@ -223,10 +225,10 @@ def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> Cyc
     )
     if _claim(exact, margin)[1] > 0:
         reason = "it hangs on the path's spread over perturbed runs"
-    elif prices.calibrated:
-        reason = "it hangs on what a miss costs"
     else:
-        reason = "it hangs on what a miss costs, which was never calibrated for this CPU"
+        reason = "it hangs on what a miss costs"
+        if guessed := _guessed(case, prices):
+            reason += f"; never calibrated for this CPU: {', '.join(guessed)}"
     return CycleVerdict(Word.UNRESOLVED, reason=reason)
 
 
@@ -248,7 +250,7 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
         paired=shown.paired,
         margin=margin,
         confidence=1 - error,
-        calibrated=prices.calibrated,
+        guessed=_guessed(case, prices),
         misses={
             kind: _compared(base, other, _unit(kind), errors, paired=shown.paired)
             for kind in base.ensemble.misses

@@ -104,7 +104,7 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     paired           whether both were drawn alike, and so compared layout by layout
     margin           as a fraction
     confidence       of all intervals here; more than 0.95 when many regions are judged at once
-    calibrated       whether the prices of misses were measured on such a CPU
+    guessed          the kinds of misses whose prices were never measured on such a CPU
     misses           by kind: exact for each layout
     hidden, exposed  model cycles with all misses' prices at their low, and at their high end. Means
                      and draws are at the middle of the other prices, the effect's interval is over
@@ -119,7 +119,7 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     paired: bool
     margin: float
     confidence: float
-    calibrated: bool
+    guessed: tuple[str, ...]
     misses: dict[str, Compared]
     hidden: Compared
     exposed: Compared
