@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPUs: caches, TLBs, prices and the kernel's paths, one TOML each, every figure with its source."""
+"""CPUs: caches, TLBs, prices, and paths of the kernel; one TOML each, figures with sources."""
 
 from kdelta.cpus.catalog import DEFAULT_CPU, list_cpus, load_cpu
 from kdelta.cpus.model import CPU, Cache

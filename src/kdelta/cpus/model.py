@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.spec.errors import UserError
+
 MissKind = Literal["l1i", "itlb", "btb", "l2"]
 """What can miss: a line of code, a page of code, a branch's target, a line in the unified L2."""
 
@@ -27,14 +29,23 @@ MAX_WAYS = 64
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte).
+    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte),
+    that evicts what was least recently used. One set is fully associative.
 
-    `sets` and `line_bytes` are powers of two; one set is fully associative.
+    Raises UserError unless sets and line_bytes are powers of two and there is at least one way.
     """
 
     sets: int
     ways: int
     line_bytes: int
+
+    def __post_init__(self) -> None:
+        """Checks the geometry."""
+        for name, value in (("sets", self.sets), ("line_bytes", self.line_bytes)):
+            if not _is_power_of_two(value):
+                raise UserError(f"a cache has {name} = {value}", "it has to be a power of two")
+        if self.ways < 1:
+            raise UserError(f"a cache has ways = {self.ways}", "it has at least one")
 
     @property
     def entries(self) -> int:
@@ -306,11 +317,15 @@ def _of_entries(field: str, array: _Array, cache: Cache) -> Cache:
 
 def _cache(field: str, array: _Array, unit: str, line: int) -> Cache:
     for name, value in (("sets", array.sets), (unit, line)):
-        if value < 1 or value & (value - 1):
+        if not _is_power_of_two(value):
             raise CPUFileError(f"`{field}.{name}` is {value}, which is no power of two")
     if not 1 <= array.ways <= MAX_WAYS:
         raise CPUFileError(f"`{field}.ways` is {array.ways}; it has to be from 1 to {MAX_WAYS}")
     return Cache(array.sets, array.ways, line)
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
 
 
 def _need(field: str, array: _Array, name: str) -> int:
