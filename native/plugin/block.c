@@ -92,7 +92,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
     struct origin *o = b->origin;
 
     cut(tb, arch, doubtful, o->groups);
-    o->id = blocks++;
+    b->id = blocks++;
     o->vaddr = qemu_plugin_tb_vaddr(tb);
     o->doubtful = doubtful;
     o->bytes = must(malloc(n_bytes));

@@ -58,7 +58,8 @@ struct block {
     uint8_t flags;
     bool user;
     struct origin *origin;
-    uint64_t head;         /* what the callback adds to the first counter: nothing where a mark has to come first */
+    uint32_t id;
+    uint8_t head;          /* what the callback adds to the first counter: nothing where a mark has to come first */
     uint64_t live[];       /* one a group: moved by additions in the translated code, never set back */
 };
 
@@ -67,7 +68,7 @@ struct origin {
     uint64_t vaddr;
     struct group *groups;
     uint8_t *bytes;
-    uint32_t n_bytes, id;
+    uint32_t n_bytes;
     uint16_t n_groups;
     uint16_t event;
     bool doubtful;         /* QEMU may have left the last instruction out */

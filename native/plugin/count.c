@@ -9,6 +9,7 @@
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
+#include "trace.h"
 
 #define MAX_ITERATIONS (1u << 20)
 
@@ -80,6 +81,7 @@ static void flush_silent(enum context context)
 
 static void flush_touched(enum context context)
 {
+    trace_cut(context);
     for (size_t i = 0; i < now.n_touched; i++)
         flush(now.touched[i], context);
     flush_silent(context);
@@ -332,6 +334,15 @@ void count_block(unsigned int vcpu, void *data)
     b->live[0] += b->head;
 }
 
+void count_traced_block(unsigned int vcpu, void *data)
+{
+    struct block *b = data;
+
+    count_block(vcpu, b);
+    if (trace_piece.recording)
+        trace_add(b->id);
+}
+
 /* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
 {
@@ -374,6 +385,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->sum, 0, sizeof r->sum);
     memset(&r->whole, 0, sizeof r->whole);
     task_claim();
+    trace_begin(site);
 }
 
 static void sum_up(struct region *r)
@@ -423,8 +435,10 @@ void region_end(const struct site *site)
     if (!r->serial)
         return;
     segment_close_at(task_context(), site);
+    trace_end(site);
     sum_up(r);
-    output_region(r);
+    if (output_region(r))
+        trace_output(r);
     forget_blocks(r);
     r->serial = 0;
 }

@@ -40,6 +40,7 @@ extern struct counting now;
 
 void count_init(void);
 void count_block(unsigned int vcpu, void *block);
+void count_traced_block(unsigned int vcpu, void *block);
 void count_silently(struct block *b);
 void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);

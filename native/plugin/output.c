@@ -5,29 +5,40 @@
 #include <inttypes.h>
 
 static FILE *out;
-static uint64_t written, regions_written, warnings;
+static uint64_t written, regions_written, traces_written, warnings;
 
 /* A guest that sends for ever must not fill the disk. The largest honest message is kallsyms, of some 10 MB. */
 #define MESSAGE_LIMIT_BYTES (UINT64_C(64) << 20)
 #define MESSAGE_LEAST_BYTES 64 /* what even an empty one counts for */
 #define MOST_WARNINGS 1000
 #define REGIONS_LIMIT_BYTES (UINT64_C(1) << 30) /* all operations of all workloads take some 10 MB */
+#define TRACES_LIMIT_BYTES (UINT64_C(2) << 30)
 
-static void chunk(const char tag[4], const void *data, uint64_t size)
+void output_parts(const char tag[4], const struct part *parts, size_t n)
 {
     uint32_t reserved = 0;
+    uint64_t size = 0;
 
     if (!out)
         return;
+    for (size_t i = 0; i < n; i++)
+        size += parts[i].size;
     fwrite(tag, 1, 4, out);
     fwrite(&reserved, sizeof reserved, 1, out);
     fwrite(&size, sizeof size, 1, out);
-    fwrite(data, 1, size, out);
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].size)
+            fwrite(parts[i].data, 1, parts[i].size, out);
     if (fflush(out)) {
         perror("kdelta plugin: cannot write the counts");
         fclose(out);
         out = NULL; /* no END chunk: the reader will say that the file is cut short */
     }
+}
+
+static void chunk(const char tag[4], const void *data, uint64_t size)
+{
+    output_parts(tag, &(struct part){ data, size }, 1);
 }
 
 bool output_open(const char *path, const struct arch *arch)
@@ -62,19 +73,19 @@ void output_message(const struct bytes *message)
 
 void output_warning(const char *text, uint64_t count)
 {
-    char line[256];
+    char line[512];
     int n = snprintf(line, sizeof line, "%s (%" PRIu64 ")", text, count);
 
     if (warnings++ >= MOST_WARNINGS)
         return;
-    chunk("WARN", line, (uint64_t)n);
+    chunk("WARN", line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 static void define(struct bytes *out_bytes, struct block *b)
 {
     struct origin *o = b->origin;
 
-    bytes_u32(out_bytes, o->id);
+    bytes_u32(out_bytes, b->id);
     bytes_u32(out_bytes, o->n_bytes);
     bytes_u64(out_bytes, o->vaddr);
     bytes_u32(out_bytes, b->user);
@@ -105,20 +116,20 @@ static void rows_of(struct bytes *rows, const struct block *b)
 
             if (!t->entered && !t->lost && !t->elements && !t->mmio)
                 continue;
-            bytes_u32(rows, o->id);
+            bytes_u32(rows, b->id);
             bytes_u32(rows, (uint32_t)i | (uint32_t)context << 16);
             bytes_add(rows, t, sizeof *t);
         }
 }
 
-void output_region(const struct region *region)
+bool output_region(const struct region *region)
 {
     struct bytes blocks = { 0 }, r = { 0 };
     uint32_t name_length = (uint32_t)strlen(region->name);
 
     if (regions_written > REGIONS_LIMIT_BYTES) {
         output_warning("a region was dropped: the guest began too many", 1);
-        return;
+        return false;
     }
     bytes_u32(&r, name_length);
     bytes_add(&r, region->name, name_length);
@@ -136,6 +147,15 @@ void output_region(const struct region *region)
     regions_written += blocks.size + r.size;
     free(blocks.data);
     free(r.data);
+    return true;
+}
+
+bool output_has_room(uint64_t size)
+{
+    if (size > TRACES_LIMIT_BYTES - traces_written)
+        return false;
+    traces_written += size;
+    return true;
 }
 
 static void add_seen(uint64_t vaddr, uint32_t size, void *data)

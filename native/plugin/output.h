@@ -7,10 +7,20 @@
 
 bool output_open(const char *path, const struct arch *arch);
 void output_message(const struct bytes *message);
-void output_region(const struct region *region);
+/* False when it was dropped, since the guest began too many. */
+bool output_region(const struct region *region);
 void output_seen(void);
 void output_warning(const char *text, uint64_t count);
 /* The last chunk; without it the file is known to be cut short. */
 void output_end(void);
+
+/* A chunk from several parts. */
+struct part {
+    const void *data;
+    uint64_t size;
+};
+void output_parts(const char tag[4], const struct part *parts, size_t n);
+/* Whether as much may still be written of traces; if so, it is spoken for. */
+bool output_has_room(uint64_t size);
 
 #endif

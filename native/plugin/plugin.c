@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off]. Until the guest's first ARM mark only marks are acted on and
+ * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on] [trace-limit=ITEMS]. Until the guest's first ARM mark only marks are acted on and
  * translated code is noted; then all code is translated anew, with counters.
  */
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
+#include "trace.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API_VERSION;
 
@@ -110,7 +111,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
                                                    QEMU_PLUGIN_INLINE_ADD_U64, &now.run[0], 1);
     } else {
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, count_block, QEMU_PLUGIN_CB_NO_REGS, b);
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, trace_wanted() ? count_traced_block : count_block,
+                                             QEMU_PLUGIN_CB_NO_REGS, b);
     }
     for (uint16_t g = 0; g < b->origin->n_groups; g++) {
         struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
@@ -154,7 +156,8 @@ static void arm(void)
 
 static bool parse(int argc, char **argv, const char **out)
 {
-    bool rules = false;
+    bool rules = false, trace = false;
+    uint64_t limit = TRACE_LIMIT_ITEMS;
 
     for (int i = 0; i < argc; i++) {
         char *value = strchr(argv[i], '=');
@@ -169,11 +172,17 @@ static bool parse(int argc, char **argv, const char **out)
                 return false;
         } else if (!strcmp(argv[i], "count=off"))
             channel_counting = false;
+        else if (!strcmp(argv[i], "trace=on"))
+            trace = true;
+        else if (key == 11 && !memcmp(argv[i], "trace-limit", 11))
+            limit = strtoull(value, NULL, 10);
         else {
             fprintf(stderr, "kdelta plugin: argument %s not understood\n", argv[i]);
             return false;
         }
     }
+    if (trace)
+        trace_want(limit);
     if (!rules || !*out)
         fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
     return rules && *out;

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -23,6 +24,11 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
 Talk = Callable[[str], None]
+
+TRACE_LIMIT = 64 << 20
+
+TraceMode = Literal["off", "on", "data"]
+"""Whether to keep each region's sequence of executed blocks; with "data", its data lines too."""
 
 
 def _silent(_: str) -> None:
@@ -84,13 +90,16 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Setting(msgspec.Struct, frozen=True):
     """Where and how a guest is run. `seconds` is wall time for the whole run.
 
-    `say` hears what the guest is at; `echo` hears the command line, ready to be pasted.
+    `say` hears what the guest is at; `echo` hears the command line, ready to be pasted. `trace`
+    concerns runs, not boots; `trace_limit` is how many items a region's trace may have.
     """
 
     folder: Path
     seconds: float
     say: Talk = _silent
     echo: Talk = _silent
+    trace: TraceMode = "off"
+    trace_limit: int = TRACE_LIMIT
 
 
 @functools.cache
@@ -112,7 +121,9 @@ def _escape(path: Path | str) -> str:
     return str(path).replace(",", ",,")
 
 
-def _plugin_option(folder: Path, snapshot: Snapshot | None, *, count: bool) -> str:
+def _plugin_option(
+    folder: Path, snapshot: Snapshot | None, *, count: bool, trace: TraceMode, trace_limit: int
+) -> str:
     options: list[Path | str] = [
         build("plugin"),
         f"out={folder / 'counts'}",
@@ -122,11 +133,19 @@ def _plugin_option(folder: Path, snapshot: Snapshot | None, *, count: bool) -> s
         options.append(f"symbols={snapshot.symbols}")
     if not count:
         options.append("count=off")
+    if trace != "off":
+        options += [f"trace={trace}", f"trace-limit={trace_limit}"]
     return ",".join(_escape(option) for option in options)
 
 
 def command_line(
-    guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool
+    guest: Guest,
+    folder: Path,
+    snapshot: Snapshot | None,
+    *,
+    count: bool,
+    trace: TraceMode = "off",
+    trace_limit: int = TRACE_LIMIT,
 ) -> list[str]:
     """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there."""
     arch = arch_machine(guest.arch)
@@ -140,7 +159,8 @@ def command_line(
         "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
         "-append", f"console={arch.serial} {arch.append} {guest.append}".strip(),
         "-fw_cfg", f"name=opt/kdelta/job,file={_escape(folder / 'job')}",
-        "-plugin", _plugin_option(folder, snapshot, count=count),
+        "-plugin",
+        _plugin_option(folder, snapshot, count=count, trace=trace, trace_limit=trace_limit),
     ]  # fmt: skip
     if snapshot:
         argv += ["-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
@@ -216,7 +236,15 @@ async def _started(
     guest: Guest, setting: Setting, snapshot: Snapshot | None, *, count: bool
 ) -> AsyncIterator[Emulator]:
     """The guest's QEMU; a LabError on the way names the version that cannot do it."""
-    argv = command_line(guest, setting.folder, snapshot, count=count)
+    trace = setting.trace if count else "off"
+    argv = command_line(
+        guest,
+        setting.folder,
+        snapshot,
+        count=count,
+        trace=trace,
+        trace_limit=setting.trace_limit,
+    )
     setting.echo(shlex.join(argv))
     try:
         async with emulator(argv, setting.folder, setting.seconds) as qemu:

@@ -13,6 +13,8 @@ from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
+from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
+from kdelta.counts.trace_file import read_traces
 from kdelta.guests.image import GuestImage, base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
@@ -26,7 +28,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.machines.tcg import Guest, Setting, Snapshot, TraceMode, run
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
@@ -38,6 +40,9 @@ from kdelta.studies.requests import LabRequest, Progress
 
 EXECUTED = "executed"
 """The attachment of a run that names the functions which were executed since power-on."""
+
+TRACES = "traces"
+"""The attachment of a run that keeps the sequences of blocks of its regions."""
 
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
 RECORD = 2
@@ -73,6 +78,7 @@ class _Counted(msgspec.Struct, frozen=True):
 
     counts: RunCounts
     executed: bytes
+    traces: bytes | None
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -173,9 +179,23 @@ class Lab:
         found = {}
         for index in indexes:
             stored = self._store.find_run(_key(guest, work, index))
-            if stored:
+            if stored and self._has_traces(stored):
                 found[index] = Done(stored, self._store.counts(stored), stored=True)
         return found
+
+    def _has_traces(self, stored: Run) -> bool:
+        """Whether a run has the traces that the request asks for."""
+        if self._trace == "off":
+            return True
+        if TRACES not in stored.attachments:
+            return False
+        return self._trace == "on" or have_data(self._store.get(stored.attachments[TRACES]))
+
+    @property
+    def _trace(self) -> TraceMode:
+        if self._request.data_lines:
+            return "data"
+        return "on" if self._request.trace else "off"
 
     async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
@@ -195,11 +215,13 @@ class Lab:
             seconds=self._request.machine.timeout_seconds,
             say=lambda what: self._progress.doing(step, what),
             echo=_echo,
+            trace=self._trace,
         )
 
     async def _one(self, wanted: _Wanted, start: Snapshot | _Refused | None) -> Done:
         step = f"run {wanted.kernel.release} {wanted.work.name} #{wanted.index}"
-        earlier = self._store.find_run(wanted.key) if self._request.again else None
+        # There is one, too, when it lacks the traces that are now asked for.
+        earlier = self._store.find_run(wanted.key)
         async with self._slots, _work_folder() as folder:
             run_id = self._store.start_run(_new_run(wanted))
             self._progress.begin(step)
@@ -253,7 +275,15 @@ async def _execute(
         warnings = (*warnings, _NEVER_QUIET)
     counts = msgspec.structs.replace(counts, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
-    return _Counted(counts, await asyncio.to_thread(_executed, files, sources)), outcome
+    executed = await asyncio.to_thread(_executed, files, sources)
+    traces = None
+    if setting.trace != "off":
+        traces = await asyncio.to_thread(_traces, outcome.counts)
+    return _Counted(counts, executed, traces), outcome
+
+
+def _traces(file: Path) -> bytes:
+    return encode_traces(read_traces(file))
 
 
 def _executed(files: list[Path], sources: Sources) -> bytes:
@@ -315,7 +345,18 @@ def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]
     """What is kept with the run: facts, the workload's own output, and what was executed."""
     names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
     kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
-    return {**kept, EXECUTED: counted.executed} if counted else kept
+    if counted:
+        kept[EXECUTED] = counted.executed
+    if counted and counted.traces is not None:
+        kept[TRACES] = counted.traces
+    return kept
+
+
+def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:
+    """The traces that are kept with a run; LabError when there are none, or they are damaged."""
+    if TRACES not in run.attachments:
+        raise LabError(f"run {run.id} was not traced", "make the run again with --again")
+    return decode_traces(store.get(run.attachments[TRACES]))
 
 
 def _clock_ticks(outcome: Outcome) -> dict[str, int]:

@@ -13,6 +13,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
     that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
+    trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data.
     """
 
     machine: MachineOptions = MachineOptions()
@@ -20,6 +21,8 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 2
     again: bool = False
     snapshots: bool = True
+    trace: bool = False
+    data_lines: bool = False
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):

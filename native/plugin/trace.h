@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sequence of executed blocks of a region, kept as pieces that repeat. docs/formats.md describes what is written of it.
+ *
+ * The sequence is cut by its content: a hash of the last blocks decides where a piece ends. So what is executed again gives the pieces
+ * that it gave before, each distinct piece is kept once, and the trace is a sequence of pieces.
+ */
+#ifndef KDELTA_TRACE_H
+#define KDELTA_TRACE_H
+
+#include "count.h"
+
+#define PIECE_LEAST 32u  /* blocks: shorter ones only where a segment ends */
+#define PIECE_MOST 1024u  /* then it ends where that hash was least: in a loop, after whole passes of it */
+#define PIECE_CUT 58     /* a piece goes on for 2^(64 - 58) blocks more, on average */
+#define TRACE_LIMIT_ITEMS (UINT64_C(64) << 20)
+
+struct piece {
+    uint64_t hash;      /* of the last eight items: each addition moves the older ones up by a byte */
+    uint32_t length;
+    bool recording;     /* a region is active, and its limit not reached */
+    uint32_t items[PIECE_MOST];
+};
+
+extern struct piece trace_piece;
+
+bool trace_wanted(void);
+/* limit: of items in distinct pieces, and of pieces in the sequence. */
+void trace_want(uint64_t limit);
+void trace_begin(const struct site *site);
+/* What was executed since the last cut belongs to that context. */
+void trace_cut(enum context context);
+void trace_end(const struct site *site);
+/* Writes the trace of the region that has ended, and forgets it. */
+void trace_output(const struct region *region);
+void trace_full(void);
+
+static inline uint64_t trace_roll(uint64_t hash, uint32_t item)
+{
+    return (hash << 8) + item * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline void trace_add(uint32_t item)
+{
+    struct piece *p = &trace_piece;
+
+    p->items[p->length++] = item;
+    p->hash = trace_roll(p->hash, item);
+    if (p->length >= PIECE_LEAST && (!(p->hash >> PIECE_CUT) || p->length == PIECE_MOST))
+        trace_full();
+}
+
+#endif

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Traces from the plugin's file, held against the counters of the same file."""
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.trace import U8, U32, Trace, read_only, require_sound
+from kdelta.machines.chunks import read_chunks, require_complete
+from kdelta.spec.errors import LabError
+
+_HEAD = struct.Struct("<6I5Q")
+_BLOCK = np.dtype(
+    [("address", "<u8"), ("id", "<u4"), ("bytes", "<u4"), ("insns", "<u4"), ("silent", "<u4")]
+)
+_REGION = struct.Struct("<QQ")
+_ROW = np.dtype(
+    [("block", "<u4"), ("place", "<u4")]
+    + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
+)
+_ITERATION_BYTES = 4 * 8
+
+Signed = npt.NDArray[np.int64]
+
+
+class _Part(msgspec.Struct):
+    """One time that a region ran, as the plugin wrote it; items are ids of blocks."""
+
+    region: str
+    truncated: bool
+    iterations: int
+    marks: tuple[int, int, int, int]  # BEGIN's block and group, END's block and group
+    blocks: npt.NDArray[np.void]
+    items: U32
+    lengths: U32
+    sequence: U32
+    contexts: U8
+
+
+def read_traces(path: Path) -> tuple[Trace, ...]:
+    """The traces of a finished run's regions, in the order in which they first began.
+
+    Regions of one name are one: their sequences follow each other. A file of a run that was not
+    traced holds none. Raises LabError for a file that is cut short or damaged, and for a trace that
+    does not agree with the counters: what must hold is in docs/formats.md.
+    """
+    require_complete(path)
+    parts: dict[str, list[_Part]] = {}
+    rows = np.zeros(0, _ROW)
+    for tag, payload in read_chunks(path):
+        if tag == b"REGN":
+            rows = _rows(payload)
+        elif tag == b"TRCE":
+            part = _part(payload)
+            _check(part, rows)
+            parts.setdefault(part.region, []).append(part)
+    return tuple(_merged(same) for same in parts.values())
+
+
+def _rows(payload: memoryview) -> npt.NDArray[np.void]:
+    length = int.from_bytes(payload[:4], "little")
+    _, count = _REGION.unpack_from(payload, 4 + length)
+    at = 4 + length + _REGION.size + (count + 1) * _ITERATION_BYTES
+    return np.frombuffer(payload, _ROW, offset=at)
+
+
+def _part(payload: memoryview) -> _Part:
+    try:
+        return _taken_apart(payload)
+    except (struct.error, ValueError) as error:  # ValueError is what frombuffer raises
+        raise LabError(f"a trace is damaged: {error}", "run again") from error
+
+
+def _taken_apart(payload: memoryview) -> _Part:
+    head = _HEAD.unpack_from(payload, 0)
+    truncated, *marks, name_length = head[:6]
+    iterations, n_blocks, n_items, n_pieces, n_sequence = head[6:]
+    columns = _Columns(payload, _HEAD.size + name_length)
+    part = _Part(
+        region=columns.name(name_length),
+        truncated=bool(truncated),
+        iterations=iterations,
+        marks=(marks[0], marks[1], marks[2], marks[3]),
+        blocks=columns.next(_BLOCK, n_blocks),
+        items=columns.next(np.dtype("<u4"), n_items),
+        lengths=columns.next(np.dtype("<u4"), n_pieces),
+        sequence=columns.next(np.dtype("<u4"), n_sequence),
+        contexts=columns.next(np.dtype("u1"), n_sequence),
+    )
+    columns.require_end()
+    return part
+
+
+class _Columns:
+    """Arrays that follow each other in a chunk."""
+
+    def __init__(self, payload: memoryview, at: int) -> None:
+        self._payload = payload
+        self._at = at
+
+    def name(self, length: int) -> str:
+        """What stands before the first array."""
+        return bytes(self._payload[self._at - length : self._at]).decode("utf-8", "replace")
+
+    def next(self, kind: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+        """The next array; ValueError when the chunk ends before it does."""
+        found = np.frombuffer(self._payload, kind, count, self._at)
+        self._at += found.nbytes
+        return found
+
+    def require_end(self) -> None:
+        """ValueError when more follows."""
+        if self._at != len(self._payload):
+            raise ValueError(f"it has {len(self._payload) - self._at} bytes more than it says")
+
+
+def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
+    """Each block was traced as often as its first group was entered, context by context.
+
+    Only where the region begins and ends do they part, since a mark may stand within a block.
+    """
+    if part.truncated:
+        return
+    n_ids = 1 + int(max(part.blocks["id"].max(initial=0), rows["block"].max(initial=0)))
+    silent = np.zeros(n_ids, bool)
+    silent[part.blocks["id"][part.blocks["silent"] != 0]] = True
+    begin_block, begin_group, end_block, end_group = part.marks
+    for context, word in enumerate(CONTEXTS):
+        traced = _times(part, context, n_ids)
+        of_first_group = rows[rows["place"] == context << 16]
+        entered = np.zeros(n_ids, np.int64)
+        entered[of_first_group["block"]] = of_first_group["entered"]
+        entered[silent] = 0
+        # The rest of BEGIN's block is the first that was executed; END's group was not entered.
+        if begin_group and context == part.contexts[0]:
+            entered[begin_block] += 1
+        if not end_group and context == part.contexts[-1]:
+            entered[end_block] += 1
+        off = np.flatnonzero(traced != entered)
+        if len(off):
+            where = part.blocks["address"][part.blocks["id"] == off[0]]
+            raise LabError(
+                f"region {part.region}: its trace and its counters disagree on {len(off)} blocks, "
+                f"the first at {int(where[0]) if len(where) else 0:#x}: {word} "
+                f"{traced[off[0]]}, not {entered[off[0]]}",
+                "this is a fault of kdelta's; please report it with the kernel and the workload",
+            )
+
+
+def _times(part: _Part, context: int, n_ids: int) -> Signed:
+    of_piece = np.bincount(part.sequence[part.contexts == context], minlength=len(part.lengths))
+    found = np.bincount(part.items, np.repeat(of_piece, part.lengths), minlength=n_ids)
+    return found.astype(np.int64)
+
+
+def _merged(parts: Sequence[_Part]) -> Trace:
+    """One trace of all times that the region ran. Blocks are sorted by address."""
+    blocks = np.unique(np.concatenate([part.blocks for part in parts]))
+    traced = np.unique(np.concatenate([part.items for part in parts]))
+    # What was only translated, or is silent, is left out. A later definition of an id has come to
+    # know that QEMU leaves its last instruction out: the shortest is right.
+    blocks = blocks[np.isin(blocks["id"], traced)]
+    blocks = blocks[np.lexsort((blocks["bytes"], blocks["id"]))]
+    blocks = blocks[np.unique(blocks["id"], return_index=True)[1]]
+    if len(blocks) != len(traced):
+        raise LabError(f"region {parts[0].region}: its trace names blocks that are missing")
+    blocks = blocks[np.lexsort((blocks["id"], blocks["bytes"], blocks["address"]))]
+    index = np.zeros(1 + int(traced.max(initial=0)), np.uint32)
+    index[blocks["id"]] = np.arange(len(blocks), dtype=np.uint32)
+    items, lengths, sequence = _joined(parts)
+    arrays = {
+        "addresses": blocks["address"],
+        "sizes": blocks["bytes"],
+        "insns": blocks["insns"],
+        "items": index[items],
+        "starts": np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]),
+        "sequence": sequence,
+        "contexts": np.concatenate([part.contexts for part in parts]),
+    }
+    trace = Trace(
+        region=parts[0].region,
+        truncated=any(part.truncated for part in parts),
+        iterations=sum(part.iterations for part in parts),
+        physical=None,
+        **{name: read_only(array, name) for name, array in arrays.items()},  # type: ignore[arg-type]
+    )
+    require_sound(trace)
+    return trace
+
+
+def _joined(parts: Sequence[_Part]) -> tuple[U32, U32, U32]:
+    """Items, lengths of pieces and sequence of all parts; a piece of several is kept once."""
+    if len(parts) == 1:
+        return parts[0].items, parts[0].lengths, parts[0].sequence
+    numbers: dict[bytes, int] = {}
+    kept: list[U32] = []
+    sequences: list[U32] = []
+    for part in parts:
+        ends = np.cumsum(part.lengths, dtype=np.int64)
+        number = np.zeros(len(part.lengths), np.uint32)
+        for i, piece in enumerate(np.split(part.items, ends[:-1])):
+            content = piece.tobytes()
+            if content not in numbers:
+                numbers[content] = len(kept)
+                kept.append(piece)
+            number[i] = numbers[content]
+        sequences.append(number[part.sequence])
+    lengths = np.array([len(piece) for piece in kept], np.uint32)
+    return np.concatenate(kept), lengths, np.concatenate(sequences)
