@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Built kernels in the cache: found by name, told from damaged ones, led to by what was asked."""
 
+import fcntl
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import Memo, built_folder, built_kernels, find_built, load_built, release
+from kdelta.kernels.built import (
+    Memo,
+    built_folder,
+    built_kernels,
+    find_built,
+    forget,
+    load_built,
+    release,
+)
 from kdelta.kernels.module_tree import module_build
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 from tests.kernels.trees import fake_tree, kernel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -70,6 +79,25 @@ def test_what_is_damaged_is_not_there(tree: Path, damage: str) -> None:
         shutil.rmtree(built.path)
     assert load_built(built.key) is None
     assert kernel(tree)[1].key == built.key
+
+
+def test_a_forgotten_kernel_is_built_again_and_the_same(tree: Path) -> None:
+    found, built = kernel(tree)
+    forget(built)
+    assert load_built(built.key) is None
+    again, _ = kernel(tree)
+    assert again.identity == found.identity
+
+
+def test_a_kernel_that_another_uses_is_not_forgotten(tree: Path) -> None:
+    _, built = kernel(tree)
+    # A lock of one's own open file is as good as another process's.
+    other = os.open(built.path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_SH)
+    with pytest.raises(LabError, match="in use"):
+        forget(built)
+    os.close(other)
+    assert load_built(built.key) == built
 
 
 def test_what_is_not_whole_is_not_there(tree: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.kernels.cmdfiles import parse_cmd, thin_members
 from kdelta.kernels.digest import ANY_OPTION, Digest, digest_of
-from kdelta.kernels.digest_file import load_digest, save_digest
+from kdelta.kernels.digest_file import is_current, load_digest, save_digest
 from kdelta.spec.errors import LabError
 
 pytestmark = pytest.mark.skipif(
@@ -186,6 +186,17 @@ def test_damaged_digests_and_folders_are_lab_errors(build: Build, tmp_path: Path
             load_digest(path)
     with pytest.raises(LabError, match="reading"):
         load_digest(tmp_path / "absent")
+
+
+def test_a_digest_by_other_rules_is_told_from_a_damaged_one(build: Build, tmp_path: Path) -> None:
+    path = tmp_path / "digest"
+    assert not is_current(path)
+    save_digest(build.digest(), path)
+    assert is_current(path)
+    path.write_bytes(path.read_bytes().replace(b"kdelta digest ", b"kdelta digest f", 1))
+    assert not is_current(path)
+    with pytest.raises(LabError, match="another version"):
+        load_digest(path)
 
 
 def test_cmd_file_of_an_older_kbuild() -> None:

@@ -14,6 +14,7 @@ from kdelta.host.dirs import data_dir
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.paths import RegionPath
 from kdelta.kernels import Kernel, NoKernel
+from kdelta.kernels.built import DIGEST, built_kernels
 from kdelta.kernels.kconfig import Config, parse_config
 from kdelta.report.ablation import ablation_text
 from kdelta.report.ablation_model import AblatedUnit, AblationReport, Fate
@@ -161,6 +162,21 @@ def test_asking_again_builds_nothing(
     again = ablated(request_, store)
     assert effects(again) == effects(first)
     assert [build.identity for build in again.builds] == [one.identity for one in first.builds]
+
+
+def test_a_digest_that_another_version_made_is_made_again(
+    request_: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, plain)
+    first = ablated(request_, store)
+    path = next(
+        one.path for one in built_kernels() if one.identity == first.ends[0].identity
+    ).joinpath(DIGEST)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"kdelta digest ", b"kdelta digest 0", 1))
+    again = ablated(request_, store)
+    assert path.read_bytes() == whole
+    assert effects(again) == effects(first)
 
 
 def test_a_pruning_that_was_wrong_is_said_and_searched(

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, lab_errors, sha256_file, write_atomic
+from kdelta.host.files import PARTIAL, lab_errors, remove, sha256_file, write_atomic
 from kdelta.kernels.config import MissingOption
 from kdelta.kernels.kconfig import Config, OptionFlip
 from kdelta.kernels.model import Kernel
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 
 RECORD = "kernel.json"
 PREFIX = "built-"
@@ -148,6 +148,18 @@ def _lock(folder: Path, kind: int) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def forget(built: BuiltKernel) -> None:
+    """Removes a kernel from the cache; LabError while another process uses it."""
+    release(built.path)
+    with unused(built.path) as free:
+        if not free:
+            raise LabError(
+                f"the kernel in {built.path} is in use, and has to be built again",
+                "run this again when the other kdelta has ended",
+            )
+        remove(built.path)
 
 
 def built_kernels() -> list[BuiltKernel]:

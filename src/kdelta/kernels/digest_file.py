@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Digests in files: a few MB, read in less than a second."""
+"""Digests in files: a few MB, read in less than a second.
 
+A file begins with the rules that it was made by: the hash of the code that reads objects. Digests
+by other rules would differ in what did not change, so they are not compared.
+"""
+
+import functools
+import hashlib
 import zlib
 from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -12,9 +19,9 @@ from kdelta.kernels.digest import Digest, GeneratedFile, ObjectDigest
 from kdelta.kernels.objects import Code
 from kdelta.spec.errors import LabError
 
-FORMAT = 1
 _LEVEL = 6
-_AGAIN = "build that kernel again"
+_RULES = ("digest", "objects", "references", "records", "elf", "cmdfiles", "digest_file")
+_HEAD = b"kdelta digest "
 
 _StoredCode = tuple[int, int, int, int, list[int]]  # name, hash, size, section, refs
 
@@ -40,11 +47,26 @@ class _StoredGenerated(msgspec.Struct, array_like=True):
 
 
 class _Stored(msgspec.Struct):
-    format: int
     names: list[str]
     options: list[str]
     objects: list[_StoredObject]
     generated: list[_StoredGenerated]
+
+
+@functools.cache
+def _head() -> bytes:
+    """The first line of a digest that is made by the present rules."""
+    code = resources.files("kdelta.kernels")
+    hashes = [hashlib.sha256((code / f"{name}.py").read_bytes()).hexdigest() for name in _RULES]
+    return _HEAD + hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16].encode() + b"\n"
+
+
+def is_current(path: Path) -> bool:
+    """Whether that file is there and has a digest by the present rules."""
+    if not path.is_file():
+        return False
+    with lab_errors("reading", path), path.open("rb") as file:
+        return file.read(len(_head())) == _head()
 
 
 class _Names:
@@ -75,7 +97,6 @@ def save_digest(digest: Digest, path: Path) -> None:
         return sum(bits[option] for option in chosen).to_bytes(len(options) // 8 + 1, "little")
 
     stored = _Stored(
-        format=FORMAT,
         names=[],
         options=options,
         objects=[
@@ -99,25 +120,21 @@ def save_digest(digest: Digest, path: Path) -> None:
         ],
     )
     stored.names = list(names.numbers)
-    write_atomic(path, zlib.compress(msgspec.msgpack.encode(stored), _LEVEL))
+    write_atomic(path, _head() + zlib.compress(msgspec.msgpack.encode(stored), _LEVEL))
 
 
 def load_digest(path: Path) -> Digest:
-    """Reads it; LabError for a damaged one or one of another format."""
+    """Reads it; LabError for a damaged one or one that was made by other rules."""
     with lab_errors("reading", path):
         content = path.read_bytes()
+    again = f"remove {path.parent} and build that kernel again"
+    if content and not content.startswith(_head()):
+        raise LabError(f"the digest {path} was made by another version of kdelta", again)
     try:
-        stored = msgspec.msgpack.decode(zlib.decompress(content), type=_Stored)
-        if stored.format == FORMAT:
-            return _restore(stored)
+        packed = zlib.decompress(content[len(_head()) :])
+        return _restore(msgspec.msgpack.decode(packed, type=_Stored))
     except (zlib.error, msgspec.DecodeError, IndexError) as error:
-        raise LabError(
-            f"the digest {path} is damaged: {error}", "build that kernel again"
-        ) from error
-    raise LabError(
-        f"the digest {path} has format {stored.format}, and this kdelta knows {FORMAT}",
-        _AGAIN,
-    )
+        raise LabError(f"the digest {path} is damaged: {error}", again) from error
 
 
 def _restore(stored: _Stored) -> Digest:

@@ -11,7 +11,8 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.paths import RegionPath, background_rates, function_paths, region_paths
-from kdelta.kernels.built import BuiltKernel, load_built
+from kdelta.kernels.built import DIGEST, BuiltKernel, forget, load_built
+from kdelta.kernels.digest_file import is_current
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.kconfig import Config, is_whole, parse_config, render_config, without_modules
 from kdelta.kernels.model import Kernel
@@ -100,13 +101,21 @@ class Bench:
         self._progress = progress
         self.builds: list[AblationBuild] = []
 
-    def build(self, label: str, config: Path) -> Kernel | NoKernel:
-        """The kernel of a whole config in a file."""
+    def build(self, label: str, config: Path, *, digest: bool = False) -> Kernel | NoKernel:
+        """The kernel of a whole config in a file; built again if its digest is needed, and is one
+        that an earlier kdelta made.
+        """
         lab = Lab(self._request, self._store, self._progress)
         spec = with_changes(self._spec, [ConfigFileChange(str(config))])
         known = {build.identity for build in self.builds}
         self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
         found = lab.kernel(str(spec))
+        if digest and not isinstance(found, NoKernel):
+            built = load_built(found.built or "")
+            if built and not is_current(built.path / DIGEST):
+                self._progress.say(f"{label}: its digest was made by another kdelta: built again")
+                forget(built)
+                found = lab.kernel(str(spec))
         self.builds.append(_entry(label, found, known))
         return found
 

@@ -50,7 +50,10 @@ async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -
         for path in (request.before, request.after)
     ]
     # B first: recompiling starts from A's objects.
-    found = [bench.build(label, path) for label, path in zip("BA", reversed(paths), strict=True)]
+    found = [
+        bench.build(label, path, digest=request.rule_out)
+        for label, path in zip("BA", reversed(paths), strict=True)
+    ]
     after, before = [
         await bench.measure(label, kernel) for label, kernel in zip("BA", found, strict=True)
     ]
