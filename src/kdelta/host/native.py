@@ -26,7 +26,12 @@ PLUGIN_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden")
 STRICT_FLAGS = ("-Wall", "-Wextra", "-Werror")
 """For tests. A user's newer compiler may warn of something, and that must not stop kdelta."""
 
-_PARTS = {"plugin": PLUGIN_FLAGS, "probe": PLUGIN_FLAGS, "agent": STATIC_FLAGS}
+_PARTS = {
+    "plugin": PLUGIN_FLAGS,
+    "probe": PLUGIN_FLAGS,
+    "replay": (*PLUGIN_FLAGS, "-pthread"),
+    "agent": STATIC_FLAGS,
+}
 
 
 class NativeProgram(msgspec.Struct, frozen=True):
@@ -49,7 +54,9 @@ def native_folder() -> Path:
 
 
 def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
-    """The path of the built "plugin" or "probe" (for QEMU) or "agent" (a static program)."""
+    """The path of the built "plugin" or "probe" (for QEMU), "replay" (a library) or "agent" (a
+    static program).
+    """
     native = native_folder()
     folder = native / name
     return build_program(

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The replay of a plan under one layout after the other; native.py mirrors the public part. */
+#ifndef KDELTA_REPLAY_H
+#define KDELTA_REPLAY_H
+
+#include "plan.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum kind { LINES, BRANCHES };
+enum { WARM = 1, MEMO = 2, PORTABLE = 4 };
+enum status { DONE, NO_MEMORY, TOO_MANY_LINES };
+enum { TOUCHES, UNITS, SIMULATED, STATES, STATS };
+
+/* What is asked for. total: n_layouts x CONTEXTS; by_function: n_layouts x n_functions or NULL; stats: STATS sums. */
+struct replay_job {
+    uint32_t sets, ways, line_shift, kind, flags, threads;
+    uint64_t n_layouts, n_functions;
+    const uint64_t *layouts; /* n_layouts x n_functions: where each function starts */
+    uint64_t *total, *by_function, *stats;
+};
+
+EXPORTED struct plan *replay_plan(const struct replay_trace *trace);
+EXPORTED void replay_free(struct plan *plan);
+EXPORTED int replay_run(const struct plan *plan, const struct replay_job *job);
+
+/* One touch of a line. `line` holds the set in its low bits; the tag above them is a number from 1 on. */
+struct touch { uint32_t line, function; };
+
+struct touches { struct touch *all; uint64_t n, capacity; };
+
+/* Makes room for `more` touches. */
+static inline bool touches_reserve(struct touches *t, uint64_t more)
+{
+    if (t->n + more <= t->capacity)
+        return true;
+    uint64_t capacity = 2 * t->capacity > t->n + more ? 2 * t->capacity : t->n + more;
+    struct touch *larger = realloc(t->all, capacity * sizeof *larger);
+
+    if (!larger)
+        return false;
+    t->all = larger;
+    t->capacity = capacity;
+    return true;
+}
+
+/* Numbers from 1 on for 64-bit values, in the order in which they are seen. */
+struct numbers { struct table table; uint64_t *values; uint32_t n, capacity, last; };
+
+uint32_t number_of(struct numbers *numbers, uint64_t value); /* 0 if memory is short */
+void numbers_clear(struct numbers *numbers);
+void numbers_free(struct numbers *numbers);
+
+/* How a cache's state lies in memory. */
+struct geometry {
+    uint32_t sets, ways, set_bits, line_shift;
+    uint32_t lanes;     /* tags that a set has room for */
+    uint32_t tag_bytes;
+    size_t state_bytes;
+};
+
+/* Makes the touches in turn and appends the function of each miss to the log. Returns the log's new end. */
+typedef uint32_t *touch_fn(const struct geometry *g, void *state, const struct touch *touches, size_t n,
+                           uint32_t *log);
+
+/* Chooses the fastest one and lays out the state for it. few: tags fit in 16 bits. */
+touch_fn *touch_choose(struct geometry *g, bool few, bool portable);
+
+/* What the state takes at most, whichever is chosen. */
+size_t touch_most_state_bytes(const struct geometry *g);
+
+/* Where the runs lie under one layout. */
+struct places {
+    struct numbers tags;
+    struct touches lines;   /* of all runs */
+    uint64_t *starts;       /* of each run in them, n_runs + 1 */
+};
+
+enum status places_make(struct places *p, const struct plan *plan, const uint64_t *layout,
+                        const struct geometry *g);
+void places_free(struct places *p);
+
+#endif

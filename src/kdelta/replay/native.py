@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The C library of the replay, by ctypes: its structs and functions as native/replay has them."""
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.host.native import build
+from kdelta.spec.errors import LabError
+
+LINES, BRANCHES = 0, 1
+WARM, MEMO, PORTABLE = 1, 2, 4
+NO_MEMORY, TOO_MANY_LINES = 1, 2
+
+_U8 = ctypes.POINTER(ctypes.c_uint8)
+_U32 = ctypes.POINTER(ctypes.c_uint32)
+_U64 = ctypes.POINTER(ctypes.c_uint64)
+
+
+class NativeTrace(ctypes.Structure):
+    """struct replay_trace."""
+
+    _fields_ = (
+        ("n_blocks", ctypes.c_uint64),
+        ("n_pieces", ctypes.c_uint64),
+        ("n_executed", ctypes.c_uint64),
+        ("sizes", _U32),
+        ("functions", _U32),
+        ("offsets", _U64),
+        ("items", _U32),
+        ("starts", _U64),
+        ("sequence", _U32),
+        ("contexts", _U8),
+    )
+
+
+class NativeJob(ctypes.Structure):
+    """struct replay_job."""
+
+    _fields_ = (
+        ("sets", ctypes.c_uint32),
+        ("ways", ctypes.c_uint32),
+        ("line_shift", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("n_layouts", ctypes.c_uint64),
+        ("n_functions", ctypes.c_uint64),
+        ("layouts", _U64),
+        ("total", _U64),
+        ("by_function", _U64),
+        ("stats", _U64),
+    )
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The library, compiled at its first use."""
+    loaded = ctypes.CDLL(str(build("replay")))
+    loaded.replay_plan.argtypes = (ctypes.POINTER(NativeTrace),)
+    loaded.replay_plan.restype = ctypes.c_void_p
+    loaded.replay_free.argtypes = (ctypes.c_void_p,)
+    loaded.replay_free.restype = None
+    loaded.replay_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(NativeJob))
+    loaded.replay_run.restype = ctypes.c_int
+    return loaded
+
+
+def pointer(array: npt.NDArray[Any] | None) -> Any:
+    """The address of a contiguous array of the type that the field wants; None is NULL."""
+    if array is None:
+        return None
+    kinds: dict[Any, Any] = {np.dtype(np.uint8): _U8, np.dtype(np.uint32): _U32}
+    return array.ctypes.data_as(kinds.get(array.dtype, _U64))
+
+
+def check(status: int) -> None:
+    """Raises LabError for what the library reports."""
+    if status == TOO_MANY_LINES:
+        raise LabError(
+            "the trace touches too many lines for this cache", "take fewer sets or a shorter region"
+        )
+    if status:
+        raise LabError("memory is short for the replay", "take fewer threads or a shorter region")

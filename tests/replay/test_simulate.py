@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The replay against a cache written for clarity, in all geometries and by all ways through it."""
+
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.cpus.model import Cache
+from kdelta.host.native import build
+from kdelta.replay.simulate import Kind, Placed, PreparedTrace, replay
+from kdelta.spec.errors import LabError, UserError
+
+from .traces import INTERRUPTS, OTHER, OWN, Block, Found, make_trace, naive_branches, naive_lines
+
+Made = tuple[Trace, Placed, U64]
+SIMPLE = Cache(sets=4, ways=2, line_bytes=16)
+
+
+@st.composite
+def made_traces(draw: st.DrawFn) -> Made:
+    """A trace of repeated pieces over some functions, and a few layouts of them."""
+    n_functions = draw(st.integers(1, 6))
+    blocks = draw(
+        st.lists(
+            st.builds(
+                Block,
+                function=st.integers(0, n_functions - 1),
+                offset=st.integers(0, 12).map(lambda n: n * 8),
+                size=st.sampled_from([1, 4, 8, 16, 24, 70, 300]),
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    piece = st.lists(st.integers(0, len(blocks) - 1), max_size=12)
+    pieces = draw(st.lists(piece, min_size=1, max_size=6))
+    execution = st.tuples(st.integers(0, len(pieces) - 1), st.sampled_from([0, 0, 0, 1, 2]))
+    loop = draw(st.lists(execution, max_size=12))
+    executed = draw(st.lists(execution, max_size=12)) + loop * draw(st.integers(1, 60))
+    start = st.integers(0, 1 << 12).map(lambda n: n * 8 + 0xFFFFFFFF81000000)
+    layout = st.lists(start, min_size=n_functions, max_size=n_functions)
+    layouts = draw(st.lists(layout, min_size=1, max_size=3))
+    return (*make_trace(blocks, pieces, executed), np.array(layouts, dtype=np.uint64))
+
+
+caches = st.builds(
+    Cache,
+    sets=st.sampled_from([1, 2, 4, 64]),
+    ways=st.one_of(st.integers(1, 20), st.sampled_from([32, 64, 512])),
+    line_bytes=st.sampled_from([1, 16, 64, 4096]),
+)
+
+
+def assert_as_naive(made: Made, cache: Cache, kind: Kind, **how: Any) -> None:
+    trace, placed, layouts = made
+    naive = naive_branches if kind == "branches" else naive_lines
+    found = PreparedTrace(trace, placed).replay(layouts, cache, kind=kind, **how)
+    assert found.by_function is not None
+    for index, layout in enumerate(layouts):
+        expected = naive(trace, placed, layout, cache, warm=how.get("warm", True))
+        assert Found(found.total[index].tolist(), found.by_function[index].tolist()) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(made_traces(), caches, st.booleans(), st.booleans(), st.booleans())
+def test_lines_are_those_of_a_plain_cache(
+    made: Made, cache: Cache, warm: bool, memo: bool, portable: bool
+) -> None:
+    assert_as_naive(made, cache, "lines", warm=warm, memo=memo, portable=portable, threads=1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(made_traces(), caches, st.booleans(), st.booleans())
+def test_branches_are_those_of_a_plain_table(
+    made: Made, cache: Cache, warm: bool, memo: bool
+) -> None:
+    assert_as_naive(made, cache, "branches", warm=warm, memo=memo, threads=1)
+
+
+def test_the_library_compiles_without_warnings() -> None:
+    assert build("replay", strict=True).is_file()
+
+
+def looping(iterations: int, *, noise: int = 0) -> Made:
+    """A loop over 40 functions of 200 bytes; every `noise` iterations a piece of an interrupt."""
+    blocks = [Block(f, 24 * i, 24) for f in range(40) for i in range(8)]
+    pieces = [range(start, start + 16) for start in range(0, 320, 16)]
+    executed = []
+    for index in range(iterations):
+        executed += [(piece, OWN) for piece in range(18)]
+        if noise and index % noise == noise - 1:
+            executed += [(18, INTERRUPTS), (19, OTHER)]
+    rng = np.random.default_rng(5)
+    layouts = np.array([rng.choice(90, 40, replace=False) * 208 for _ in range(9)], dtype=np.uint64)
+    return (*make_trace(blocks, pieces, executed), layouts + np.uint64(0xFFFFFFFF81000000))
+
+
+L1I = Cache(sets=16, ways=4, line_bytes=64)
+
+
+@pytest.mark.parametrize("kind", ["lines", "branches"])
+@pytest.mark.parametrize("noise", [0, 7])
+def test_a_loop_is_simulated_only_while_it_is_new(kind: Kind, noise: int) -> None:
+    trace, placed, layouts = looping(700, noise=noise)
+    prepared = PreparedTrace(trace, placed)
+    with_memo = prepared.replay(layouts, L1I, kind=kind, threads=1)
+    work = prepared.work()
+    assert work.simulated * 20 < work.units
+    without = prepared.replay(layouts, L1I, kind=kind, memo=False, threads=1)
+    assert prepared.work().simulated - work.simulated == work.units
+    assert with_memo.total.tolist() == without.total.tolist()
+    assert with_memo.by_function is not None
+    assert without.by_function is not None
+    assert with_memo.by_function.tolist() == without.by_function.tolist()
+    assert (with_memo.by_function.sum(axis=1) == with_memo.total.sum(axis=1)).all()
+    assert with_memo.total[:, OWN].min() > 700
+    assert (with_memo.total[:, INTERRUPTS].min() > 0) == bool(noise)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 16, 400])
+def test_threads_do_not_change_the_result(threads: int) -> None:
+    trace, placed, layouts = looping(50, noise=3)
+    one = replay(trace, placed, layouts, L1I, threads=1)
+    many = replay(trace, placed, layouts, L1I, threads=threads)
+    assert one.by_function is not None
+    assert many.by_function is not None
+    assert one.total.tolist() == many.total.tolist()
+    assert one.by_function.tolist() == many.by_function.tolist()
+    assert len(np.unique(one.total[:, OWN])) > 1
+
+
+def test_functions_need_not_be_asked_for() -> None:
+    trace, placed, layouts = looping(50, noise=3)
+    asked = replay(trace, placed, layouts, L1I)
+    unasked = replay(trace, placed, layouts, L1I, by_function=False)
+    assert unasked.by_function is None
+    assert unasked.total.tolist() == asked.total.tolist()
+
+
+def test_what_fits_has_no_misses_once_warm() -> None:
+    trace, placed, layouts = looping(3)
+    large = Cache(sets=64, ways=8, line_bytes=64)
+    assert replay(trace, placed, layouts, large).total.sum() == 0
+    assert replay(trace, placed, layouts, large, warm=False).total.sum(axis=1).min() > 100
+    whole = Cache(sets=1, ways=512, line_bytes=64)
+    assert replay(trace, placed, layouts, whole).total.sum() == 0
+
+
+def test_a_page_is_a_longer_line() -> None:
+    trace, placed, layouts = looping(3)
+    pages = replay(trace, placed, layouts, Cache(1, 2, 4096), kind="pages")
+    assert pages.total.tolist() == replay(trace, placed, layouts, Cache(1, 2, 4096)).total.tolist()
+    assert pages.total.sum() > 0
+
+
+def test_data_is_passed_over() -> None:
+    trace, placed, layouts = looping(5)
+    items = np.insert(trace.items, 5, DATA | 77)
+    starts = trace.starts + (np.arange(len(trace.starts)) > 0).astype(np.uint64)
+    with_data = msgspec.structs.replace(trace, items=items, starts=starts)
+    assert (
+        replay(with_data, placed, layouts, L1I).total.tolist()
+        == replay(trace, placed, layouts, L1I).total.tolist()
+    )
+
+
+def test_an_empty_trace_and_no_layouts() -> None:
+    trace, placed = make_trace([], [], [])
+    assert replay(trace, placed, np.zeros((2, 0), dtype=np.uint64), L1I).total.tolist() == [
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    trace, placed, layouts = looping(2)
+    assert replay(trace, placed, layouts[:0], L1I).total.shape == (0, 3)
+
+
+def changed(trace: Trace, name: str, at: int, value: int) -> Trace:
+    column = getattr(trace, name).copy()
+    column[at] = value
+    return msgspec.structs.replace(trace, **{name: column})
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value", "what"),
+    [
+        ("items", 3, 320, "a block that is not there"),
+        ("items", 3, DATA - 1, "a block that is not there"),
+        ("sequence", 7, 20, "a piece that is not there"),
+        ("contexts", 7, 3, "a context that is not there"),
+        ("starts", 2, 1 << 40, "a piece ends before it starts"),
+        ("starts", 0, 1, "not its items"),
+        ("starts", -1, 319, "not its items"),
+        ("sizes", 0, 0, "impossible size"),
+        ("sizes", 0, 1 << 20, "impossible size"),
+    ],
+)
+def test_a_damaged_trace_is_refused(name: str, at: int, value: int, what: str) -> None:
+    trace, placed, layouts = looping(2)
+    with pytest.raises(LabError, match=f"region made is damaged.*{what}"):
+        replay(changed(trace, name, at, value), placed, layouts, L1I)
+
+
+@pytest.mark.parametrize("name", ["sizes", "insns", "sequence", "contexts", "items"])
+def test_a_trace_that_was_cut_off_is_refused(name: str) -> None:
+    trace, placed, layouts = looping(2)
+    cut = msgspec.structs.replace(trace, **{name: getattr(trace, name)[:-1]})
+    with pytest.raises(LabError, match="region made is damaged"):
+        replay(cut, placed, layouts, L1I)
+
+
+def test_a_placement_of_another_trace_is_refused() -> None:
+    trace, placed, layouts = looping(2)
+    short = Placed(placed.function[:-1], placed.offset[:-1])
+    with pytest.raises(ValueError, match="319 functions and 319 offsets for 320 blocks"):
+        replay(trace, short, layouts, L1I)
+    far = Placed(placed.function, placed.offset + np.uint64(2**64 - 400))
+    with pytest.raises(ValueError, match="past the end of all addresses"):
+        replay(trace, far, layouts, L1I)
+    with pytest.raises(ValueError, match="float64"):
+        replay(trace, Placed(placed.function, cast(U64, placed.offset * 1.5)), layouts, L1I)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "what"),
+    [
+        (np.zeros((1, 39), dtype=np.uint64), "39 functions, and the blocks are in 40"),
+        (np.zeros(40, dtype=np.uint64), "of shape"),
+        (np.zeros((1, 40), dtype=np.int64), "int64"),
+        (np.full((1, 40), 2**64 - 100, dtype=np.uint64), "past the end of all addresses"),
+    ],
+)
+def test_layouts_that_do_not_fit_are_refused(layouts: U64, what: str) -> None:
+    trace, placed, _ = looping(2)
+    with pytest.raises(ValueError, match=what):
+        replay(trace, placed, layouts, L1I)
+
+
+@pytest.mark.parametrize("cache", [Cache(1 << 21, 1, 64), Cache(1, 1 << 13, 64)])
+def test_a_cache_beyond_all_bounds_is_refused(cache: Cache) -> None:
+    trace, placed, layouts = looping(2)
+    with pytest.raises(UserError, match="cannot be replayed"):
+        replay(trace, placed, layouts, cache)
