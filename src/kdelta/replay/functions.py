@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions that a run's blocks belong to, and which of them a relink can move."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import KERNEL
+from kdelta.counts.symbols import without_padding
+from kdelta.counts.trace import DATA, Trace
+from kdelta.kernels.digest import Digest
+from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text
+from kdelta.replay.simulate import Placed
+from kdelta.spec.errors import UserError
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+REST = "[rest]"
+"""Code of no known function: user programs, the vDSO, what was compiled at run time."""
+
+FIXED = -1
+"""The group of a function that no relink moves."""
+
+_CODE_TYPES = frozenset("tTwW")
+_FAR_BYTES = 1 << 20  # after the last symbol before a gap: no function is that long
+_MAY_CROSS = 8
+_CROSSING_SHARE = 0.02
+_MAY_BE_FEW = 20
+_ENTERED_SHARE = 0.5
+
+
+class Function(msgspec.Struct, frozen=True, gc=False):
+    """What moves as one, or does not move.
+
+    name: unique; of several functions of one name the second by address is name#2. origin:
+    "kernel", "[module]", or REST. address: as linked, with the padding before the entry; entry:
+    bytes of that padding. bytes: to the next function, so with what the linker filled up.
+    alignment: in bytes. group: functions of one group keep their distance, since one goes on into
+    the next; FIXED for those that do not move, and then why_not says why. kind: "hot", "main" or
+    "unlikely", the part of .text that it can move in; "" if it does not move.
+    """
+
+    name: str
+    origin: str
+    address: int
+    entry: int
+    bytes: int
+    alignment: int
+    movable: bool
+    group: int
+    kind: str
+    why_not: str
+
+
+class Range(msgspec.Struct, frozen=True):
+    """A stretch [start, end) of .text in which a linker orders groups of functions freely.
+
+    By group, in order of address: `keys` (hash of the first function's name), `bytes`,
+    `alignments` and `first` (its first function), each of shape (n_groups,). By function in it:
+    `members` (index of the function), `groups` (index of its group here), `offsets` (bytes from its
+    group's start), each of shape (n_members,). `holes` are stretches with code that stays, by
+    address.
+    """
+
+    kind: str
+    start: int
+    end: int
+    keys: U64
+    bytes: U64
+    alignments: U64
+    first: I64
+    members: I64
+    groups: I64
+    offsets: U64
+    holes: tuple[tuple[int, int], ...]
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """The functions of one kernel and of what ran on it, shared by all regions of a run.
+
+    functions: those of .text by address, then others of the kernel that were executed, then REST.
+    placed: for each trace, where its blocks lie in these functions. text: start and end of .text.
+    ranges: by address. indexes: all names that a symbol gives -> indexes of functions; a name may
+    stand for several. executed: for each function whether any trace executes it.
+    """
+
+    functions: tuple[Function, ...]
+    placed: tuple[Placed, ...]
+    text: tuple[int, int]
+    ranges: tuple[Range, ...]
+    indexes: dict[str, tuple[int, ...]]
+    executed: npt.NDArray[np.bool_]
+
+    def addresses(self) -> U64:
+        """Of each function as linked, of shape (n_functions,); that of REST is 0."""
+        return np.array([function.address for function in self.functions], dtype=np.uint64)
+
+
+def placement_of(
+    traces: Sequence[Trace],
+    symbols: Iterable[Symbol],
+    *,
+    digest: Digest | None = None,
+    alignment: int | None = None,
+) -> Placement:
+    """The functions that can move, and where the blocks of each trace lie.
+
+    symbols: as `parse_symbols` gives them, of the kernel and its modules. digest: of the built
+    kernel, if there is one: it tells sections, and assembler objects, which move as one. alignment:
+    the kernel's CONFIG_FUNCTION_ALIGNMENT, where known: the most that its addresses can say.
+    UserError for a kernel without symbols, and for symbols of another kernel than was traced.
+    """
+    symbols = list(symbols)
+    text = kernel_text(symbols, _sections(digest), alignment)
+    pieces = text.pieces
+    starts = np.array([piece.start for piece in pieces], dtype=np.uint64)
+    ends = np.array([piece.end for piece in pieces], dtype=np.uint64)
+    blocks = [_Blocks(trace, starts, ends, text) for trace in traces]
+    _require_same_kernel(blocks, pieces)
+    linked = np.array([piece.joined for piece in pieces], dtype=bool)
+    _link_objects(linked, pieces, digest)
+    for of_trace in blocks:
+        of_trace.link(linked)
+    numbers = _group(pieces, linked)
+    functions = [_function(piece, text, int(n)) for piece, n in zip(pieces, numbers, strict=True)]
+    outside = _Outside(symbols, text, functions)
+    for of_trace in blocks:
+        outside.add(of_trace)
+    placed = outside.placed()
+    functions += outside.functions()
+    return Placement(
+        functions=tuple(functions),
+        placed=placed,
+        text=(text.start, text.end),
+        ranges=_ranges(functions),
+        indexes=_indexes(pieces, functions),
+        executed=_executed(placed, len(functions)),
+    )
+
+
+def _sections(digest: Digest | None) -> dict[str, str]:
+    """The section of each function of vmlinux whose name stands for only one."""
+    found: dict[str, str] = {}
+    several: set[str] = set()
+    for thing in digest.objects.values() if digest else ():
+        if thing.module:
+            continue
+        for name, code in thing.functions.items():
+            several.update([name] if name in found else [])
+            found[name] = code.section
+    return {name: section for name, section in found.items() if name not in several}
+
+
+class _Blocks:
+    """The blocks of a trace, and the functions of .text that they lie in."""
+
+    def __init__(self, trace: Trace, starts: U64, ends: U64, text: KernelText) -> None:
+        self.trace = trace
+        self.starts = starts
+        self.address = trace.addresses.astype(np.uint64)
+        self.end = self.address + np.maximum(trace.sizes, 1).astype(np.uint64)
+        self.in_text = (self.address >= np.uint64(text.start)) & (
+            self.address < np.uint64(text.end)
+        )
+        self.piece = _last_at(starts, self.address)
+        self.last_piece = _last_at(starts, self.end - np.uint64(1))
+        known = np.maximum(self.piece, 0)
+        self.outside = self.in_text & ((self.piece < 0) | (self.address >= ends[known]))
+        self.crosses = self.in_text & ~self.outside & (self.last_piece > self.piece)
+
+    def link(self, linked: npt.NDArray[np.bool_]) -> None:
+        """Marks each function into which execution goes on from the one before."""
+        for first, last in zip(
+            self.piece[self.crosses].tolist(), self.last_piece[self.crosses].tolist(), strict=True
+        ):
+            linked[first + 1 : last + 1] = True
+        next_piece = np.searchsorted(self.starts, self.end).astype(np.int64)
+        known = np.minimum(next_piece, len(self.starts) - 1)
+        at_end = self.in_text & (self.starts[known] == self.end)
+        for block, then in _successions(self.trace, at_end):
+            goes_on = self.address[then] == self.end[block]
+            linked[known[block[goes_on]]] = True
+
+
+def _last_at(starts: U64, addresses: U64) -> I64:
+    return np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
+
+
+def _successions(trace: Trace, of: npt.NDArray[np.bool_]) -> Iterable[tuple[I64, I64]]:
+    """Pairs of blocks (earlier, next) that follow each other, where the earlier is one of `of`."""
+    is_code = (trace.items & np.uint32(DATA)) == 0
+    items = trace.items[is_code].astype(np.int64)
+    before = np.concatenate([[0], np.cumsum(is_code)])
+    starts = before[trace.starts.astype(np.int64)]
+    if not len(items):
+        return
+    last_in_piece = np.zeros(len(items) + 1, dtype=bool)
+    last_in_piece[starts] = True  # index i: piece starts at i, so i - 1 ended one
+    within = np.flatnonzero(of[items[:-1]] & ~last_in_piece[1:-1])
+    yield items[within], items[within + 1]
+    full = np.flatnonzero(np.diff(starts))
+    sequence = trace.sequence[np.isin(trace.sequence, full)].astype(np.int64)
+    if len(sequence) > 1:
+        ends, begins = items[starts[sequence[:-1] + 1] - 1], items[starts[sequence[1:]]]
+        yield ends[of[ends]], begins[of[ends]]
+
+
+def _require_same_kernel(blocks: Sequence[_Blocks], pieces: Sequence[Piece]) -> None:
+    """UserError when blocks do not begin and end as functions with these symbols would."""
+    n_blocks = sum(int(np.count_nonzero(found.in_text)) for found in blocks)
+    crossing = sum(int(np.count_nonzero(found.crosses | found.outside)) for found in blocks)
+    if crossing > max(_MAY_CROSS, _CROSSING_SHARE * n_blocks):
+        _refuse(f"{crossing} of {n_blocks} executed blocks go beyond the functions they are in")
+    if not blocks:
+        return
+    begun = np.unique(np.concatenate([found.address[found.in_text] for found in blocks]))
+    held = [found.piece[found.in_text & ~found.outside] for found in blocks]
+    executed = np.unique(np.concatenate(held))
+    entries = np.array([pieces[int(index)].entry for index in executed], dtype=np.uint64)
+    entered = int(np.count_nonzero(np.isin(entries, begun)))
+    if len(executed) >= _MAY_BE_FEW and entered < _ENTERED_SHARE * len(executed):
+        _refuse(f"of {len(executed)} executed functions only {entered} are entered at their start")
+
+
+def _refuse(what: str) -> None:
+    raise UserError(
+        f"these symbols are not of the kernel that was traced: {what}",
+        "give the System.map or /proc/kallsyms of that very kernel",
+    )
+
+
+def _link_objects(
+    linked: npt.NDArray[np.bool_], pieces: Sequence[Piece], digest: Digest | None
+) -> None:
+    """What one assembler object has in .text is one input section; a linker does not part it."""
+    owners: dict[str, set[str]] = {}
+    assembler: set[str] = set()
+    for thing in digest.objects.values() if digest else ():
+        if not thing.module:
+            for name in thing.functions:
+                owners.setdefault(name, set()).add(thing.path)
+            assembler.update([thing.path] if thing.is_assembler else [])
+    before = ""
+    for index, piece in enumerate(pieces if digest else ()):
+        objects = owners.get(piece.name.partition("#")[0])
+        owner = before if objects is None else next(iter(objects)) if len(objects) == 1 else ""
+        before = owner if owner in assembler and not piece.why_not else ""
+        linked[index] |= bool(before) and _owner_continues(owners, pieces, index, before)
+
+
+def _owner_continues(
+    owners: Mapping[str, set[str]], pieces: Sequence[Piece], index: int, owner: str
+) -> bool:
+    """Whether the piece before is of the same object, or a label that no object names."""
+    before = pieces[index - 1]
+    known = owners.get(before.name.partition("#")[0])
+    return index > 0 and not before.why_not and known == {owner}
+
+
+def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
+    """The group of each piece: runs of linked ones. One that stays holds its whole run."""
+    numbers = np.full(len(pieces), FIXED, dtype=np.int64)
+    begins = np.flatnonzero(~linked | (np.arange(len(pieces)) == 0))
+    number = 0
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(pieces)], strict=True):
+        run = pieces[begin:end]
+        fixed = next((piece for piece in run if piece.why_not), None)
+        for piece in run:
+            piece.kind = "" if fixed else run[0].kind
+            if fixed and not piece.why_not:
+                piece.why_not = f"one with {fixed.name}"
+        if fixed is None:
+            numbers[begin:end] = number
+            number += 1
+    return numbers
+
+
+def _function(piece: Piece, text: KernelText, group: int) -> Function:
+    return Function(
+        name=piece.name,
+        origin=KERNEL,
+        address=piece.start,
+        entry=piece.entry - piece.start,
+        bytes=piece.end - piece.start,
+        alignment=1 if piece.joined or not piece.kind else text.alignments[piece.kind],
+        movable=group != FIXED,
+        group=group,
+        kind=piece.kind,
+        why_not=piece.why_not,
+    )
+
+
+class _Outside:
+    """Names what was executed outside of .text: modules, init code; the rest has no names."""
+
+    def __init__(
+        self, symbols: Iterable[Symbol], text: KernelText, functions: Sequence[Function]
+    ) -> None:
+        labels: dict[int, tuple[str, str]] = {}
+        for address, kind, name, origin in symbols:
+            if kind in _CODE_TYPES and address and not text.start <= address < text.end:
+                labels.setdefault(address, (origin, without_padding(name)))
+        self._starts = np.array(sorted(labels), dtype=np.uint64)
+        self._labels = [labels[int(start)] for start in self._starts]
+        self._n_text = len(functions)
+        self._names = {function.name for function in functions}
+        self._numbers: dict[int, int] = {}  # index into _starts -> index of the function
+        self._ends: dict[int, int] = {}
+        self._placed: list[tuple[I64, U64]] = []
+
+    def add(self, blocks: _Blocks) -> None:
+        """Finds the functions of a trace's blocks; those of none are -1 until `placed`."""
+        function = np.where(blocks.in_text & ~blocks.outside, blocks.piece, -1)
+        base = np.zeros(len(function), dtype=np.uint64)
+        base[function >= 0] = blocks.starts[function[function >= 0]]
+        others = np.flatnonzero((function < 0) & ~blocks.in_text)
+        nearest = _last_at(self._starts, blocks.address[others])
+        for block, index in zip(others.tolist(), nearest.tolist(), strict=True):
+            end = int(blocks.end[block])
+            if index < 0 or end - int(self._starts[index]) > _FAR_BYTES:
+                continue
+            function[block] = self._numbers.setdefault(index, self._n_text + len(self._numbers))
+            base[block] = self._starts[index]
+            self._ends[index] = max(self._ends.get(index, 0), end)
+        self._placed.append((function, blocks.address - base))
+
+    def placed(self) -> tuple[Placed, ...]:
+        """For each trace where its blocks lie."""
+        rest = self._n_text + len(self._numbers)
+        return tuple(
+            Placed(np.where(function < 0, rest, function).astype(np.uint32), offset)
+            for function, offset in self._placed
+        )
+
+    def functions(self) -> list[Function]:
+        """Those that were found, and REST."""
+        found = [self._function(index) for index in self._numbers]
+        return [*found, Function(REST, REST, 0, 0, 0, 1, False, FIXED, "", "user code")]
+
+    def _function(self, index: int) -> Function:
+        origin, name = self._labels[index]
+        start = int(self._starts[index])
+        why_not = "in a module" if origin != KERNEL else "not in .text"
+        size = self._ends[index] - start
+        return Function(self._unique(name), origin, start, 0, size, 1, False, FIXED, "", why_not)
+
+    def _unique(self, name: str) -> str:
+        found, number = name, 1
+        while found in self._names:
+            number += 1
+            found = f"{name}#{number}"
+        self._names.add(found)
+        return found
+
+
+def _ranges(functions: Sequence[Function]) -> tuple[Range, ...]:
+    """One for each kind of text that has functions which move, by address."""
+    kinds: dict[str, list[int]] = {}
+    for index, function in enumerate(functions):
+        if function.movable:
+            kinds.setdefault(function.kind, []).append(index)
+    return tuple(_range(kind, members, functions) for kind, members in kinds.items())
+
+
+def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> Range:
+    held = [functions[index] for index in members]
+    starts = np.array([function.address for function in held], dtype=np.uint64)
+    ends = starts + np.array([function.bytes for function in held], dtype=np.uint64)
+    numbers = np.array([function.group for function in held], dtype=np.int64)
+    first = np.flatnonzero(np.diff(numbers, prepend=FIXED))
+    groups = np.cumsum(np.diff(numbers, prepend=FIXED) != 0) - 1
+    last = np.append(first[1:], len(held)) - 1
+    between = functions[members[0] : members[-1] + 1]
+    return Range(
+        kind=kind,
+        start=int(starts[0]),
+        end=int(ends[-1]),
+        keys=np.array([_key(held[index].name) for index in first.tolist()], dtype=np.uint64),
+        bytes=ends[last] - starts[first],
+        alignments=np.array([held[index].alignment for index in first.tolist()], dtype=np.uint64),
+        first=np.array(members, dtype=np.int64)[first],
+        members=np.array(members, dtype=np.int64),
+        groups=groups,
+        offsets=starts - starts[first][groups],
+        holes=tuple((f.address, f.address + f.bytes) for f in between if not f.movable),
+    )
+
+
+def _key(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def _indexes(pieces: Sequence[Piece], functions: Sequence[Function]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for index, function in enumerate(functions):
+        names = pieces[index].aliases if index < len(pieces) else ()
+        for name in dict.fromkeys((function.name, function.name.partition("#")[0], *names)):
+            found.setdefault(name, []).append(index)
+    return {name: tuple(indexes) for name, indexes in found.items()}
+
+
+def _executed(placed: Iterable[Placed], n_functions: int) -> npt.NDArray[np.bool_]:
+    found = np.zeros(n_functions, dtype=bool)
+    for of_trace in placed:
+        found[of_trace.function] = True
+    return found

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A kernel's text by its symbols: functions with their sizes, and what of it a relink can move.
+
+The order within .text is that of include/asm-generic/vmlinux.lds.h (6.12): head, hot, main,
+unlikely, and then sections between boundary symbols, __noinstr_text_start and so on.
+"""
+
+import bisect
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import KERNEL
+from kdelta.counts.symbols import without_padding
+from kdelta.spec.errors import UserError
+
+Symbol = tuple[int, str, str, str]
+"""Address, type letter as nm prints it, name as it stands there, origin: "kernel" or "[module]"."""
+
+_FIELDS = 3
+_CODE = frozenset("tTwW")
+_MARK = re.compile(r"__(\w+?)_text_(start|end)")
+_BOUNDS = ("_text", "_stext", "_etext")
+_COLD = re.compile(r"\.cold(\.|$)")
+_THUNK = re.compile(r"__x86_(indirect|return)_|__SC[TK]__|hypercall_page$")
+_LARGEST_ALIGNMENT = 64
+_ALIGNED_SHARE = 0.95
+_MIXED_SHARE = 0.7  # before unlikely text is told apart: at most a seventh of a Debian kernel's
+_LEAST_ALIGNED = 8  # below this, an address says nothing of what the compiler asked for
+
+# What arch/x86/kernel/head_64.S and head64.c put into .head.text, which no symbol ends (6.1, 6.12);
+# it is a few KiB.
+_HEAD = re.compile(r"(__)?startup_64|startup_64_\w+|pvh_start_xen|sme_\w+|start_cpu0|verify_cpu")
+_HEAD_BYTES = 0x4000
+
+
+class Piece(msgspec.Struct, gc=False):
+    """A function of .text: [start, end) with the padding before it; `entry` is where it is called.
+
+    `why_not` is empty where a relink can move it; `kind` is then "hot", "main" or "unlikely".
+    `joined`: it is a label inside of what begins with the piece before.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    start: int
+    entry: int
+    end: int
+    why_not: str = ""
+    kind: str = ""
+    joined: bool = False
+
+
+class KernelText(msgspec.Struct):
+    """The functions of [start, end) by address, no two overlapping, names all different.
+
+    `alignments`: by kind, what (nearly) all addresses of it are multiples of.
+    """
+
+    start: int
+    end: int
+    pieces: list[Piece]
+    alignments: dict[str, int]
+
+
+def parse_symbols(text: bytes) -> list[Symbol]:
+    """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included."""
+    found = []
+    for line in text.decode("ascii", "replace").splitlines():
+        parts = line.split(None, 3)
+        if len(parts) >= _FIELDS and len(parts[1]) == 1:
+            try:
+                address = int(parts[0], 16)
+            except ValueError:
+                continue
+            found.append((address, parts[1], parts[2], parts[3] if parts[3:] else KERNEL))
+    return found
+
+
+def kernel_text(
+    symbols: Iterable[Symbol],
+    sections: Mapping[str, str] | None = None,
+    alignment: int | None = None,
+) -> KernelText:
+    """The functions between _stext and _etext, and which of them a relink can move.
+
+    sections: where it is known (from a digest) the section of each function of the objects that
+    were linked, for names that stand for one function. alignment: the most that the compiler can
+    have been asked for.
+    UserError without symbols that say where the text is.
+    """
+    kernel = [row for row in symbols if row[3] == KERNEL]
+    start, end = _bounds(kernel)
+    rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
+    pieces = _pieces(rows, end)
+    _name_apart(pieces)
+    marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
+    sections = sections or {}
+    _keep_ranges(pieces, marks)
+    _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
+    _keep_special(pieces, start, sections)
+    alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
+    return KernelText(start, end, pieces, alignments)
+
+
+def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
+    found = {name: address for address, _, name, _ in kernel if name in _BOUNDS}
+    start, end = found.get("_stext", found.get("_text", 0)), found.get("_etext", 0)
+    if not 0 < start < end:
+        raise UserError(
+            "the kernel's symbols do not say where its code is: no _stext and _etext",
+            "the kernel needs CONFIG_KALLSYMS=y and its symbols must be read as root, or give the "
+            "System.map of its build",
+        )
+    return start, end
+
+
+def _marks(kernel: Iterable[Symbol]) -> dict[str, int]:
+    return {name: address for address, _, name, _ in kernel if _MARK.fullmatch(name)}
+
+
+def _is_label(name: str) -> bool:
+    """Whether it names a place and no function of its own."""
+    return name.startswith(".") or name in _BOUNDS
+
+
+def _pieces(rows: Iterable[Symbol], end: int) -> list[Piece]:
+    by_address: dict[int, list[str]] = {}
+    for address, kind, name, _ in rows:
+        by_address.setdefault(address, []).append(("0" if kind in "TW" else "1") + name)
+    found: list[Piece] = []
+    padding: tuple[int, str] | None = None
+    for address, ranked in by_address.items():
+        names = [name[1:] for name in sorted(ranked, key=_preference)]
+        functions = [n for n in names if not _MARK.fullmatch(n) and not _is_label(n)]
+        own = [name for name in functions if without_padding(name) == name]
+        if not functions:
+            if any(not name.startswith(".") for name in names):
+                _end(found, address)
+            continue
+        if not own:
+            _end(found, address)
+            padding = address, without_padding(functions[0])
+            continue
+        begins = padding[0] if padding and padding[1] in own else address
+        padding = None
+        _end(found, begins)
+        found.append(Piece(own[0], tuple(own[1:]), begins, address, 0))
+    _end(found, end)
+    return found
+
+
+def _preference(ranked: str) -> tuple[bool, str, int, str]:
+    """Of names for one address: native rather than compat, the global one, the least decorated."""
+    name = ranked[1:]
+    return name.startswith(("__ia32_", "__pfx_")), ranked[0], len(name), name
+
+
+def _end(found: list[Piece], address: int) -> None:
+    if found and not found[-1].end:
+        found[-1].end = address
+
+
+def _name_apart(pieces: list[Piece]) -> None:
+    """Functions of one name become name, name#2, ... by address."""
+    counts: dict[str, int] = {}
+    for piece in pieces:
+        name = piece.name
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1:
+            piece.name = f"{name}#{counts[name]}"
+
+
+def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:
+    """(start, end, name) between boundary symbols, the inner ones first."""
+    found = []
+    for mark, address in marks.items():
+        named = _MARK.fullmatch(mark)
+        if named and named[2] == "start":
+            end = marks.get(f"__{named[1]}_text_end", address)
+            if end > address:
+                found.append((address, end, named[1]))
+    return sorted(found, key=lambda span: (span[1] - span[0], span[0]))
+
+
+def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
+    def key(piece: Piece) -> int:
+        return piece.start
+
+    return pieces[
+        bisect.bisect_left(pieces, start, key=key) : bisect.bisect_left(pieces, end, key=key)
+    ]
+
+
+def _keep_ranges(pieces: list[Piece], marks: Mapping[str, int]) -> None:
+    for start, end, name in _spans(marks):
+        for piece in _between(pieces, start, end):
+            piece.why_not = piece.why_not or f"in the {name} text"
+
+
+def _main_span(
+    pieces: list[Piece], marks: Mapping[str, int], text: tuple[int, int]
+) -> tuple[int, int]:
+    """The stretch of .text with most functions between two boundary symbols of no one section."""
+    delimited = _spans(marks)
+    edges = sorted({*text, *marks.values()})
+    stretches = [
+        (low, high)
+        for low, high in itertools.pairwise(edges)
+        if not any(begin <= low and high <= until for begin, until, _ in delimited)
+    ]
+    return max(stretches, key=lambda span: len(_between(pieces, *span)), default=text)
+
+
+def _keep_outside(pieces: list[Piece], main: tuple[int, int], sections: Mapping[str, str]) -> None:
+    for piece in pieces:
+        section = sections.get(piece.name, "")
+        if section and not re.match(r"\.text(\.|$)(?!\.)", section):
+            piece.why_not = piece.why_not or f"in {section}"
+        elif not main[0] <= piece.start < main[1]:
+            piece.why_not = piece.why_not or "after the main text"
+
+
+def _keep_special(pieces: list[Piece], start: int, sections: Mapping[str, str]) -> None:
+    for piece in pieces:
+        if _THUNK.match(piece.name):
+            piece.why_not = piece.why_not or "a thunk"
+    head = [
+        index
+        for index, piece in enumerate(_between(pieces, start, start + _HEAD_BYTES))
+        if any(_HEAD.fullmatch(name) for name in (piece.name, *piece.aliases))
+        and not sections.get(piece.name, "").startswith(".text")
+    ]
+    for piece in pieces[: head[-1] + 1] if head else ():
+        piece.why_not = piece.why_not or "in the head"
+
+
+def _kinds(pieces: list[Piece], sections: Mapping[str, str], most: int) -> dict[str, int]:
+    """Tells hot, main and unlikely text apart; returns the alignment of each."""
+    movable = [piece for piece in pieces if not piece.why_not]
+    if not movable:
+        return {}
+    hot = [1 if _in_section(piece, sections, "hot") else -1 for piece in movable]
+    first = _peak(hot)
+    rest = movable[first:]
+    usual = _alignment(rest, most, _MIXED_SHARE)
+    cold = [-1 if _looks_cold(piece, sections, usual) else 1 for piece in rest]
+    last = first + _peak(cold)
+    parts = {"hot": movable[:first], "main": movable[first:last], "unlikely": movable[last:]}
+    alignments = {kind: _alignment(held, most) for kind, held in parts.items() if held}
+    for kind, held in parts.items():
+        for piece in held:
+            piece.kind = kind
+            piece.joined = (
+                alignments[kind] >= _LEAST_ALIGNED
+                and piece.start % alignments[kind] != 0
+                and piece is not held[0]
+            )
+    return alignments
+
+
+def _peak(steps: list[int]) -> int:
+    """How many of the steps lead to the highest point; none, if all lead below the start."""
+    heights = np.cumsum([0, *steps])
+    return int(np.argmax(heights))
+
+
+def _in_section(piece: Piece, sections: Mapping[str, str], word: str) -> bool:
+    return sections.get(piece.name, "").startswith(f".text.{word}")
+
+
+def _looks_cold(piece: Piece, sections: Mapping[str, str], alignment: int) -> bool:
+    """gcc (before 14) does not align what it puts into .text.unlikely."""
+    if piece.name in sections:
+        return _in_section(piece, sections, "unlikely")
+    return _COLD.search(piece.name) is not None or piece.start % alignment != 0
+
+
+def _alignment(pieces: list[Piece], most: int, share: float = _ALIGNED_SHARE) -> int:
+    """The largest power of two of which nearly all functions' addresses are multiples."""
+    starts: npt.NDArray[np.uint64] = np.array([piece.start for piece in pieces], dtype=np.uint64)
+    found = 1
+    while found < most:
+        fitting = np.count_nonzero(starts % np.uint64(found * 2) == 0)
+        if fitting < share * len(starts):
+            break
+        found *= 2
+    return found

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Layouts: where each function of a kernel would lie if it were linked in another order.
+
+A layout is an array of start addresses, uint64 of shape (n_functions,), in the order of
+`Placement.functions`; many are (n_layouts, n_functions). docs/placement.md says what is moved, how
+a linker is followed, and where not.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.replay.functions import Function, Placement, Range
+from kdelta.spec.errors import UserError
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+_AT_ONCE = 16  # rows of orders that are packed together: they stay in the CPU's caches
+_LINE_BYTES = 64
+_PAGE_BYTES = 4096
+_HUGE_PAGE_BYTES = 2 << 20
+_LARGEST = 4096
+
+# The finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+# OOPSLA 2014, variant 13 of Stafford's): good bits from any distinct numbers.
+_GOLDEN = 0x9E3779B97F4A7C15
+_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_ALL_BITS = (1 << 64) - 1
+
+
+def as_linked(placement: Placement) -> U64:
+    """The layout that the kernel has: shape (n_functions,)."""
+    return placement.addresses()
+
+
+def shuffled(placement: Placement, seed: int) -> U64:
+    """One random layout: shape (n_functions,). The first of `shuffles` with that seed."""
+    found: U64 = shuffles(placement, 1, seed)[0]
+    return found
+
+
+def shuffles(placement: Placement, n: int, seed: int) -> U64:
+    """n random layouts: shape (n, n_functions).
+
+    The groups of each range in random order, each aligned as it was. Layout i depends on seed and
+    i alone, not on n. The order comes from the functions' names: two kernels that have the same
+    functions get the same orders for one seed, so their ensembles can be compared in pairs.
+    """
+    found = _linked(placement, n)
+    for begin in range(0, n, _AT_ONCE):
+        rows = range(begin, min(n, begin + _AT_ONCE))
+        streams = np.array([_stream(seed, row) for row in rows], dtype=np.uint64)
+        orders = [_random_orders(part, streams) for part in placement.ranges]
+        _lay_out(placement, found[begin : begin + len(rows)], orders)
+    return found
+
+
+def aligned(placement: Placement, n: int) -> U64:
+    """The same order with each movable function at a multiple of n bytes: shape (n_functions,).
+
+    Functions of .text.unlikely keep theirs, as gcc before 14 does not align them. UserError when n
+    is no power of two up to 4096.
+    """
+    if not 0 < n <= _LARGEST or n & (n - 1):
+        raise UserError(
+            f"functions cannot be aligned to {n} bytes", f"a power of two up to {_LARGEST} can be"
+        )
+    found = _linked(placement, 1)
+    orders = [np.arange(len(part.keys))[np.newaxis] for part in placement.ranges]
+    alignments = {"hot": n, "main": n}
+    _lay_out(placement, found, orders, alignments)
+    layout: U64 = found[0]
+    return layout
+
+
+def ordered(placement: Placement, names: Iterable[str]) -> tuple[U64, tuple[str, ...]]:
+    """The layout that a linker makes of a symbol ordering file, and the names that it cannot use.
+
+    The named functions come first, each in its own range, then the others in the order they had,
+    as lld's --symbol-ordering-file does. A name that several functions have orders all of them, as
+    there; name#2 is only the second. Names of functions that do not move are among the unusable.
+    """
+    chosen: dict[int, None] = {}
+    unusable: dict[str, None] = {}
+    for name in names:
+        movable = [
+            index for index in placement.indexes.get(name, ()) if placement.functions[index].movable
+        ]
+        chosen.update(dict.fromkeys(movable))
+        unusable.update({} if movable else {name: None})
+    return in_order(placement, list(chosen)), tuple(unusable)
+
+
+def in_order(placement: Placement, chosen: Sequence[int]) -> U64:
+    """These functions (indexes) first, each in its range, then the others in the order they had.
+
+    A group moves with that of its functions which comes first. Functions that do not move are
+    passed over.
+    """
+    found: U64 = in_orders(placement, [chosen])[0]
+    return found
+
+
+def in_orders(placement: Placement, chosen: Sequence[Sequence[int]]) -> U64:
+    """A layout for each of several orders: shape (n_orders, n_functions)."""
+    found = _linked(placement, len(chosen))
+    for begin in range(0, len(chosen), _AT_ONCE):
+        rows = chosen[begin : begin + _AT_ONCE]
+        orders = [
+            np.stack([_given_order(part, row, len(placement.functions)) for row in rows])
+            for part in placement.ranges
+        ]
+        _lay_out(placement, found[begin : begin + len(rows)], orders)
+    return found
+
+
+def _linked(placement: Placement, n: int) -> U64:
+    return np.tile(placement.addresses(), (n, 1))
+
+
+def _mix(numbers: U64) -> U64:
+    for bits, factor in _STEPS:
+        numbers = (numbers ^ (numbers >> np.uint64(bits))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _stream(seed: int, row: int) -> int:
+    """What the numbers of one row start from: another one for each seed and row."""
+    start = _mix(np.array([seed * _GOLDEN & _ALL_BITS], dtype=np.uint64))
+    return int(start[0]) + (row + 1) * _GOLDEN & _ALL_BITS
+
+
+def _random_orders(part: Range, streams: U64) -> I64:
+    """Orders of the groups, of shape (n_streams, n_groups): sorted by a random number each."""
+    n_groups = len(part.keys)
+    bits = np.uint64(n_groups.bit_length())
+    numbers = _mix(part.keys[np.newaxis] ^ _mix(streams)[:, np.newaxis])
+    tagged = (numbers >> bits << bits) | np.arange(n_groups, dtype=np.uint64)
+    tagged.sort(axis=1)
+    return (tagged & np.uint64((1 << int(bits)) - 1)).astype(np.int64)
+
+
+def _given_order(part: Range, chosen: Sequence[int], n_functions: int) -> I64:
+    group_of = np.full(n_functions, -1, dtype=np.int64)
+    group_of[part.members] = part.groups
+    wanted = group_of[np.array(chosen, dtype=np.int64)]
+    wanted = wanted[wanted >= 0]
+    _, first = np.unique(wanted, return_index=True)
+    head = wanted[np.sort(first)]
+    is_rest = np.ones(len(part.keys), dtype=bool)
+    is_rest[head] = False
+    return np.concatenate([head, np.flatnonzero(is_rest)])
+
+
+def _lay_out(
+    placement: Placement,
+    layouts: U64,
+    orders: Sequence[I64],
+    alignments: Mapping[str, int] | None = None,
+) -> None:
+    """Fills layouts, (n, n_functions), by orders of each range, (n, n_groups).
+
+    Goes through .text by address. A range begins where it did, unless what comes before grew; code
+    that stays does so too, and where it cannot, moves by whole lines, what follows with it, until
+    a gap before a page boundary takes that up.
+    """
+    ends = np.zeros(len(layouts), dtype=np.uint64)
+    parts = {int(part.members[0]): (part, order) for part, order in
+             zip(placement.ranges, orders, strict=True)}  # fmt: skip
+    for first, last in _stretches(placement):
+        if first in parts:
+            part, order = parts[first]
+            forced = (alignments or {}).get(part.kind)
+            sizes = part.alignments if forced is None else np.full_like(part.alignments, forced)
+            begins = np.maximum(np.uint64(part.start), _up(ends, int(sizes[order[0, 0]])))
+            starts, ends = _packed(part, order, begins, sizes)
+            layouts[:, first:last] += (begins - np.uint64(part.start))[:, np.newaxis]  # holes
+            layouts[:, part.members] = starts[:, part.groups] + part.offsets
+        else:
+            start = placement.functions[first].address
+            pushed = np.maximum(ends, np.uint64(start)) - np.uint64(start)
+            pushed = _up(pushed, _step(start))
+            layouts[:, first:last] += pushed[:, np.newaxis]
+            ends = pushed + np.uint64(_end_of_run(placement.functions[last - 1]))
+
+
+def _stretches(placement: Placement) -> list[tuple[int, int]]:
+    """Ranges, and runs of code that stays between them, as [first, last) indexes of functions."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    n_text = sum(function.address < placement.text[1] and function.address >= placement.text[0]
+                 for function in placement.functions)  # fmt: skip
+    for part in placement.ranges:
+        found += _runs(placement.functions, at, int(part.members[0]))
+        found.append((int(part.members[0]), int(part.members[-1]) + 1))
+        at = int(part.members[-1]) + 1
+    return found + _runs(placement.functions, at, n_text)
+
+
+def _runs(functions: Sequence[Function], first: int, last: int) -> list[tuple[int, int]]:
+    """Stretches of code that stays, each but the first beginning at a page."""
+    begins = [
+        index
+        for index in range(first, last)
+        if index == first or functions[index].address % _PAGE_BYTES == 0
+    ]
+    return list(zip(begins, [*begins[1:], last], strict=False))
+
+
+def _step(start: int) -> int:
+    """What code that stays is moved by multiples of: it keeps the alignment that it may need."""
+    if start % _PAGE_BYTES:
+        return _LINE_BYTES
+    return min(start & -start, _HUGE_PAGE_BYTES)
+
+
+def _end_of_run(last: Function) -> int:
+    """The last function of a run may reach, by its symbol, over a gap to the next page."""
+    return last.address + min(last.bytes, _PAGE_BYTES)
+
+
+def _up(numbers: U64, alignment: int) -> U64:
+    mask = np.uint64(alignment - 1)
+    return (numbers + mask) & ~mask
+
+
+def _packed(part: Range, orders: I64, begins: U64, alignments: U64) -> tuple[U64, U64]:
+    """Start of each group, (n, n_groups), and where the range ends, (n,), if packed in orders."""
+    if len(np.unique(alignments)) == 1:
+        starts = _packed_alike(part, orders, begins, int(alignments[0]))
+    else:
+        starts = _packed_singly(part, orders, begins, alignments)
+    by_group = np.empty_like(starts)
+    np.put_along_axis(by_group, orders, starts, axis=1)
+    return by_group, starts[:, -1] + part.bytes[orders[:, -1]]
+
+
+def _packed_alike(part: Range, orders: I64, begins: U64, alignment: int) -> U64:
+    """With one alignment for all: starts in the order of `orders`."""
+    filled = _up(part.bytes, alignment)[orders]
+    starts = np.cumsum(filled, axis=1) - filled + _up(begins, alignment)[:, np.newaxis]
+    moved = begins - np.uint64(part.start)
+    for low, high in part.holes:
+        for row, order in enumerate(orders):
+            ends = starts[row] + part.bytes[order]
+            at = int(np.searchsorted(ends, np.uint64(low) + moved[row], side="right"))
+            if at < len(order) and starts[row, at] < np.uint64(high) + moved[row]:
+                after = _up(np.array(np.uint64(high) + moved[row]), alignment)
+                starts[row, at:] += after - starts[row, at]
+    return starts
+
+
+def _packed_singly(part: Range, orders: I64, begins: U64, alignments: U64) -> U64:
+    """One group after the other, all rows at once: starts in the order of `orders`."""
+    starts = np.empty(orders.shape, dtype=np.uint64)
+    at = begins.copy()
+    moved = begins - np.uint64(part.start)
+    for place in range(orders.shape[1]):
+        group = orders[:, place]
+        mask = alignments[group] - np.uint64(1)
+        at = (at + mask) & ~mask
+        for low, high in part.holes:
+            hit = (at < np.uint64(high) + moved) & (at + part.bytes[group] > np.uint64(low) + moved)
+            at = np.where(hit, (np.uint64(high) + moved + mask) & ~mask, at)
+        starts[:, place] = at
+        at = at + part.bytes[group]
+    return starts

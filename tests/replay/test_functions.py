@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions blocks belong to, what a relink can move of them, and why not the others."""
+
+import pytest
+
+from kdelta.counts.trace import DATA
+from kdelta.replay.functions import FIXED, REST, Placement, placement_of
+from kdelta.replay.kernel_text import kernel_text, parse_symbols
+from kdelta.spec.errors import UserError
+from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
+
+SIZES = {"alpha": 48, "beta": 16, "gamma": 100, "delta": 32}
+ALPHA, BETA, GAMMA, DELTA = START, START + 48, START + 64, START + 176
+USER = 0x401000
+MODULE = 0xFFFFFFFFC0000000
+
+
+def symbols(rows: list[Row] | None = None) -> bytes:
+    return kallsyms(
+        rows or text_rows(SIZES), [(MODULE, "__pfx_probe", "nic"), (MODULE + 16, "probe", "nic")]
+    )
+
+
+def names(found: Placement, *, movable: bool) -> list[str]:
+    return [function.name for function in found.functions if function.movable is movable]
+
+
+def group_of(found: Placement, name: str) -> int:
+    return found.functions[found.indexes[name][0]].group
+
+
+def test_each_block_lies_in_its_function() -> None:
+    blocks = [(ALPHA, 10), (GAMMA + 4, 8), (MODULE + 20, 4), (USER, 30), (DELTA + 28, 4)]
+    found = placement_of([trace_of(blocks), trace_of(blocks[1:2])], parse_symbols(symbols()))
+    of_blocks = [found.functions[index].name for index in found.placed[0].function]
+    assert of_blocks == ["alpha", "gamma", "probe", REST, "delta"]
+    assert found.placed[0].offset.tolist() == [0, 4, 4, USER, 28]
+    assert found.placed[1].function.tolist() == [2]
+    executed = [f.name for f, was in zip(found.functions, found.executed, strict=True) if was]
+    assert executed == ["alpha", "gamma", "delta", "probe", REST]
+    linked = found.addresses()
+    for (address, _), index, offset in zip(
+        blocks, found.placed[0].function, found.placed[0].offset, strict=True
+    ):
+        assert int(linked[index] + offset) == address
+
+
+def test_what_moves_and_why_not_the_others() -> None:
+    found = placement_of([trace_of([(MODULE + 20, 4), (USER, 2)])], parse_symbols(symbols()))
+    assert names(found, movable=True) == ["alpha", "beta", "gamma", "delta"]
+    reasons = {f.name: f.why_not for f in found.functions if not f.movable}
+    assert reasons == {
+        "do_syscall_64": "in the noinstr text",
+        "probe": "in a module",
+        REST: "user code",
+    }
+    assert {f.origin for f in found.functions} == {"kernel", "[nic]", REST}
+    assert {f.group for f in found.functions if not f.movable} == {FIXED}
+    sizes = [(f.address, f.bytes, f.alignment) for f in found.functions[:4]]
+    assert sizes == [(ALPHA, 48, 16), (BETA, 16, 16), (GAMMA, 112, 16), (DELTA, 80, 16)]
+
+
+def test_padding_belongs_to_the_function_after_it() -> None:
+    rows = text_rows({"__pfx_alpha": 16, "alpha": 20, "__pfx_beta": 16, "beta": 64})
+    blocks = [(START + 16, 4), (START + 40, 4), (START + 64, 4)]
+    found = placement_of([trace_of(blocks)], parse_symbols(symbols(rows)))
+    alpha, beta = found.functions[:2]
+    assert (alpha.name, alpha.address, alpha.entry, alpha.bytes) == ("alpha", START, 16, 48)
+    assert (beta.name, beta.address, beta.entry) == ("beta", START + 48, 16)
+    assert found.placed[0].function.tolist() == [0, 0, 1]
+    assert found.placed[0].offset.tolist() == [16, 40, 16]
+
+
+def test_names_of_one_address_are_one_function_and_functions_of_one_name_several() -> None:
+    rows = text_rows({"one": 16, "two": 16, "three": 16})
+    rows = [(at, kind, "init" if name in ("one", "two") else name) for at, kind, name in rows]
+    rows += [(START + 32, "T", "__x64_sys_open"), (START + 32, "T", "__ia32_sys_open")]
+    found = placement_of([], parse_symbols(symbols(rows)))
+    assert names(found, movable=True) == ["init", "init#2", "__x64_sys_open"]
+    assert found.indexes["init"] == (0, 1)
+    assert found.indexes["init#2"] == (1,)
+    assert found.indexes["three"] == found.indexes["__ia32_sys_open"] == (2,)
+
+
+def test_execution_that_falls_into_the_next_function_joins_them() -> None:
+    blocks = [(ALPHA, 8), (BETA, 16), (GAMMA, 4), (GAMMA + 108, 4), (DELTA, 4)]
+    data = DATA | 1
+    # beta falls into gamma within a piece, with an access to data between; gamma into delta from
+    # one piece to the next; alpha calls beta.
+    trace = trace_of(blocks, pieces=[[0, 1, data, 2, 3], [data, 4]], sequence=[0, 1])
+    found = placement_of([trace], parse_symbols(symbols()))
+    groups = [group_of(found, name) for name in ("beta", "gamma", "delta")]
+    assert len(set(groups)) == 1
+    assert group_of(found, "alpha") != groups[0]
+    # In another order nothing falls: a jump goes from one to the other.
+    trace = trace_of(blocks, pieces=[[1, 0, 2, 4, 3]], sequence=[0])
+    found = placement_of([trace], parse_symbols(symbols()))
+    assert len({group_of(found, name) for name in SIZES}) == 4
+
+
+def test_a_block_across_two_functions_joins_them() -> None:
+    found = placement_of([trace_of([(BETA + 8, 16)])], parse_symbols(symbols()))
+    assert group_of(found, "beta") == group_of(found, "gamma") != group_of(found, "alpha")
+
+
+def test_what_falls_into_code_that_stays_stays() -> None:
+    sizes = {"alpha": 16, "beta": 64}
+    trace = trace_of([(START + 16, 64), (START + 80, 64)], [[0, 1]], [0])
+    rows = [
+        (at, kind, "__x86_indirect_thunk_rax" if name == "gamma" else name)
+        for at, kind, name in text_rows({**sizes, "gamma": 48})
+    ]
+    found = placement_of([trace], parse_symbols(symbols(rows)))
+    reasons = {function.name: function.why_not for function in found.functions}
+    assert reasons["beta"] == "one with __x86_indirect_thunk_rax"
+    assert names(found, movable=True) == ["alpha"]
+
+
+def test_a_label_that_no_compiler_would_align_so_moves_with_what_is_before() -> None:
+    rows = text_rows({f"f{number}": 32 for number in range(40)})
+    rows.append((START + 32 * 20 + 7, "t", "ftrace_call"))
+    found = placement_of([], parse_symbols(symbols(rows)))
+    assert group_of(found, "ftrace_call") == group_of(found, "f20")
+    assert len({f.group for f in found.functions if f.movable}) == 40
+
+
+def test_the_digest_tells_sections_and_assembler() -> None:
+    digest = digest_of(
+        {
+            "a.c.o": {"alpha": (".text.alpha", 48, 1), "gamma": (".ref.text", 100, 2)},
+            "b.S.o": {"delta": (".text", 32, 3), "epsilon": (".text", 32, 4)},
+            "c.c.o": {"zeta": (".text.unlikely", 10, 5), "beta": (".text.beta", 16, 6)},
+        }
+    )
+    rows = text_rows({**SIZES, "epsilon": 32, "zeta": 10})
+    found = placement_of([], parse_symbols(symbols(rows)), digest=digest)
+    kinds = {function.name: function.kind for function in found.functions if function.movable}
+    assert kinds == {
+        "alpha": "main", "beta": "main", "delta": "main", "epsilon": "main", "zeta": "unlikely",
+    }  # fmt: skip
+    assert group_of(found, "delta") == group_of(found, "epsilon")
+    assert len({f.group for f in found.functions if f.movable}) == 4
+    assert found.functions[2].why_not == "in .ref.text"
+
+
+def test_cold_text_is_told_by_its_names_and_lack_of_alignment() -> None:
+    rows: list[Row] = [(START, "T", "_stext")]
+    rows += [(START + 16 * number, "t", f"f{number}") for number in range(100)]
+    cold = START + 1600
+    rows += [(cold + 5, "t", "helper"), (cold + 11, "t", "f1.cold"), (cold + 16, "t", "put_page")]
+    rows += [(cold + 33, "t", "f2.cold.1"), (cold + 64, "T", "__noinstr_text_start")]
+    rows += [(cold + 128, "T", "__noinstr_text_end"), (cold + 4096, "T", "_etext")]
+    text = kernel_text(parse_symbols(kallsyms(rows)))
+    unlikely = [piece.name for piece in text.pieces if piece.kind == "unlikely"]
+    assert unlikely == ["helper", "f1.cold", "put_page", "f2.cold.1"]
+    assert text.alignments == {"main": 16, "unlikely": 1}
+
+
+def test_the_compilers_alignment_bounds_what_addresses_say() -> None:
+    rows = text_rows({"one": 64, "two": 64})
+    assert kernel_text(parse_symbols(symbols(rows))).alignments == {"main": 64}
+    assert kernel_text(parse_symbols(symbols(rows)), alignment=16).alignments == {"main": 16}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x00\x01 garbage\nzz T _stext\n",
+        kallsyms([(0, "T", "_stext"), (0, "T", "alpha"), (0, "T", "_etext")]),  # not as root
+        kallsyms([(START, "T", "alpha")]),
+    ],
+)
+def test_a_kernel_without_symbols_is_refused(text: bytes) -> None:
+    with pytest.raises(UserError, match="do not say where its code is") as error:
+        placement_of([], parse_symbols(text))
+    assert "CONFIG_KALLSYMS" in error.value.hint
+
+
+def test_symbols_of_another_kernel_are_refused() -> None:
+    sizes = {f"f{number}": 64 for number in range(100)}
+    blocks = [(START + 64 * number, 60) for number in range(100)]
+    assert placement_of([trace_of(blocks)], parse_symbols(symbols(text_rows(sizes))))
+    shifted = text_rows({"new": 16, **sizes})
+    with pytest.raises(UserError, match="100 executed blocks go beyond"):
+        placement_of([trace_of(blocks)], parse_symbols(symbols(shifted)))
+    short = [(address, 8) for address, _ in blocks]
+    with pytest.raises(UserError, match="only 1 are entered at their start"):
+        placement_of([trace_of(short)], parse_symbols(symbols(text_rows({"new": 16, **sizes}))))

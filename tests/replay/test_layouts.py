@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Layouts: what a linker could not make is never made, and what it would make is."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdelta.replay.functions import Placement, placement_of
+from kdelta.replay.kernel_text import parse_symbols
+from kdelta.replay.layouts import (
+    U64,
+    aligned,
+    as_linked,
+    in_order,
+    in_orders,
+    ordered,
+    shuffled,
+    shuffles,
+)
+from kdelta.spec.errors import UserError
+from tests.replay.made_kernel import START, Row, kallsyms, text_rows
+
+SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}
+AFTER = {"do_syscall_64": 70, "exc_page_fault": 90}
+
+
+def placement(rows: list[Row] | None = None) -> Placement:
+    return placement_of([], parse_symbols(kallsyms(rows or text_rows(SIZES, after=AFTER))))
+
+
+def by_name(found: Placement, layout: U64) -> dict[str, int]:
+    return {f.name: int(at) for f, at in zip(found.functions, layout, strict=True)}
+
+
+def assert_possible(found: Placement, layout: U64, alignment: int | None = None) -> None:
+    """No two functions overlap, each is aligned, groups keep together, the rest stays."""
+    functions = found.functions[:-1]
+    order = sorted(range(len(functions)), key=lambda i: (int(layout[i]), functions[i].bytes))
+    for before, after in itertools.pairwise(order):
+        assert int(layout[before]) + functions[before].bytes <= int(layout[after])
+    distance: dict[int, int] = {}
+    for function, at in zip(functions, layout.tolist(), strict=False):
+        if function.movable:
+            moved = at - function.address
+            if function.group not in distance:
+                wanted = function.alignment
+                if alignment and function.kind != "unlikely":
+                    wanted = alignment
+                assert at % wanted == 0
+            assert distance.setdefault(function.group, moved) == moved
+    assert int(layout[-1]) == 0
+
+
+@st.composite
+def kernels(draw: st.DrawFn) -> Placement:
+    """Main text at 16, some of it labels inside of others; cold text without alignment."""
+    rows: list[Row] = [(START, "T", "_stext")]
+    at = START
+    for number, size in enumerate(draw(st.lists(st.integers(1, 300), min_size=1, max_size=40))):
+        rows.append((at, "t", f"f{number}"))
+        at = -(-(at + size) // 16) * 16
+    for number, size in enumerate(draw(st.lists(st.integers(1, 90), max_size=10))):
+        rows.append((at, "t", f"f{number}.cold"))
+        at += size
+    at += draw(st.integers(0, 20))
+    rows.append((at, "T", "__noinstr_text_start"))
+    rows += [(at, "t", "do_syscall_64"), (at + 80, "t", "exc_page_fault")]
+    rows += [(at + 200, "T", "__noinstr_text_end")]
+    entry = -(-(at + 200) // 0x1000) * 0x1000
+    rows += [(entry, "T", "__entry_text_start"), (entry, "T", "entry_SYSCALL_64")]
+    rows += [(entry + 300, "T", "__entry_text_end"), (entry + 0x1000, "T", "_etext")]
+    return placement(rows)
+
+
+@given(kernels(), st.integers(0, 2**64))
+def test_a_shuffled_layout_could_be_linked(found: Placement, seed: int) -> None:
+    for layout in shuffles(found, 3, seed):
+        assert_possible(found, layout)
+
+
+@given(kernels(), st.integers(0, 100), st.sampled_from([1, 2, 16, 32, 64, 256, 4096]))
+def test_text_grows_by_no_more_than_padding(found: Placement, seed: int, alignment: int) -> None:
+    n_groups = sum(len(part.keys) for part in found.ranges)
+    linked = as_linked(found)
+    for layout, padding in ((shuffled(found, seed), 16), (aligned(found, alignment), alignment)):
+        movable = [i for i, f in enumerate(found.functions) if f.movable]
+        grown = layout[movable].max() + 300 - linked[movable].max()
+        assert int(grown) <= 600 + (padding - 1) * n_groups
+
+
+@given(kernels(), st.sampled_from([1, 16, 32, 64, 256, 4096]))
+def test_an_aligned_layout_could_be_linked(found: Placement, alignment: int) -> None:
+    layout = aligned(found, alignment)
+    assert_possible(found, layout, alignment)
+    main = [i for i, f in enumerate(found.functions) if f.kind == "main"]
+    assert (np.diff(layout[main].astype(np.int64)) > 0).all()
+
+
+@given(kernels(), st.lists(st.integers(0, 50)))
+def test_what_is_ordered_comes_first_in_that_order(found: Placement, chosen: list[int]) -> None:
+    chosen = [index % len(found.functions) for index in chosen]
+    layout = in_order(found, chosen)
+    assert_possible(found, layout)
+    movable = [i for i in dict.fromkeys(chosen) if found.functions[i].kind == "main"]
+    others = [
+        i for i, f in enumerate(found.functions) if f.kind == "main" and i not in set(movable)
+    ]
+    at = layout[[*movable, *others]].astype(np.int64)
+    assert (np.diff(at) > 0).all()
+
+
+@given(kernels())
+def test_the_order_as_linked_is_the_layout_as_linked(found: Placement) -> None:
+    linked = as_linked(found)
+    assert linked.tolist() == [function.address for function in found.functions]
+    assert in_order(found, []).tolist() == linked.tolist()
+    assert aligned(found, 16).tolist() == linked.tolist() or found.ranges[0].alignments[0] != 16
+
+
+def test_what_cannot_move_stays_where_there_is_room() -> None:
+    found = placement()
+    stays = [index for index, function in enumerate(found.functions) if not function.movable]
+    assert [found.functions[index].name for index in stays] == [*AFTER, "[rest]"]
+    layouts = shuffles(found, 50, 3)
+    assert (layouts[:, stays] == as_linked(found)[stays]).all()
+
+
+def test_a_seed_has_its_order() -> None:
+    found = placement()
+    expected = ["beta", "delta", "zeta", "gamma", "epsilon", "alpha"]
+    layouts = shuffles(found, 20, seed=7)
+    at = by_name(found, layouts[0])
+    assert sorted(SIZES, key=at.__getitem__) == expected
+    assert (shuffled(found, 7) == layouts[0]).all()
+    assert (shuffles(found, 37, 7)[:20] == layouts).all()
+    assert len({tuple(layout) for layout in layouts.tolist()}) == 20
+    assert not (shuffled(found, 8) == layouts[0]).all()
+
+
+def test_every_order_is_as_likely() -> None:
+    found = placement(text_rows({"one": 16, "two": 16, "three": 16}))
+    layouts = shuffles(found, 6000, 1)
+    counts = np.unique(np.argsort(layouts[:, :3], axis=1), axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    # 1000 expected of each; five standard deviations of a binomial are 144.
+    assert np.abs(counts - 1000).max() < 144
+
+
+def test_one_seed_orders_the_functions_of_two_links_alike() -> None:
+    one = placement()
+    other = placement(text_rows(dict(reversed(SIZES.items())), after=AFTER))
+    for seed in range(5):
+        at_one, at_other = (by_name(found, shuffled(found, seed)) for found in (one, other))
+        assert at_one == at_other
+
+
+def test_names_of_an_order_and_those_that_cannot_be_used() -> None:
+    found = placement()
+    layout, unusable = ordered(found, ["zeta", "nobody", "beta", "do_syscall_64", "zeta"])
+    assert unusable == ("nobody", "do_syscall_64")
+    at = by_name(found, layout)
+    expected = ["zeta", "beta", "alpha", "gamma", "delta", "epsilon"]
+    assert sorted(SIZES, key=at.__getitem__) == expected
+    assert at["zeta"] == START
+    assert at["beta"] == START + 208
+    assert at["alpha"] == START + 224
+
+
+def test_a_name_of_several_functions_orders_all_as_the_linker_does() -> None:
+    rows = text_rows(dict.fromkeys(["a", "x", "b", "y", "c"], 16))
+    rows = [(at, kind, "dup" if name in "xy" else name) for at, kind, name in rows]
+    found = placement(rows)
+    at = by_name(found, ordered(found, ["dup", "c"])[0])
+    assert sorted(at, key=at.__getitem__)[1:6] == ["dup", "dup#2", "c", "a", "b"]
+    at = by_name(found, ordered(found, ["dup#2", "c"])[0])
+    assert sorted(at, key=at.__getitem__)[1:6] == ["dup#2", "c", "a", "dup", "b"]
+
+
+def test_many_orders_are_each_as_alone() -> None:
+    found = placement()
+    orders = [[i % 6, (i * 5 + 1) % 6] for i in range(40)]
+    layouts = in_orders(found, orders)
+    for order, layout in zip(orders, layouts, strict=True):
+        assert (layout == in_order(found, order)).all()
+
+
+@pytest.mark.parametrize("alignment", [0, -16, 3, 48, 8192])
+def test_an_impossible_alignment_is_refused(alignment: int) -> None:
+    with pytest.raises(UserError, match="cannot be aligned"):
+        aligned(placement(), alignment)
+
+
+def test_growing_text_moves_what_follows_as_a_linker_would() -> None:
+    found = placement()
+    layout = by_name(found, aligned(found, 256))
+    linked = by_name(found, as_linked(found))
+    moved = layout["do_syscall_64"] - linked["do_syscall_64"]
+    assert moved > 0
+    assert moved % 64 == 0
+    assert layout["exc_page_fault"] - linked["exc_page_fault"] == moved
+    assert layout["do_syscall_64"] >= layout["zeta"] + SIZES["zeta"]
+
+
+@settings(max_examples=30)
+@given(kernels(), st.integers(0, 100))
+def test_alignments_that_differ_are_packed_one_by_one(found: Placement, seed: int) -> None:
+    """The slow way of packing and the fast one come to the same."""
+    from kdelta.replay import layouts as module
+
+    part = found.ranges[0]
+    orders = module._random_orders(part, np.array([seed, seed + 1], dtype=np.uint64))
+    begins = np.array([part.start, part.start + 160], dtype=np.uint64)
+    fast = module._packed_alike(part, orders, begins, 16)
+    slow = module._packed_singly(part, orders, begins, np.full_like(part.alignments, 16))
+    assert (fast == slow).all()
