@@ -118,8 +118,8 @@ def test_a_loop_is_simulated_only_while_it_is_new(kind: Kind, noise: int) -> Non
     assert without.by_function is not None
     assert with_memo.by_function.tolist() == without.by_function.tolist()
     assert (with_memo.by_function.sum(axis=1) == with_memo.total.sum(axis=1)).all()
-    assert with_memo.total[:, OWN].min() > 700
-    assert (with_memo.total[:, INTERRUPTS].min() > 0) == bool(noise)
+    assert with_memo.total[:, OWN].max() > 700
+    assert (with_memo.total[:, INTERRUPTS].max() > 0) == bool(noise)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 16, 400])
