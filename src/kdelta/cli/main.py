@@ -12,6 +12,7 @@ from kdelta import __version__
 from kdelta.cli import doctor as doctors
 from kdelta.cli import options
 from kdelta.cli.ablate import ablate
+from kdelta.cli.cpus import cpus
 from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.kernels import build, kernels
 from kdelta.cli.listing import runs_text, workloads_text
@@ -280,6 +281,7 @@ def show(
 app.command(epilog=options.SPECS)(ablate)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)
+app.command()(cpus)
 
 
 @app.command()

@@ -101,8 +101,10 @@ class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source       from where it is known that this CPU has it
     flags        of /proc/cpuinfo, which this CPU has; without them a kernel takes another path
     without      flags of /proc/cpuinfo that this CPU has not
-    mitigations  file of /sys/devices/system/cpu/vulnerabilities -> words that this CPU's kernel
-                 has in it (any of them, in any case of letters)
+    mitigations  file of /sys/devices/system/cpu/vulnerabilities -> what a kernel that was built
+                 with all mitigations says there on this CPU
+    foreign      such a file -> words that no kernel says there on this CPU: one that says any of
+                 them took another path. (What a kernel was not built to do it does nowhere.)
     not_emulated what of it QEMU's TCG cannot offer, in words; empty where it can
     otherwise    what the kernel does without it, in words
     functions    patterns (as of a shell) of functions whose path it changes
@@ -116,7 +118,8 @@ class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otherwise: str
     flags: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    mitigations: dict[str, tuple[str, ...]] = {}
+    mitigations: dict[str, str] = {}
+    foreign: dict[str, tuple[str, ...]] = {}
     not_emulated: str = ""
     functions: tuple[str, ...] = ()
     specials: tuple[str, ...] = ()
@@ -192,6 +195,7 @@ class _Miss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Special(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kinds: tuple[str, ...]
     cycles: tuple[float, float]
     source: str
 
@@ -214,7 +218,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     misses: dict[MissKind, _Miss]
     itlb_small: _Array | None = None
     btb: _Array | None = None
-    specials: dict[str, _Special] = {}
+    special: tuple[_Special, ...] = ()
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
 
@@ -246,8 +250,9 @@ def decode_cpu(text: bytes) -> CPU:
         string_bytes_per_cycle=_rate(raw.strings),
         misses={kind: _miss(kind, miss) for kind, miss in raw.misses.items()},
         specials={
-            kind: Price(*_interval(f"specials.{kind}.cycles", special.cycles))
-            for kind, special in raw.specials.items()
+            kind: Price(*_interval(f"special.{kind}.cycles", special.cycles))
+            for special in raw.special
+            for kind in special.kinds
         },
         qemu=raw.qemu,
         paths=raw.path,
@@ -261,12 +266,13 @@ def _check_names(raw: _File) -> None:
     for field in ("name", "title", "arch"):
         if not getattr(raw, field).strip():
             raise CPUFileError(f"`{field}` is empty")
-    names = [path.name for path in raw.path]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise CPUFileError(f"`path` has {min(twice)!r} twice")
+    kinds = [kind for special in raw.special for kind in special.kinds]
+    for field, names in (("special", kinds), ("path", [path.name for path in raw.path])):
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise CPUFileError(f"`{field}` has {min(twice)!r} twice")
     for path in raw.path:
-        if not (path.flags or path.without or path.mitigations):
+        if not (path.flags or path.without or path.foreign):
             raise CPUFileError(f"`path` {path.name!r} says nothing by which it can be told")
 
 
@@ -377,7 +383,7 @@ def _sources(raw: _File) -> dict[str, str]:
         "base": raw.base.source,
         "strings": raw.strings.source,
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
-        **{f"specials.{kind}": special.source for kind, special in raw.specials.items()},
+        **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
         **{f"path.{path.name}": path.source for path in raw.path},
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}

@@ -40,25 +40,22 @@ def representative(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tu
 
 
 def _signs(path: KernelPath, flags: frozenset[str], said: Mapping[str, str]) -> tuple[str, ...]:
-    if (path.flags or path.without) and not flags:
-        return ("the guest did not say which features its CPU has",)
     signs = []
-    missing = [flag for flag in path.flags if flag not in flags]
-    if missing:
-        signs.append(f"no {', no '.join(missing)}")
-    signs += [flag for flag in path.without if flag in flags]
-    for name, wanted in path.mitigations.items():
-        words = said.get(name)
-        if words is None:
-            signs.append(f"the guest says nothing of {name}")
-        elif not any(one.lower() in words.lower() for one in wanted):
-            signs.append(f"{name} says {_brief(words)!r}, not {' or '.join(map(repr, wanted))}")
+    if (path.flags or path.without) and not flags:
+        signs.append("the guest did not say which features its CPU has")
+    else:
+        signs += [f"no {flag}" for flag in path.flags if flag not in flags]
+        signs += [flag for flag in path.without if flag in flags]
+    if path.foreign and not said:
+        signs.append("the guest did not say which mitigations it uses")
+    for name, foreign in path.foreign.items():
+        # A kernel older than a vulnerability says nothing of it.
+        parts = [part.strip() for part in said.get(name, "").split(";")]
+        strange = [part for part in parts if any(one.lower() in part.lower() for one in foreign)]
+        if strange:
+            wanted = path.mitigations.get(name)
+            signs.append(f"{name}: {strange[0]}" + (f", not {wanted}" if wanted else ""))
     return tuple(signs)
-
-
-def _brief(words: str) -> str:
-    """What a file of vulnerabilities says first: the mitigation itself."""
-    return words.partition(";")[0].strip()
 
 
 def _flags(cpuinfo: str) -> frozenset[str]:

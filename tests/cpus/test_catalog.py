@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The CPUs that come with kdelta, and those of the user's own files."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kdelta.cpus import DEFAULT_CPU, list_cpus, load_cpu
+from kdelta.cpus.model import ASSUMED, CPU, MEASURED
+from kdelta.spec.errors import UserError
+
+SHIPPED = {
+    "cortex-a53", "cortex-a72", "cortex-a9", "generic-x86-64", "icelake-server", "neoverse-n1",
+    "skylake-server", "zen2", "zen3", "zen4",
+}  # fmt: skip
+FOLDER = Path(__file__).parents[2] / "src/kdelta/cpus"
+PLUGIN = Path(__file__).parents[2] / "native/plugin/x86.c"
+
+every_cpu = pytest.mark.parametrize("cpu", list_cpus().values(), ids=lambda cpu: cpu.name)
+
+
+def test_all_are_there_under_the_names_of_their_files() -> None:
+    assert set(list_cpus()) == SHIPPED
+    assert {path.stem for path in FOLDER.glob("*.toml")} == SHIPPED
+    assert DEFAULT_CPU in SHIPPED
+
+
+@every_cpu
+def test_no_price_pretends_to_be_calibrated(cpu: CPU) -> None:
+    assert not any(price.calibrated for price in cpu.misses.values())
+
+
+@every_cpu
+def test_a_decoupled_front_end_may_hide_all_and_a_coupled_one_not(cpu: CPU) -> None:
+    price = cpu.misses["l1i"]
+    assert (price.hidden == 0) == (cpu.frontend == "decoupled")
+    assert price.hidden < price.exposed
+
+
+@every_cpu
+def test_every_figure_has_a_document_a_measurement_or_a_reason(cpu: CPU) -> None:
+    for text in cpu.sources.values():
+        for word in (ASSUMED, MEASURED):
+            assert not text.startswith(word) or len(text) > len(word) + 10
+        assert text.isascii()
+
+
+@every_cpu
+def test_special_instructions_are_those_that_the_plugin_counts(cpu: CPU) -> None:
+    source = PLUGIN.read_text()
+    names = set(re.findall(r'"([a-z-]+)"', source[: source.index("NULL")]))
+    assert "wrmsr" in names
+    assert set(cpu.specials) <= names
+    assert {kind for path in cpu.paths for kind in path.specials} <= names
+
+
+@every_cpu
+def test_a_cpu_that_is_emulated_brings_in_no_entropy_of_the_host(cpu: CPU) -> None:
+    if cpu.arch != "x86_64" or not cpu.qemu.cpu:
+        return
+    assert "-rdrand" in cpu.qemu.cpu
+    assert "-rdseed" in cpu.qemu.cpu
+
+
+@every_cpu
+def test_a_path_that_is_not_emulated_says_what_hangs_on_it(cpu: CPU) -> None:
+    for path in cpu.paths:
+        assert path.functions or path.specials or path.strings or path.entries, path.name
+        assert set(path.foreign) >= set(path.mitigations), path.name
+
+
+def test_known_geometries() -> None:
+    a9 = load_cpu("cortex-a9")
+    assert (a9.l1i.bytes, a9.l1i.ways, a9.l1i.line_bytes) == (32 << 10, 4, 32)
+    assert a9.l1i.sets * a9.l1i.line_bytes == 8 << 10  # lines so far apart share a set
+    assert load_cpu("cortex-a72").l1i.bytes == 48 << 10
+    assert load_cpu("neoverse-n1").l1i.bytes == 64 << 10
+    for name in ("generic-x86-64", "zen2", "zen3", "zen4", "skylake-server", "icelake-server"):
+        l1i = load_cpu(name).l1i
+        assert (l1i.bytes, l1i.ways, l1i.line_bytes) == (32 << 10, 8, 64)
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(UserError, match="no CPU is called 'zen5'") as raised:
+        load_cpu("zen5")
+    assert "zen4" in raised.value.hint
+
+
+def test_a_file_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (FOLDER / "zen2.toml").read_text().replace('name = "zen2"', 'name = "my-zen"')
+    (tmp_path / "mine.toml").write_text(text)
+    assert load_cpu(str(tmp_path / "mine.toml")).name == "my-zen"
+    monkeypatch.chdir(tmp_path)
+    assert load_cpu("mine.toml").name == "my-zen"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.toml cannot be read: No such file"):
+        load_cpu(str(tmp_path / "none.toml"))
