@@ -40,6 +40,17 @@ class Priced(msgspec.Struct, frozen=True):
         """All parts."""
         return (self.base, self.strings, *self.specials.values(), *self.misses.values())
 
+    def per(self, count: float) -> "Priced":
+        """The same for one of `count` (iterations, say), which is positive."""
+        return Priced(
+            total=_divided(self.total, count),
+            base=_divided(self.base, count),
+            strings=_divided(self.strings, count),
+            specials={kind: _divided(part, count) for kind, part in self.specials.items()},
+            misses={kind: _divided(part, count) for kind, part in self.misses.items()},
+            unpriced=self.unpriced,
+        )
+
 
 def executed_amounts(cost: Cost) -> dict[str, int]:
     """What of a cost has a price, by the price's name. The further iterations of a string
@@ -114,6 +125,10 @@ def _total(amounts: Mapping[str, float], prices: Mapping[str, Ends]) -> Interval
 def _times(amount: float, price: Ends) -> Interval:
     ends = sorted(amount * end for end in price)
     return Interval(ends[0], ends[1])
+
+
+def _divided(interval: Interval, count: float) -> Interval:
+    return Interval(interval.low / count, interval.high / count)
 
 
 def _sum(parts: Iterable[Interval]) -> Ends:

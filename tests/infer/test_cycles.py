@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles: the formula, by example and by its properties."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.counts.model import Cost
+from kdelta.cpus import CPU, list_cpus, load_cpu
+from kdelta.cpus.model import MissKind, MissPrice, Price
+from kdelta.infer.cycles import Priced, check, executed_amounts, model_cycles, priced
+from kdelta.infer.ensembles import Interval
+from kdelta.spec.errors import LabError
+
+CORE = msgspec.structs.replace(
+    load_cpu("zen2"),
+    cycles_per_insn=0.5,
+    string_bytes_per_cycle=Price(8, 32),
+    specials={"wrmsr": Price(50, 100), "lock": Price(4, 20)},
+    misses={"l1i": MissPrice(2, 12, False), "itlb": MissPrice(0, 8, False)},
+)
+
+COUNTS = st.integers(min_value=-(10**9), max_value=10**9)
+MISSES: st.SearchStrategy[dict[MissKind, float]] = st.fixed_dictionaries(
+    {}, optional={"l1i": COUNTS.map(float), "itlb": COUNTS.map(float)}
+)
+COSTS = st.builds(
+    Cost,
+    insns=COUNTS,
+    string_iterations=COUNTS,
+    loads=COUNTS,
+    stores=COUNTS,
+    string_bytes=COUNTS,
+    specials=st.dictionaries(st.sampled_from(["wrmsr", "lock", "hlt"]), COUNTS),
+)
+
+
+def close(interval: Interval) -> object:
+    """Equal to it but for rounding."""
+    return pytest.approx((interval.low, interval.high), rel=1e-9, abs=1e-3)
+
+
+def ends(interval: Interval) -> tuple[float, float]:
+    """Both ends."""
+    return interval.low, interval.high
+
+
+def test_the_formula() -> None:
+    cost = Cost(insns=1000, string_bytes=640, specials={"wrmsr": 2, "lock": 10})
+    found = priced(cost, {"l1i": 20, "itlb": 3}, CORE)
+    assert found.base == Interval(500, 500)
+    assert found.strings == Interval(20, 80)
+    assert found.specials == {"wrmsr": Interval(100, 200), "lock": Interval(40, 200)}
+    assert found.misses == {"l1i": Interval(40, 240), "itlb": Interval(0, 24)}
+    assert found.total == Interval(500 + 20 + 140 + 40, 500 + 80 + 400 + 264)
+    assert found.unpriced == ()
+    assert model_cycles(cost, {"l1i": 20, "itlb": 3}, CORE) == found.total
+
+
+def test_an_iteration_of_many() -> None:
+    cost = Cost(insns=1000, string_bytes=640, specials={"hlt": 2, "lock": 10})
+    whole = priced(cost, {"l1i": 20}, CORE)
+    one = whole.per(10)
+    assert one.total == Interval(whole.total.low / 10, whole.total.high / 10)
+    assert (one.base, one.strings) == (Interval(50, 50), Interval(2, 8))
+    assert (one.specials, one.misses) == ({"lock": Interval(4, 20)}, {"l1i": Interval(4, 24)})
+    assert one.unpriced == ("hlt",)
+    check(one)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert model_cycles(Cost(), {}, CORE) == Interval(0, 0)
+
+
+def test_iterations_loads_and_stores_are_in_no_price() -> None:
+    plain = Cost(insns=10, string_bytes=64)
+    busy = Cost(insns=10, string_iterations=64, loads=7, stores=9, string_bytes=64)
+    assert model_cycles(busy, {}, CORE) == model_cycles(plain, {}, CORE)
+    assert executed_amounts(busy) == {"insns": 10, "string_bytes": 64}
+
+
+def test_what_has_no_price_is_said() -> None:
+    found = priced(Cost(insns=4, specials={"hlt": 1, "lock": 1}), {}, CORE)
+    assert found.unpriced == ("hlt",)
+    assert found.total == Interval(6, 22)
+
+
+def test_a_miss_that_the_cpu_has_no_price_for() -> None:
+    with pytest.raises(ValueError, match="zen2 has no price for a miss of btb"):
+        model_cycles(Cost(), {"btb": 1}, CORE)
+
+
+def test_a_difference_is_priced_as_one() -> None:
+    """One more of each, one less of each: the price is one number, wherever it lies."""
+    more = model_cycles(Cost(insns=2), {"l1i": 1}, CORE)
+    less = model_cycles(Cost(insns=-2), {"l1i": -1}, CORE)
+    assert more == Interval(3, 13)
+    assert less == Interval(-13, -3)
+    assert model_cycles(Cost(insns=10), {"l1i": -5}, CORE) == Interval(5 - 60, 5 - 10)
+
+
+def test_parts_that_do_not_add_up() -> None:
+    found = priced(Cost(insns=1000), {"l1i": 20}, CORE)
+    wrong = msgspec.structs.replace(found, strings=Interval(0, 1))
+    with pytest.raises(LabError, match=r"add up to 741\.0, not 740\.0 \(their high ends"):
+        check(wrong)
+    with pytest.raises(LabError, match="their low ends"):
+        check(msgspec.structs.replace(found, base=Interval(499, 500)))
+
+
+@given(COSTS, MISSES)
+def test_parts_add_up_and_are_in_order(cost: Cost, misses: dict[MissKind, float]) -> None:
+    found: Priced = priced(cost, misses, CORE)
+    assert found.total.low <= found.total.high
+    assert all(part.low <= part.high for part in found.parts())
+    total = Interval(
+        sum(part.low for part in found.parts()), sum(part.high for part in found.parts())
+    )
+    assert ends(found.total) == close(total)
+
+
+@given(COSTS, MISSES)
+def test_swapping_the_kernels_turns_the_sign(cost: Cost, misses: dict[MissKind, float]) -> None:
+    turned = Cost(
+        insns=-cost.insns,
+        string_bytes=-cost.string_bytes,
+        specials={kind: -count for kind, count in cost.specials.items()},
+    )
+    found = model_cycles(cost, misses, CORE)
+    other = model_cycles(turned, {kind: -count for kind, count in misses.items()}, CORE)
+    assert (-other.high, -other.low) == close(found)
+
+
+@given(COSTS, COSTS, MISSES)
+def test_a_sum_is_within_the_sum_of_intervals(
+    one: Cost, two: Cost, misses: dict[MissKind, float]
+) -> None:
+    both = model_cycles(one + two, misses, CORE)
+    first, second = model_cycles(one, misses, CORE), model_cycles(two, {}, CORE)
+    slack = 1e-6 * (1 + abs(first.low) + abs(first.high) + abs(second.low) + abs(second.high))
+    assert both.low >= first.low + second.low - slack
+    assert both.high <= first.high + second.high + slack
+
+
+@pytest.mark.parametrize("cpu", list_cpus().values(), ids=lambda cpu: cpu.name)
+def test_every_shipped_cpu_prices_what_it_can_miss(cpu: CPU) -> None:
+    misses = dict.fromkeys(cpu.misses, 1.0)
+    found = priced(Cost(insns=1), misses, cpu)
+    assert set(found.misses) == {"l1i", "itlb", "l2"} | ({"btb"} if cpu.btb else set())
+    assert found.total.high > found.base.high
