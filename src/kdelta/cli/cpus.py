@@ -11,7 +11,7 @@ from kdelta.cpus.catalog import list_cpus, load_cpu
 from kdelta.cpus.model import CPU, Cache, KernelPath
 from kdelta.report.layout import finished, wrapped
 
-_NAME = 16
+_NAME = 14
 _FIELD = 22
 _INDENT = " " * 4
 _LABELS = {
@@ -51,11 +51,11 @@ def cpus(
 def cpus_text(known: Iterable[CPU]) -> str:
     """A line for each CPU."""
     lines = [
-        f"{cpu.name:<{_NAME}} {cpu.arch:<7} {cpu.frontend:<10} {_size(cpu.l1i.bytes):>7} "
+        f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
         f"{cpu.l1i.ways:>2}-way  {cpu.title}"
         for cpu in known
     ]
-    head = f"{'CPU':<{_NAME}} {'arch':<7} {'front end':<10} {'L1I':>14}  what it is"
+    head = f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>14}  what it is"
     return "".join(f"{line}\n" for line in [head, *lines])
 
 
