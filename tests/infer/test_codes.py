@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Codes: units told apart by few kernels, whatever they need."""
 
+from collections.abc import Iterable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.closed_sets import Needs
-from kdelta.infer.codes import code_length, code_sets
+from kdelta.infer.closed_sets import NOTHING, Needs
+from kdelta.infer.codes import LOW, MOST, code_length, code_sets, low_groups
 from kdelta.infer.search_model import SearchUnit
+
+
+def alone(names: Iterable[str]) -> list[frozenset[str]]:
+    return [frozenset({name}) for name in names]
 
 
 @st.composite
@@ -24,7 +31,7 @@ def test_each_unit_is_in_its_own_choice_of_kernels_that_can_be_built(
     units: list[SearchUnit],
 ) -> None:
     needs = Needs(units)
-    sets = code_sets(needs, needs.names)
+    sets = code_sets(needs, alone(needs.names))
     choices = [tuple(name in flips for flips in sets) for name in needs.names]
     assert len(set(choices)) == len(units)
     assert all(needs.is_closed(flips) and flips for flips in sets)
@@ -33,18 +40,46 @@ def test_each_unit_is_in_its_own_choice_of_kernels_that_can_be_built(
 @given(st.integers(2, 130))
 def test_as_few_as_there_are_bits_in_their_number(count: int) -> None:
     units = [SearchUnit(f"u{i}") for i in range(count)]
-    sets = code_sets(Needs(units), [unit.name for unit in units])
+    sets = code_sets(Needs(units), alone([unit.name for unit in units]))
     assert len(sets) == code_length(count)
     assert 2 ** (len(sets) - 1) < count <= 2 ** len(sets)
 
 
 def test_a_chain_takes_a_kernel_a_link() -> None:
     units = [SearchUnit("u0"), *(SearchUnit(f"u{i}", (f"u{i - 1}",)) for i in range(1, 5))]
-    sets = code_sets(Needs(units), [unit.name for unit in units])
+    sets = code_sets(Needs(units), alone([unit.name for unit in units]))
     assert sorted(map(len, sets)) == [1, 2, 3, 4]
 
 
 def test_the_kernels_of_units_that_need_nothing_have_about_half_of_them() -> None:
     units = [SearchUnit(f"u{i}") for i in range(32)]
-    sets = code_sets(Needs(units), [unit.name for unit in units])
+    sets = code_sets(Needs(units), alone([unit.name for unit in units]))
     assert [len(flips) for flips in sets] == [16] * 5
+
+
+@given(worlds(), st.data())
+def test_units_that_hardly_matter_share_a_code(
+    units: list[SearchUnit], data: st.DataObject
+) -> None:
+    needs = Needs(units)
+    chances = st.floats(0.01, 0.99)
+    priors = {name: data.draw(chances) for name in needs.names}
+    groups = low_groups(needs, needs.in_order(needs.names, {}), priors)
+    assert NOTHING.union(*groups) == set(needs.names)
+    assert sum(map(len, groups)) == len(units)
+    for group in groups:
+        assert len(group) == 1 or all(priors[name] <= LOW for name in group)
+        assert len(group) == 1 or sum(priors[name] for name in group) <= MOST
+    sets = code_sets(needs, groups)
+    assert all(needs.is_closed(flips) for flips in sets)
+    choices = {tuple(group <= flips for flips in sets) for group in groups}
+    assert len(choices) == len(groups)
+    assert all(group <= flips or not group & flips for group in groups for flips in sets)
+
+
+def test_groups_that_need_each_other_have_no_code() -> None:
+    units = [SearchUnit("a"), SearchUnit("b", ("a",)), SearchUnit("c", ("b",))]
+    with pytest.raises(ValueError, match="each other"):
+        code_sets(Needs(units), [frozenset({"a", "c"}), frozenset({"b"})])
+    priors = {"a": 0.1, "b": 0.9, "c": 0.1}
+    assert low_groups(Needs(units), ("a", "b", "c"), priors) == tuple(alone("abc"))

@@ -30,6 +30,7 @@ Planted = Mapping[str, Mapping[Term, int]]
 """function -> what units (alone, or a pair together) add to its cost."""
 
 NAMES = tuple(f"u{i}" for i in range(16))
+ALONE = tuple(frozenset({name}) for name in NAMES)
 BASE = 1000
 
 
@@ -49,7 +50,7 @@ def kernel(planted: Planted, flips: FlipSet, spread: int = 0) -> dict[str, dict[
 
 def coded(planted: Planted, spread: int = 0) -> dict[FlipSet, dict[str, dict[str, Estimate]]]:
     needs = Needs([SearchUnit(name) for name in NAMES])
-    sets = (NOTHING, frozenset(NAMES), *code_sets(needs, NAMES))
+    sets = (NOTHING, frozenset(NAMES), *code_sets(needs, ALONE))
     return {flips: kernel(planted, flips, spread) for flips in sets}
 
 
@@ -80,7 +81,7 @@ def test_what_too_many_do_in_one_function_is_left_open_and_given_to_nobody() -> 
 
 
 def test_what_two_do_only_together() -> None:
-    sets = code_sets(Needs([SearchUnit(name) for name in NAMES]), NAMES)
+    sets = code_sets(Needs([SearchUnit(name) for name in NAMES]), ALONE)
     one, two = next(
         (one, two)
         for one in NAMES
@@ -159,11 +160,57 @@ def test_what_the_code_leaves_open_is_settled_one_by_one() -> None:
     answer, steps = searched(planted)
     assert steps[:4] == [Step.CODED] * 4
     assert set(steps[4:]) == {Step.SETTLE}
-    assert len(steps) <= 8
+    assert len(steps) <= 10
     effects = {one.name: one.effects["r"].value for one in answer.units}
     alone = {one.name for one in answer.units if one.how is How.ALONE}
     for name in alone:
         assert effects[name] == sum(row.get(only(name), 0) for row in planted.values())
+
+
+def searched_with(priors: Mapping[str, float], planted: Planted) -> tuple[Answer, list[Step]]:
+    units = [SearchUnit(name, prior=priors[name]) for name in NAMES]
+    search = begin(units, measured(planted, NOTHING), measured(planted, frozenset(NAMES)))
+    steps = []
+    while builds := search.next_builds():
+        steps.append(builds[0].step)
+        search = search.observe(builds[0].flips, measured(planted, builds[0].flips))
+    return search.answer(), steps
+
+
+FEW_LIKELY = {name: 0.9 if name in {"u0", "u1", "u2"} else 0.02 for name in NAMES}
+
+
+def test_units_that_hardly_matter_are_cleared_together() -> None:
+    planted: Planted = {"f": {only("u0"): 10}, "g": {only("u2"): -20}, "h": {only("u1"): 3}}
+    answer, steps = searched_with(FEW_LIKELY, planted)
+    assert steps == [Step.CODED] * 2
+    effects = {one.name: one.effects["r"].value for one in answer.units}
+    assert {name: value for name, value in effects.items() if value} == {
+        "u0": 10,
+        "u1": 3,
+        "u2": -20,
+    }
+    assert answer.groups == ()
+
+
+def test_one_of_those_that_hardly_matter_does_and_is_found() -> None:
+    planted: Planted = {"f": {only("u0"): 10}, "g": {only("u9"): -20}}
+    answer, steps = searched_with(FEW_LIKELY, planted)
+    assert steps[:2] == [Step.CODED] * 2
+    assert len(steps) <= 6
+    effects = {one.name: one.effects["r"].value for one in answer.units if one.effects}
+    assert {name: value for name, value in effects.items() if value} == {"u0": 10, "u9": -20}
+    assert answer.sums["r"].remainder.value == 0
+
+
+def test_what_is_too_little_to_be_looked_for_stays_together() -> None:
+    planted: Planted = {"f": {only("u0"): 10}, "g": {only("u9"): 1}}
+    answer, steps = searched_with(FEW_LIKELY, planted)
+    assert steps == [Step.CODED] * 2
+    (group,) = answer.groups
+    assert "u9" in group.units
+    assert group.effects["r"].value == 1
+    assert answer.sums["r"].remainder.value == 0
 
 
 def test_a_kernel_of_the_code_that_fails_is_searched_around() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often verdicts on model cycles err, and what they find; with seeds, so that it is always so."""
+"""How often verdicts on model cycles err, and what they find; seeded, so that it is always so."""
 
 import math
 

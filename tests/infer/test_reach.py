@@ -184,6 +184,34 @@ def test_generated_file_of_unknown_making_counts_if_it_differs() -> None:
     assert isinstance(reach(sides[0], sides[1], units, Mentions({}))["A"], Kept)
 
 
+def test_generated_file_that_only_new_objects_include_is_reached_by_who_brings_them() -> None:
+    path = "include/generated/CONFIG_F.h"
+    brought = Thing("new.o", (Element("used", ()),), (), header="CONFIG_F", exists="CONFIG_B")
+    program = _program(brought)
+    a, b = program.side(NOTHING), program.side(frozenset({"CONFIG_B"}))
+    del a.digest.generated[path]
+    b.digest.generated[path] = GeneratedFile("text", frozenset({ANY_OPTION}), path)
+    units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
+    found = reach(a, b, units, program.mentions())
+    assert isinstance(found["A"], RuledOut)
+    assert isinstance(found["B"], Kept)
+    # An object that A has too may come to include it with any unit.
+    name, other = next((n, o) for n, o in b.digest.objects.items() if n in a.digest.objects)
+    b.digest.objects[name] = msgspec.structs.replace(other, generated=frozenset({path}))
+    kept = reach(a, b, units, program.mentions())["A"]
+    assert isinstance(kept, Kept)
+
+
+def test_dead_object_that_another_unit_brings_is_looked_at_where_it_is() -> None:
+    brought = Thing("new.o", (Element("unused", (), "CONFIG_A"),), (), exists="CONFIG_B")
+    program = _program(brought)
+    both = frozenset({"CONFIG_A", "CONFIG_B"})
+    units = {"A": ("CONFIG_A",), "B": ("CONFIG_B",)}
+    kept = reach(program.side(NOTHING), program.side(both), units, program.mentions())["A"]
+    assert isinstance(kept, Kept)
+    assert (kept.unseen, kept.only_b, kept.undecided) == ((), ("new.o",), ())
+
+
 def _with_section(section: str, side: Side) -> Side:
     dead = side.digest.objects["dead.o"]
     held = msgspec.structs.replace(dead, collected={section: Code(1, 8, section, ())})

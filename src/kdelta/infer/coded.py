@@ -12,22 +12,17 @@ from functools import cached_property
 
 from kdelta.infer.additive import Kernels, difference
 from kdelta.infer.closed_sets import NOTHING, Needs
-from kdelta.infer.codes import code_length, code_sets
+from kdelta.infer.codes import code_length, code_sets, low_groups
 from kdelta.infer.decode import Decoding, Parts, Term, decode
 from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.search_model import FlipSet, Limits, PlannedBuild, Step
-from kdelta.infer.search_words import alone_text, coded_text
+from kdelta.infer.search_words import alone_text, coded_text, parting_text
 
 LEAST_UNITS = 6
 """Below, one at a time takes about as many kernels and says it plainly."""
 
 SETTLING = 1.5
 """How many kernels what is left open takes, about."""
-
-
-def expected_builds(units: int) -> float:
-    """How many kernels a search by code takes, about."""
-    return code_length(units) + SETTLING
 
 
 class Coded:
@@ -41,8 +36,9 @@ class Coded:
         units: Sequence[str],
         kernels: Kernels,
         parts: Mapping[FlipSet, Parts],
-        limits: Limits,
         *,
+        limits: Limits,
+        priors: Mapping[str, float],
         settled: int = 0,
     ) -> None:
         self._settled = settled
@@ -55,11 +51,17 @@ class Coded:
             flips: one for flips, one in parts.items() if flips <= self._top or flips == NOTHING
         }
         self._limits = limits
+        self.groups = low_groups(needs, self._units, priors)
 
     @cached_property
     def sets(self) -> tuple[FlipSet, ...]:
         """The kernels of the code."""
-        return code_sets(self._needs, self._units)
+        return code_sets(self._needs, self.groups)
+
+    @property
+    def expected_builds(self) -> float:
+        """How many kernels it takes, about."""
+        return code_length(len(self.groups)) + SETTLING
 
     @property
     def failed(self) -> bool:
@@ -87,12 +89,15 @@ class Coded:
         return self._settling()
 
     def _settling(self) -> list[PlannedBuild]:
-        """The unit that is the likeliest to settle most of what is open, alone from A. No more than
-        the code itself took: by then it is a spread that three runs did not show.
+        """A kernel that parts the classes that matter, else the unit that is the likeliest to
+        settle most of what is open, alone from A. No more than the code itself took and two: by
+        then it is a spread that three runs did not show.
         """
-        left = self.left_over()
-        if not left or self._settled >= len(self.sets):
+        if self._settled >= len(self.sets) + 2:
             return []
+        if halves := self._halves():
+            return [PlannedBuild(halves, Step.SETTLE, parting_text(halves))]
+        left = self.left_over()
         weights: dict[str, Fraction] = {}
         effects = self.decoding.effects()
         for term, regions in effects.items():
@@ -107,6 +112,26 @@ class Coded:
                 text = alone_text(name, flips, below, self._top)
                 return [PlannedBuild(flips, Step.SETTLE, f"{text}: to settle what is left open")]
         return []
+
+    def _halves(self) -> FlipSet:
+        """The first half of each class that does more than is looked for; none if no such kernel is
+        left to build.
+        """
+        chosen = [
+            name
+            for term in self.decoding.classes
+            if len(term) > 1 and self._matters(term)
+            for name in self._needs.in_order(term, {})[: len(term) // 2]
+        ]
+        flips = self._needs.closure(chosen)
+        return NOTHING if self._kernels.is_known(flips) else flips
+
+    def _matters(self, term: Term) -> bool:
+        return any(
+            abs(value) > max(self.reach(region), self._limits.relevance * abs(base.value))
+            for region, value in self.decoding.effects().get(term, {}).items()
+            if (base := self._kernels.first.get(region)) is not None
+        )
 
     def left_over(self) -> dict[str, Fraction]:
         """By region, the part of A's cost that nobody accounts for in some kernel, where it is more
@@ -143,9 +168,18 @@ class Coded:
             found[region] = Estimate(value, value - far, value + far, count)
         return found
 
-    def terms(self) -> list[Term]:
-        """All that does anything: units, then pairs that interact."""
-        return sorted(self.decoding.effects(), key=lambda term: (len(term), sorted(term)))
+    def class_of(self, name: str) -> Term:
+        """The units that the kernels do not tell from that one, and itself."""
+        return next(term for term in self.decoding.classes if name in term)
+
+    def together(self) -> list[Term]:
+        """Classes of more than one unit that do something."""
+        moving = self.decoding.effects()
+        return [term for term in self.decoding.classes if len(term) > 1 and term in moving]
+
+    def interactions(self) -> list[Term]:
+        """Units that do something only together."""
+        return [term for term in self.decoding.effects() if term not in self.decoding.classes]
 
 
 def _sum(effects: Mapping[Term, Mapping[str, Fraction]], flips: FlipSet, region: str) -> Fraction:

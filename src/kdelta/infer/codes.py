@@ -7,61 +7,114 @@ flipped only with those that it needs, so their codes have all the bits of its o
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kdelta.infer.closed_sets import Needs
+from kdelta.infer.closed_sets import NOTHING, Needs
 from kdelta.infer.search_model import FlipSet
+
+LOW = 0.2
+"""Up to this chance to matter a unit shares its code with others."""
+
+MOST = 0.35
+"""The chances of the units of a group add up to no more: it seldom has to be parted."""
 
 _TRIES = 200
 
 
-def code_sets(needs: Needs, units: Sequence[str]) -> tuple[FlipSet, ...]:
-    """The kernels of a code for these units, as few as tell all of them apart; each closed under
-    needs. The kernel with all of them flipped counts as one that is there already, so that one
-    unit may be in no other. `units` must be closed under needs.
+def code_sets(needs: Needs, groups: Sequence[FlipSet]) -> tuple[FlipSet, ...]:
+    """The kernels of a code, as few as tell the groups apart; each closed under needs. The kernel
+    with all of them flipped counts as one that is there already, so that one may be in no other.
+
+    groups   units that move together; all of them must be closed under needs. Raises ValueError for
+             two groups that need each other.
     """
-    bits = max(1, (len(units) - 1).bit_length())
-    while (codes := _codes(needs, units, bits)) is None:
+    above = _above(needs, groups)
+    bits = code_length(len(groups))
+    while (codes := _codes(above, bits)) is None:
         bits += 1
-    sets = [frozenset(name for name in units if codes[name] >> bit & 1) for bit in range(bits)]
-    return tuple(one for one in sets if one and len(one) < len(units))
+    sets = [
+        NOTHING.union(
+            *(group for group, code in zip(groups, codes, strict=True) if code >> bit & 1)
+        )
+        for bit in range(bits)
+    ]
+    everything = NOTHING.union(*groups)
+    return tuple(one for one in sets if one and one != everything)
 
 
-def code_length(units: int) -> int:
-    """How many kernels `code_sets` takes where no unit needs another."""
-    return max(1, (units - 1).bit_length()) if units else 0
+def code_length(groups: int) -> int:
+    """How many kernels `code_sets` takes where no group needs another."""
+    return max(1, (groups - 1).bit_length()) if groups else 0
 
 
-def _codes(needs: Needs, units: Sequence[str], bits: int) -> dict[str, int] | None:
-    """A number below 2 ** bits for each unit, all different; None if none were found.
+def low_groups(
+    needs: Needs, units: Sequence[str], priors: Mapping[str, float]
+) -> tuple[FlipSet, ...]:
+    """The units, those that are unlikely to matter in groups that are unlikely to. `units` are in
+    an order in which each comes after its needs.
+    """
+    groups: list[FlipSet] = []
+    chance, together = 0.0, NOTHING
+    for name in units:
+        if priors[name] > LOW:
+            groups.append(frozenset({name}))
+            continue
+        if together and chance + priors[name] > MOST:
+            groups.append(together)
+            chance, together = 0.0, NOTHING
+        chance, together = chance + priors[name], together | {name}
+    if together:
+        groups.append(together)
+    try:
+        _above(needs, groups)
+    except ValueError:
+        return tuple(frozenset({name}) for name in units)
+    return tuple(groups)
+
+
+def _above(needs: Needs, groups: Sequence[FlipSet]) -> dict[int, set[int]]:
+    """For each group those that need it, each after all that need it."""
+    below = [needs.closure(group) - group for group in groups]
+    above = {
+        i: {j for j, other in enumerate(below) if other & groups[i]} for i in range(len(groups))
+    }
+    ordered: dict[int, set[int]] = {}
+    while len(ordered) < len(groups):
+        ready = [i for i in above if i not in ordered and above[i] <= ordered.keys()]
+        if not ready:
+            raise ValueError("groups of units need each other")
+        ordered.update({i: above[i] for i in ready})
+    return ordered
+
+
+def _codes(above: Mapping[int, set[int]], bits: int) -> list[int] | None:
+    """A number below 2 ** bits for each group, all different; None if none were found.
 
     Those on which others depend come last: theirs must have the bits of all of these. Kernels that
-    have half of the units tell most, so codes with half of the bits are taken first, and 0, which
+    have half of the groups tell most, so codes with half of the bits are taken first, and 0, which
     is seen in the whole alone, last. Where many depend on several, chance finds what this does not.
     """
-    order = list(reversed(needs.in_order(units, {})))
     chance = random.Random(bits)
     free = sorted(range(1, 1 << bits), key=lambda code: (abs(2 * code.bit_count() - bits), code))
     free.append(0)
     for _ in range(_TRIES):
-        codes = _assigned(needs, order, list(free))
+        codes = _assigned(above, list(free))
         if codes is not None:
-            return codes
+            return [codes[i] for i in range(len(above))]
         free.sort(key=lambda code: (chance.random() * code.bit_count(), code))
     return None
 
 
-def _assigned(needs: Needs, order: Sequence[str], free: list[int]) -> dict[str, int] | None:
-    """Gives each unit the first free code that has all bits of those that need it."""
-    codes: dict[str, int] = {}
-    for name in order:
-        above = 0
-        for other, code in codes.items():
-            if name in needs.below(other):
-                above |= code
-        found = next((code for code in free if code & above == above), None)
+def _assigned(above: Mapping[int, set[int]], free: list[int]) -> dict[int, int] | None:
+    """Gives each group the first free code that has all bits of those that need it."""
+    codes: dict[int, int] = {}
+    for index, others in above.items():
+        wanted = 0
+        for other in others:
+            wanted |= codes[other]
+        found = next((code for code in free if code & wanted == wanted), None)
         if found is None:
             return None
-        codes[name] = found
+        codes[index] = found
         free.remove(found)
     return codes

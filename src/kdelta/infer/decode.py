@@ -28,7 +28,9 @@ Parts = Mapping[str, Mapping[str, Estimate]]
 """What a kernel executes: region -> function -> own instructions an iteration."""
 
 Term = frozenset[str]
-"""Units whose joint flip does something: one unit by itself, or two that interact."""
+"""Units whose joint flip does something: a class, or two that interact. A class are the units that
+are flipped together in all kernels: often one, else several that these kernels do not tell apart.
+"""
 
 _MOST_TERMS = 3
 _MOST_LIKELY = 8
@@ -48,6 +50,7 @@ class Decoding(msgspec.Struct, frozen=True):
     not explained, in instructions an iteration.
     """
 
+    classes: tuple[Term, ...]
     explained: tuple[Explained, ...]
     open: dict[str, dict[str, Fraction]]
 
@@ -105,18 +108,29 @@ def decode(units: Sequence[str], kernels: Mapping[FlipSet, Parts]) -> Decoding:
     """
     others = [flips for flips in kernels if flips]
     signals = _Signals(kernels[frozenset()], [kernels[flips] for flips in others])
-    fits = _Fits(signals, others)
+    fits = _Fits(signals, others, _classes(units, others))
     for size in range(1, _MOST_TERMS + 1):
-        fits.explain([frozenset({name}) for name in units], size)
+        fits.explain(fits.classes, size)
         fits.explain(fits.moving(), size)
     fits.explain_by_region()
     return fits.decoding()
 
 
+def _classes(units: Sequence[str], kernels: Sequence[FlipSet]) -> tuple[Term, ...]:
+    """The units by the kernels in which they are flipped."""
+    found: dict[tuple[bool, ...], set[str]] = {}
+    for name in units:
+        found.setdefault(tuple(name in flips for flips in kernels), set()).add(name)
+    return tuple(frozenset(names) for names in found.values())
+
+
 class _Fits:
     """The explanations found so far, the simplest first."""
 
-    def __init__(self, signals: _Signals, kernels: Sequence[FlipSet]) -> None:
+    def __init__(
+        self, signals: _Signals, kernels: Sequence[FlipSet], classes: tuple[Term, ...]
+    ) -> None:
+        self.classes = classes
         self._signals = signals
         self._kernels = kernels
         self._found: dict[int, tuple[Term, ...]] = {}
@@ -126,10 +140,10 @@ class _Fits:
         self._most = max(1, len(set(kernels)) // 2)
 
     def moving(self) -> list[Term]:
-        """The units that account for anything, each alone and each two of them together."""
-        names = {name for terms in self._found.values() for term in terms for name in term}
-        pairs = itertools.combinations(sorted(names), 2)
-        return [*(frozenset({name}) for name in sorted(names)), *map(frozenset, pairs)]
+        """The classes that account for anything, each alone and each two of them together."""
+        found = {term for terms in self._found.values() for term in terms}
+        alone = [one for one in self.classes if any(one <= term for term in found)]
+        return [*alone, *(one | other for one, other in itertools.combinations(alone, 2))]
 
     def explain_by_region(self) -> None:
         """Tries sets of any size of the terms that do most in a region, on what is open in it."""
@@ -213,7 +227,7 @@ class _Fits:
                 explained.append(Explained(region, name, effects))
             else:
                 left.setdefault(region, {})[name] = max(exact, key=abs)
-        return Decoding(tuple(explained), left)
+        return Decoding(self.classes, tuple(explained), left)
 
 
 def _solved(

@@ -9,7 +9,8 @@ from power-on, so nothing else is executed either. An object is reached
   or in B's build. That is more than depends on it: most headers mention options that matter to few.
 - if it includes a header that the build generates from something reached (bounds.h); where nothing
   tells what a file was generated from, it counts as reached by all units if it differs between A
-  and B, and by none if it is the same though all of them were flipped;
+  and B, and by none if it is the same though all of them were flipped, or if A has neither it nor
+  any object that includes it: then whatever brings these objects reaches them anyway;
 - if a Makefile's line on it, or on all of its folder, looks at one of the options;
 - if it exists on one side only, and nothing explains that by another unit.
 
@@ -61,7 +62,7 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
     alive      which of them are alive
     generated  the generated files that it reaches, by path
     unseen     dead objects that one side alone has; A with the unit flipped may have others
-    only_b     those of the alive that A lacks with the unit flipped too: other units bring them
+    only_b     objects, alive or unseen, that A lacks with the unit flipped too: others bring them
     undecided  why no recompiled object can tell whether it has an effect; empty if they can
     """
 
@@ -138,6 +139,13 @@ def _differs(path: str, sides: tuple[Digest, Digest]) -> bool:
     return any(file is None for file in held) or len({file.sha256 for file in held if file}) > 1
 
 
+def _is_news(path: str, sides: tuple[Digest, Digest]) -> bool:
+    """Whether A has neither a generated file nor any of the objects of B that include it."""
+    users = {user for user, thing in sides[1].objects.items() if path in thing.generated}
+    known = path in sides[0].generated or path.endswith(LINKER_SCRIPTS)
+    return bool(users) and not known and users.isdisjoint(sides[0].objects)
+
+
 class _Unit:
     """What one unit's options get at."""
 
@@ -150,7 +158,8 @@ class _Unit:
             path
             for digest in sides
             for path, file in digest.generated.items()
-            if file.options & options or (ANY_OPTION in file.options and _differs(path, sides))
+            if file.options & options
+            or (ANY_OPTION in file.options and _differs(path, sides) and not _is_news(path, sides))
         }
         self.places = _mentions_of(options, mentions)
         self.named = {mention.reaches for mention in self.places}
@@ -181,21 +190,22 @@ class _Unit:
         undecided = [f"{mention.place} looks at it" for mention in self.everything]
         used = set(scripts)
         only_b: list[str] = []
-        for path in (*(thing.path for thing in living), *unseen):
+        for path in (*(thing.path for thing in living), *sorted(unseen)):
             held = [digest.objects[path] for digest in self.sides if path in digest.objects]
             used.update(*(self.generated & thing.generated for thing in held))
-            if len(held) == len(self.sides) or path in unseen:
+            if len(held) == len(self.sides):
                 continue
-            if self._lists(path) or path in state.unexplained:
+            if not self._lists(path) and path not in state.unexplained:
+                if path not in self.sides[0].objects:
+                    only_b.append(path)
+            elif path not in unseen:
                 undecided.append(f"{path} comes or goes")
-            elif path not in self.sides[0].objects:
-                only_b.append(path)
         return Kept(
             unit=name,
             objects=len(reached),
             alive=tuple(living),
             generated=tuple(sorted(used)),
-            unseen=tuple(sorted(unseen)),
+            unseen=tuple(sorted(unseen.difference(only_b))),
             only_b=tuple(only_b),
             undecided=tuple(undecided),
         )

@@ -51,19 +51,9 @@ def _one_way_or_the_other(plan: Plan, count: int) -> str:
 
 def answer_of(plan: Plan) -> Answer:
     """All that is known at that point."""
-    account, kernels = plan.account, plan.kernels
     return Answer(
         units=tuple(_unit(plan, unit.name) for unit in plan.units),
-        groups=()
-        if plan.decodes
-        else tuple(
-            GroupAnswer(
-                tuple(name for name in plan.order if name in group.units),
-                kernels.estimates(group.effect),
-                "no kernels that ran tell them apart",
-            )
-            for group in account.groups
-        ),
+        groups=tuple(_groups(plan)),
         interactions=tuple(_interactions(plan)),
         sums=_sums(plan),
         proof=_proof(plan),
@@ -73,11 +63,28 @@ def answer_of(plan: Plan) -> Answer:
     )
 
 
+def _groups(plan: Plan) -> list[GroupAnswer]:
+    found: list[tuple[frozenset[str], dict[str, Estimate]]]
+    if plan.decodes:
+        found = [(term, plan.decodes.estimates(term)) for term in plan.decodes.together()]
+    else:
+        found = [
+            (group.units, plan.kernels.estimates(group.effect)) for group in plan.account.groups
+        ]
+    return [
+        GroupAnswer(
+            tuple(name for name in plan.order if name in units),
+            effects,
+            "no kernels that ran tell them apart",
+        )
+        for units, effects in found
+    ]
+
+
 def _interactions(plan: Plan) -> list[InteractionAnswer]:
     found: list[tuple[frozenset[str], dict[str, Estimate]]]
     if plan.decodes:
-        pairs = [term for term in plan.decodes.terms() if len(term) > 1]
-        found = [(term, plan.decodes.estimates(term)) for term in pairs]
+        found = [(term, plan.decodes.estimates(term)) for term in plan.decodes.interactions()]
     else:
         found = [
             (units, plan.kernels.estimates(effect)) for units, effect in plan.account.interactions
@@ -93,8 +100,10 @@ def _interactions(plan: Plan) -> list[InteractionAnswer]:
 
 
 def _decoded(coded: Coded, name: str) -> UnitAnswer:
-    term = frozenset({name})
+    term = coded.class_of(name)
     does = term in coded.decoding.effects()
+    if does and len(term) > 1:
+        return UnitAnswer(name, How.UNRESOLVED, "no kernels tell it from others", {})
     text = (
         f"by function, from {len(coded.sets)} kernels with many units flipped each"
         if does
@@ -179,7 +188,7 @@ def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
     """The same where units were told apart by function; those measured alone count as that."""
     whole = plan.kernels.estimates(difference(plan.everything, NOTHING))
     parts = [_unit(plan, name).effects for name in plan.order]
-    parts += [coded.estimates(term) for term in coded.terms() if len(term) > 1]
+    parts += [coded.estimates(term) for term in (*coded.together(), *coded.interactions())]
     sums = {}
     for region, one in whole.items():
         value = sum((part[region].value for part in parts if region in part), ZERO)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kdelta.infer.additive import Kernels
 from kdelta.infer.closed_sets import NOTHING, Needs
-from kdelta.infer.coded import LEAST_UNITS, Coded, expected_builds
+from kdelta.infer.coded import LEAST_UNITS, Coded
 from kdelta.infer.evidence import Account
 from kdelta.infer.interactions import Culprits, Lost, Question, smallest, suspicion
 from kdelta.infer.one_at_a_time import missing, pairs_for
@@ -116,19 +116,29 @@ class Plan:
         if len(self.order) < LEAST_UNITS or not all(parts.values()) or self.top not in parts:
             return None
         settled = self.steps(Step.SETTLE)
-        coded = Coded(self.needs, self.order, self.kernels, parts, self.limits, settled=settled)
+        coded = Coded(
+            self.needs,
+            self.order,
+            self.kernels,
+            parts,
+            limits=self.limits,
+            priors=self.priors,
+            settled=settled,
+        )
         return None if coded.failed else coded
 
     def _prefers_code(self) -> bool:
         """Whether to search by code: it was begun, or takes fewer builds than the other ways."""
         if self.steps(Step.CODED):
             return True
+        if self.coded is None:
+            return False
         pending = self.account.undecided()
         if not pending or self.steps(Step.ALONE) or self.steps(Step.HALVING):
             return False
         evidence = self.account.evidence
         other = prospect(self.row, self.kernels, self.priors, evidence, pending)
-        return expected_builds(len(self.order)) < min(other.halving, other.one_at_a_time)
+        return self.coded.expected_builds < min(other.halving, other.one_at_a_time)
 
     @property
     def decodes(self) -> Coded | None:

@@ -51,7 +51,14 @@ def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
 
 def coded_text(flips: FlipSet, count: int) -> str:
     """Of a kernel of a code."""
-    return f"{listed(flips)} ({len(flips)} of {count}): each unit is in its own choice of these"
+    return (
+        f"{listed(flips)} ({len(flips)} of {count}): which kernels differ tells whose doing it is"
+    )
+
+
+def parting_text(flips: FlipSet) -> str:
+    """Of a kernel that parts units which were flipped together so far."""
+    return f"{listed(flips)}: which of those that were flipped together it was"
 
 
 def check_text(flips: FlipSet) -> str:

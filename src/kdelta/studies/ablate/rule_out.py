@@ -8,7 +8,11 @@ import msgspec
 from kdelta.counts.model import is_kernel
 from kdelta.infer.alive import Side
 from kdelta.infer.reach import Kept, Reach, RuledOut, reach
-from kdelta.infer.recompiled import differences_that_matter, objects_to_recompile
+from kdelta.infer.recompiled import (
+    Difference,
+    differences_that_matter,
+    objects_to_recompile,
+)
 from kdelta.kernels.built import DIGEST
 from kdelta.kernels.digest_file import load_digest
 from kdelta.kernels.kconfig import Config, render_config
@@ -18,6 +22,7 @@ from kdelta.report.ablation_model import Fate
 from kdelta.studies.ablate.measure import Bench, Measured
 from kdelta.studies.requests import Progress
 
+_MANY_OBJECTS = 20
 _FIRST_BATCH = 6
 _GROWTH = 6
 
@@ -25,8 +30,8 @@ _GROWTH = 6
 class Decision(msgspec.Struct, frozen=True):
     """What is known of a unit before any kernel is built for it; fate None: it has to be searched.
 
-    `objects`: how many it reaches; `alive`: how many of them executed code depends on; `changes`:
-    executed code was seen to come out otherwise with it.
+    `objects`: how many it reaches; `alive`: how many of them executed code depends on; `chance`:
+    how likely it is to have an effect in any region, a guess that only decides what is tried first.
     """
 
     unit: str
@@ -34,7 +39,7 @@ class Decision(msgspec.Struct, frozen=True):
     why: str
     objects: int
     alive: int
-    changes: bool = False
+    chance: float = 0.5
 
 
 def side_of(bench: Bench, measured: Measured) -> Side:
@@ -62,11 +67,47 @@ def by_execution(
     return reach(sides[0], sides[1], options, workbench.mentions())
 
 
-def decided(found: Reach) -> Decision:
+def decided(found: Reach, sides: tuple[Side, Side]) -> Decision:
     """The same as a decision."""
     if isinstance(found, RuledOut):
         return Decision(found.unit, Fate.DEAD, found.why, found.objects, 0)
-    return Decision(found.unit, None, found.why, found.objects, len(found.alive))
+    chance = _chance(found, sides)
+    return Decision(found.unit, None, found.why, found.objects, len(found.alive), chance)
+
+
+def _chance(found: Kept, sides: tuple[Side, Side]) -> float:
+    """By where the functions that it may change were executed: most of what only ran at boot does
+    not matter to what runs later.
+    """
+    paths = [thing.path for thing in found.alive]
+    if len(paths) >= _MANY_OBJECTS:
+        return 0.6
+    return 0.5 if any(_runs_in_regions(path, sides) for path in paths) else 0.05
+
+
+def _runs_in_regions(path: str, sides: tuple[Side, Side]) -> bool:
+    return any(
+        not side.digest.objects[path].functions.keys().isdisjoint(side.measured or side.executed)
+        for side in sides
+        if path in side.digest.objects
+    )
+
+
+def _chance_of(difference: Difference | None, sides: tuple[Side, Side]) -> float:
+    """The same when it is known that something executed comes out otherwise; None: it does not
+    compile alone.
+    """
+    if difference is None or difference.what != "function":
+        return 0.4
+    in_regions = (side.measured or side.executed for side in sides)
+    return 0.9 if any(difference.name in names for names in in_regions) else 0.1
+
+
+class _Changed(msgspec.Struct, frozen=True):
+    """Why recompiled objects do not show that a unit has no effect."""
+
+    why: str
+    first: Difference | None = None
 
 
 class Recompiler:
@@ -89,7 +130,7 @@ class Recompiler:
 
     def decide(self, found: Kept) -> Decision:
         """Whether the objects that the unit reaches come out the same with it flipped."""
-        undecided = decided(found)
+        undecided = decided(found, self._sides)
         targets = objects_to_recompile(found, self._sides[0].digest)
         unit = next(one for one in self._units if one.name == found.unit)
         needed = any(found.unit in other.needs for other in self._units)
@@ -100,13 +141,14 @@ class Recompiler:
         self._progress.begin(step)
         targets = self._telling_first(unit, targets)
         remade = set(found.generated)
-        why = self._difference(self._sides[0], {found.unit}, targets, remade)
-        if why is None and found.only_b:
+        changed = self._difference(self._sides[0], {found.unit}, targets, remade)
+        if changed is None and found.only_b:
             others = {one.name for one in self._units} - {found.unit}
-            why = self._difference(self._sides[1], others, found.only_b, set())
-        self._progress.end(step, "identical" if why is None else why)
-        if why is not None:
-            return msgspec.structs.replace(undecided, why=why, changes=True)
+            changed = self._difference(self._sides[1], others, found.only_b, set())
+        self._progress.end(step, "identical" if changed is None else changed.why)
+        if changed is not None:
+            chance = _chance_of(changed.first, self._sides)
+            return msgspec.structs.replace(undecided, why=changed.why, chance=chance)
         return msgspec.structs.replace(
             undecided,
             fate=Fate.IDENTICAL,
@@ -130,7 +172,7 @@ class Recompiler:
 
     def _difference(
         self, side: Side, chosen: set[str], targets: Sequence[str], remade: set[str]
-    ) -> str | None:
+    ) -> "_Changed | None":
         """The first difference that matters between an end's objects and those of A with the
         chosen units flipped. A few objects first: most units that matter show it in any of them.
 
@@ -145,10 +187,11 @@ class Recompiler:
             batch = targets[at : at + size]
             compiled = self._workbench.compile(config, batch)
             if isinstance(compiled, str):
-                return f"does not compile: {compiled}"
+                return _Changed(f"does not compile: {compiled}")
             paths = [path for path in batch if path in side.digest.objects]
             for found in differences_that_matter(side, compiled, paths):
                 if found.matters and (found.what != "generated" or found.path in remade):
-                    return f"{found.what} {found.name} in {found.path} {found.how}"
+                    why = f"{found.what} {found.name} in {found.path} {found.how}"
+                    return _Changed(why, found)
             at, size = at + size, size * _GROWTH
         return None

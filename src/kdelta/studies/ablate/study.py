@@ -38,8 +38,6 @@ from kdelta.studies.ablate.switch import switch_shares
 from kdelta.studies.requests import Progress
 from kdelta.workloads.catalog import find_workload
 
-_MANY_OBJECTS = 20
-
 
 async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
     """The ablation from one config to another; what of it is there already is not made again."""
@@ -121,7 +119,7 @@ class _Study:
             return {
                 name: recompiler.decide(one)
                 if self._request.recompile and isinstance(one, Kept)
-                else decided(one)
+                else decided(one, sides)
                 for name, one in reached.items()
             }
 
@@ -147,7 +145,7 @@ class _Study:
             SearchUnit(
                 name=unit.name,
                 needs=unit.needs,
-                prior=_prior(decisions[unit.name]),
+                prior=decisions[unit.name].chance,
                 pruned=decisions[unit.name].fate is not None,
             )
             for unit in self._units
@@ -221,15 +219,6 @@ def _outcome(measured: Measured) -> Outcome:
     if measured.failure:
         return Failed(measured.status, measured.failure)
     return Run(measured.code, measured.parts)
-
-
-def _prior(decision: Decision) -> float:
-    """How likely a unit is to have an effect: it most likely has one if executed code changes, else
-    the more executed objects it reaches, the more.
-    """
-    if decision.changes:
-        return 0.9
-    return 0.6 if decision.alive >= _MANY_OBJECTS else 0.3
 
 
 def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:
