@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which functions blocks belong to, what a relink can move of them, and why not the others."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from kdelta.counts.trace import DATA
 from kdelta.replay.functions import FIXED, REST, Placement, placement_of
-from kdelta.replay.kernel_text import kernel_text, parse_symbols
-from kdelta.spec.errors import UserError
+from kdelta.replay.kernel_text import kernel_text, parse_symbols, vmlinux_symbols
+from kdelta.spec.errors import LabError, UserError
 from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 48, "beta": 16, "gamma": 100, "delta": 32}
@@ -187,3 +190,61 @@ def test_symbols_of_another_kernel_are_refused() -> None:
     short = [(address, 8) for address, _ in blocks]
     with pytest.raises(UserError, match="only 1 are entered at their start"):
         placement_of([trace_of(short)], parse_symbols(symbols(text_rows({"new": 16, **sizes}))))
+
+
+def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_in() -> None:
+    digest = digest_of(
+        {"a.c.o": {name: (".text", size, 1) for name, size in {**SIZES, "gamma": 80}.items()}}
+    )
+    found = placement_of([], parse_symbols(symbols()), digest=digest)
+    sizes = {f.name: f.bytes for f in found.functions if f.movable}
+    # gamma's 32 bytes up to delta are more than aligns delta: something is there.
+    assert sizes == {"alpha": 48, "beta": 16, "gamma": 112, "delta": 32}
+
+
+def test_assembler_is_aligned_where_the_compiler_aligns_nothing() -> None:
+    rows = text_rows({f"f{number}": 17 for number in range(1, 60)}, alignment=1)
+    sections = {f"f{number}": (".text", 17, number) for number in (16, 17, 18)}
+    digest = digest_of({"lib.S.o": sections})
+    found = placement_of([], parse_symbols(symbols(rows)), digest=digest)
+    at = {function.name: function for function in found.functions}
+    assert at["f1"].alignment == at["f15"].alignment == 1
+    assert (at["f17"].address - START) % 16 == 0
+    assert at["f17"].alignment == 16
+    assert at["f16"].group == at["f17"].group == at["f18"].group != at["f15"].group
+
+
+def test_symbols_of_a_vmlinux_number_functions_by_the_order_of_objects(tmp_path: Path) -> None:
+    source = tmp_path / "two.s"
+    source.write_text(
+        """
+        .text
+        .globl _stext, _etext
+        _stext:
+        .type same, @function
+        same: ret
+        .balign 16
+        .globl main
+        .type main, @function
+        main: ret
+        .balign 16
+        _etext:
+        .data
+        here: .quad 0
+        """
+    )
+    image = tmp_path / "two.o"
+    subprocess.run(["as", "-o", image, source], check=True)
+    found = {name: (address, kind) for address, kind, name, _ in vmlinux_symbols(image)}
+    assert found == {
+        "_stext": (0, "T"), "same": (0, "t"), "main": (16, "T"), "_etext": (32, "T"),
+        "here": (0, "d"),
+    }  # fmt: skip
+    rows = [
+        (START + 64, "t", "same"), (START, "T", "_stext"), (START, "t", "same"),
+        (START + 128, "T", "_etext"),
+    ]  # fmt: skip
+    symbols_by_object = [(at, kind, name, "kernel") for at, kind, name in rows]
+    assert [piece.name for piece in kernel_text(symbols_by_object).pieces] == ["same#2", "same"]
+    with pytest.raises(LabError, match="is no kernel"):
+        vmlinux_symbols(source)

@@ -9,6 +9,7 @@ import bisect
 import itertools
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -16,20 +17,31 @@ import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
-from kdelta.spec.errors import UserError
+from kdelta.kernels.elf import (
+    EXECUTABLE,
+    FILE,
+    RESERVED,
+    SECTION,
+    UNDEFINED,
+    WEAK_BINDING,
+    read_elf,
+)
+from kdelta.spec.errors import LabError, UserError
 
 Symbol = tuple[int, str, str, str]
 """Address, type letter as nm prints it, name as it stands there, origin: "kernel" or "[module]"."""
 
 _FIELDS = 3
+_ALL_BITS = (1 << 64) - 1
 _CODE = frozenset("tTwW")
 _MARK = re.compile(r"__(\w+?)_text_(start|end)")
 _BOUNDS = ("_text", "_stext", "_etext")
 _COLD = re.compile(r"\.cold(\.|$)")
-_THUNK = re.compile(r"__x86_(indirect|return)_|__SC[TK]__|hypercall_page$")
+_THUNK = re.compile(r"__x86_indirect_|__SCT__|hypercall_page$")
 _LARGEST_ALIGNMENT = 64
 _ALIGNED_SHARE = 0.95
 _MIXED_SHARE = 0.7  # before unlikely text is told apart: at most a seventh of a Debian kernel's
+_FEW = 8  # functions of a kind: too few for their addresses to tell an alignment
 _LEAST_ALIGNED = 8  # below this, an address says nothing of what the compiler asked for
 
 # What arch/x86/kernel/head_64.S and head64.c put into .head.text, which no symbol ends (6.1, 6.12);
@@ -68,7 +80,11 @@ class KernelText(msgspec.Struct):
 
 
 def parse_symbols(text: bytes) -> list[Symbol]:
-    """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included."""
+    """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
+
+    Functions of one name are told apart by the order in which they stand here, which is that of
+    addresses. Where another link of the same objects is compared, `vmlinux_symbols` is better.
+    """
     found = []
     for line in text.decode("ascii", "replace").splitlines():
         parts = line.split(None, 3)
@@ -81,29 +97,50 @@ def parse_symbols(text: bytes) -> list[Symbol]:
     return found
 
 
+def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
+    """All symbols of a vmlinux that still has them, in the order of the objects that were linked,
+    whatever the order of their functions. LabError when it is no ELF file.
+    """
+    elf = read_elf(vmlinux)
+    if elf is None:
+        raise LabError(f"{vmlinux} is no kernel for x86-64", "build it again")
+    is_code = [bool(section.flags & EXECUTABLE) for section in elf.sections]
+    columns = (elf.symbols.section, elf.symbols.value, elf.symbols.kind, elf.symbols.binding)
+    rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
+    found = []
+    for name, section, value, kind, binding in rows:
+        if name and section != UNDEFINED and kind not in (SECTION, FILE):
+            code = section < RESERVED and is_code[section]
+            letter = ("w" if binding == WEAK_BINDING else "t") if code else "d"
+            found.append((value & _ALL_BITS, letter.upper() if binding else letter, name, KERNEL))
+    return found
+
+
 def kernel_text(
     symbols: Iterable[Symbol],
     sections: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int] | None = None,
     alignment: int | None = None,
 ) -> KernelText:
     """The functions between _stext and _etext, and which of them a relink can move.
 
-    sections: where it is known (from a digest) the section of each function of the objects that
-    were linked, for names that stand for one function. alignment: the most that the compiler can
-    have been asked for.
+    sections, sizes: for names that stand for one function, where it is known (from a digest) the
+    section and the bytes that it has in its object. Without its size a function reaches to the
+    next. alignment: the most that the compiler can have been asked for.
     UserError without symbols that say where the text is.
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
     start, end = _bounds(kernel)
     rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
     pieces = _pieces(rows, end)
-    _name_apart(pieces)
+    _name_apart(pieces, kernel)
     marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
     sections = sections or {}
     _keep_ranges(pieces, marks)
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
+    _trim(pieces, sizes or {}, alignments)
     return KernelText(start, end, pieces, alignments)
 
 
@@ -165,14 +202,32 @@ def _end(found: list[Piece], address: int) -> None:
         found[-1].end = address
 
 
-def _name_apart(pieces: list[Piece]) -> None:
-    """Functions of one name become name, name#2, ... by address."""
-    counts: dict[str, int] = {}
+def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
+    """Functions of one name become name, name#2, ... in the order of the symbols."""
+    alike: dict[str, list[Piece]] = {}
     for piece in pieces:
-        name = piece.name
-        counts[name] = counts.get(name, 0) + 1
-        if counts[name] > 1:
-            piece.name = f"{name}#{counts[name]}"
+        alike.setdefault(piece.name, []).append(piece)
+    alike = {name: held for name, held in alike.items() if len(held) > 1}
+    order: dict[tuple[int, str], int] = {}
+    for number, (address, _, name, _) in enumerate(symbols if alike else ()):
+        if name in alike:
+            order.setdefault((address, name), number)
+    for name, held in alike.items():
+        held.sort(key=lambda piece: order[piece.entry, piece.name])
+        for number, piece in enumerate(held[1:], 2):
+            piece.name = f"{name}#{number}"
+
+
+def _trim(pieces: list[Piece], sizes: Mapping[str, int], alignments: Mapping[str, int]) -> None:
+    """Leaves the padding after a function out, where no more is there than aligns what follows."""
+    for piece, after in itertools.pairwise(pieces):
+        size = sizes.get(piece.name)
+        if size and piece.kind and not after.joined:
+            is_last = after.kind != piece.kind
+            most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
+            end = piece.entry + size
+            if 0 <= piece.end - end < most:
+                piece.end = end
 
 
 def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:
@@ -252,6 +307,9 @@ def _kinds(pieces: list[Piece], sections: Mapping[str, str], most: int) -> dict[
     last = first + _peak(cold)
     parts = {"hot": movable[:first], "main": movable[first:last], "unlikely": movable[last:]}
     alignments = {kind: _alignment(held, most) for kind, held in parts.items() if held}
+    for kind, held in parts.items():
+        if 0 < len(held) < _FEW:
+            alignments[kind] = min(alignments[kind], usual)
     for kind, held in parts.items():
         for piece in held:
             piece.kind = kind

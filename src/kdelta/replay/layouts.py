@@ -228,42 +228,41 @@ def _up(numbers: U64, alignment: int) -> U64:
 
 def _packed(part: Range, orders: I64, begins: U64, alignments: U64) -> tuple[U64, U64]:
     """Start of each group, (n, n_groups), and where the range ends, (n,), if packed in orders."""
-    if len(np.unique(alignments)) == 1:
-        starts = _packed_alike(part, orders, begins, int(alignments[0]))
-    else:
-        starts = _packed_singly(part, orders, begins, alignments)
+    least = int(alignments.min())
+    filled = _up(part.bytes, least)[orders]
+    starts = np.cumsum(filled, axis=1) - filled + _up(begins, least)[:, np.newaxis]
+    _align_more(starts, orders, alignments)
+    _pass_holes(starts, part, orders, begins - np.uint64(part.start), int(alignments.max()))
     by_group = np.empty_like(starts)
     np.put_along_axis(by_group, orders, starts, axis=1)
     return by_group, starts[:, -1] + part.bytes[orders[:, -1]]
 
 
-def _packed_alike(part: Range, orders: I64, begins: U64, alignment: int) -> U64:
-    """With one alignment for all: starts in the order of `orders`."""
-    filled = _up(part.bytes, alignment)[orders]
-    starts = np.cumsum(filled, axis=1) - filled + _up(begins, alignment)[:, np.newaxis]
-    moved = begins - np.uint64(part.start)
+def _align_more(starts: U64, orders: I64, alignments: U64) -> None:
+    """Moves up the groups that are aligned to more than the least, and all that follow them."""
+    special = alignments > alignments.min()
+    if not special.any():
+        return
+    rows = np.arange(len(orders))
+    where = special[orders]
+    places = np.argsort(~where, axis=1, kind="stable")[:, : int(special.sum())]
+    pushed = np.zeros(len(orders), dtype=np.uint64)
+    steps = np.zeros_like(starts)
+    for place in places.T:
+        at = starts[rows, place] + pushed
+        mask = alignments[orders[rows, place]] - np.uint64(1)
+        more = ((at + mask) & ~mask) - at
+        steps[rows, place] = more
+        pushed += more
+    starts += np.cumsum(steps, axis=1)
+
+
+def _pass_holes(starts: U64, part: Range, orders: I64, moved: U64, alignment: int) -> None:
+    """Moves up what lies in a hole, and all that follows it."""
     for low, high in part.holes:
         for row, order in enumerate(orders):
             ends = starts[row] + part.bytes[order]
             at = int(np.searchsorted(ends, np.uint64(low) + moved[row], side="right"))
             if at < len(order) and starts[row, at] < np.uint64(high) + moved[row]:
-                after = _up(np.array(np.uint64(high) + moved[row]), alignment)
-                starts[row, at:] += after - starts[row, at]
-    return starts
-
-
-def _packed_singly(part: Range, orders: I64, begins: U64, alignments: U64) -> U64:
-    """One group after the other, all rows at once: starts in the order of `orders`."""
-    starts = np.empty(orders.shape, dtype=np.uint64)
-    at = begins.copy()
-    moved = begins - np.uint64(part.start)
-    for place in range(orders.shape[1]):
-        group = orders[:, place]
-        mask = alignments[group] - np.uint64(1)
-        at = (at + mask) & ~mask
-        for low, high in part.holes:
-            hit = (at < np.uint64(high) + moved) & (at + part.bytes[group] > np.uint64(low) + moved)
-            at = np.where(hit, (np.uint64(high) + moved + mask) & ~mask, at)
-        starts[:, place] = at
-        at = at + part.bytes[group]
-    return starts
+                inside = np.uint64(high) + moved[row] - starts[row, at]
+                starts[row, at:] += _up(np.array(inside), alignment)

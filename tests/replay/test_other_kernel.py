@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The layout of another kernel: only functions that are the same are mapped onto each other."""
+
+from collections.abc import Mapping
+
+from kdelta.kernels.digest import Digest
+from kdelta.replay.functions import Placement, placement_of
+from kdelta.replay.kernel_text import parse_symbols
+from kdelta.replay.layouts import U64
+from kdelta.replay.other_kernel import as_in
+from tests.replay.made_kernel import START, digest_of, kallsyms, text_rows, trace_of
+
+SIZES = {"alpha": 40, "beta": 16, "gamma": 100, "delta": 20}
+SHUFFLED = {"delta": 20, "gamma": 100, "alpha": 40, "beta": 16}
+USER = 0x401000
+
+
+def placement(sizes: Mapping[str, int], executed: Mapping[str, int] | None = None) -> Placement:
+    """executed: name -> address of functions that a trace executes."""
+    rows = text_rows(sizes)
+    at = {name: address for address, _, name in rows}
+    blocks = [(at[name], 4) for name in executed or ()] + [(USER, 4)]
+    return placement_of([trace_of(blocks)], parse_symbols(kallsyms(rows)))
+
+
+def digest(sizes: Mapping[str, int], hashes: Mapping[str, int]) -> Digest:
+    held = {name: (".text", size, hashes.get(name, 1)) for name, size in sizes.items()}
+    return digest_of({"all.c.o": held})
+
+
+def by_name(found: Placement, layout: U64 | None) -> dict[str, int]:
+    assert layout is not None
+    return {f.name: int(at) for f, at in zip(found.functions, layout, strict=True)}
+
+
+def test_the_same_functions_elsewhere() -> None:
+    one, other = placement(SIZES, dict.fromkeys(SIZES, 0)), placement(SHUFFLED)
+    mapped = as_in(one, other)
+    assert by_name(one, mapped.layout) == {f.name: f.address for f in other.functions}
+    assert (mapped.unmatched, mapped.missing, mapped.by) == ((), (), "names and sizes")
+    assert mapped.by_size == 4
+    assert by_name(one, as_in(one, one).layout) == {f.name: f.address for f in one.functions}
+
+
+def test_equal_bodies_are_asked_for_where_they_are_known() -> None:
+    one, other = placement(SIZES, {"alpha": 0, "beta": 0}), placement(SHUFFLED)
+    same = digest(SIZES, {})
+    mapped = as_in(one, other, (same, digest(SHUFFLED, {})))
+    assert (mapped.by, mapped.by_size, mapped.missing) == ("bodies", 0, ())
+    changed = as_in(one, other, (same, digest(SHUFFLED, {"gamma": 2})))
+    assert (changed.unmatched, changed.missing) == (("gamma",), ())
+    at = by_name(one, changed.layout)
+    assert at["gamma"] == START + 64  # as in its own kernel: nothing executes it
+    assert at["alpha"] == by_name(other, other.addresses())["alpha"]
+
+
+def test_an_executed_function_without_counterpart_leaves_no_layout() -> None:
+    one = placement(SIZES, {"alpha": 0, "gamma": 0})
+    other = placement({"delta": 20, "gamma": 200, "beta": 16})
+    mapped = as_in(one, other)
+    assert mapped.layout is None
+    assert mapped.unmatched == mapped.missing == ("alpha", "gamma")
+    near = as_in(one, other, approximate=True)
+    assert near.missing == ("alpha", "gamma")
+    at = by_name(one, near.layout)
+    assert at["gamma"] == START + 32
+    assert at["alpha"] == other.text[1]
+    assert at["[rest]"] == 0
+
+
+def test_functions_of_one_name_are_found_by_their_bodies() -> None:
+    def named(sizes: Mapping[str, int], traced: bool) -> Placement:
+        rows = [(at, kind, name.rstrip("0123")) for at, kind, name in text_rows(sizes)]
+        blocks = [(START, 4)] if traced else []
+        return placement_of([trace_of(blocks)], parse_symbols(kallsyms(rows)))
+
+    one = named({"init1": 20, "other": 40, "init2": 70}, traced=True)
+    other = named({"init0": 120, "init2": 70, "other": 40, "init1": 20}, traced=False)
+    mapped = as_in(one, other)
+    at = by_name(one, mapped.layout)
+    assert at["init"] == START + 128 + 80 + 48
+    assert at["init#2"] == START + 128
+    assert mapped.unmatched == ()
+
+
+def test_a_group_that_came_apart_is_no_match() -> None:
+    rows = text_rows(SIZES)
+    at = {name: address for address, _, name in rows}
+    falls = trace_of([(at["alpha"], 48), (at["beta"], 4), (at["delta"], 4)], [[0, 1]], [0])
+    one = placement_of([falls], parse_symbols(kallsyms(rows)))
+    assert (
+        as_in(one, placement({"gamma": 100, "alpha": 40, "beta": 16, "delta": 20})).layout
+        is not None
+    )
+    mapped = as_in(one, placement({"alpha": 40, "gamma": 100, "beta": 16, "delta": 20}))
+    assert mapped.missing == ("alpha", "beta")
