@@ -252,6 +252,27 @@ def test_assembler_without_symbols_is_not_lost(tmp_path: Path) -> None:
     assert {name.partition("#")[0] for name in changed(before, after)} == {":.text"}
 
 
+ENDS = """
+asm(".globl first\\n .type first, @function\\n first: BODY\\n call never\\n .Lend:\\n"
+    ".size first, . - first\\n"
+    ".p2align 4\\n .globl next\\n .type next, @function\\n next: ret\\n .size next, . - next\\n"
+    ".pushsection __bug_table,\\"aw\\"\\n .long .Lend - .\\n .popsection");
+"""
+
+
+def test_space_behind_a_function_may_grow_and_shrink(tmp_path: Path) -> None:
+    found = [
+        content(tmp_path, ENDS.replace("BODY", body), name)
+        for name, body in (("a", "cld"), ("b", "lfence"))
+    ]
+    before, after = ({**one.functions, **one.data, **one.collected} for one in found)
+    assert ":.text#first" in before
+    differing = {
+        name for name in before.keys() | after.keys() if before[name].hash != after[name].hash
+    }
+    assert differing == {"first"}
+
+
 @pytest.mark.parametrize(
     "text", [b"", b"BC\xc0\xde bitcode", b"\x7fELF\x02\x01", b"\x7fELF\x01\x01" * 9]
 )

@@ -153,7 +153,19 @@ class _Reader:
             refs = tuple(sorted({*refs, *more}))
         return Code(hashed, piece.end - piece.start, section.name, refs)
 
+    def _is_padding(self, piece: Piece, records: npt.NDArray[np.void]) -> bool:
+        """Whether a piece is the space behind a function, which grows and shrinks with that. What
+        refers to it means the end of the function: of a call that does not return, say.
+        """
+        section = self.elf.sections[piece.section]
+        is_other = piece.names or piece.has_label or len(records) or is_snippets(section.name)
+        if is_other or not self._is_code(piece):
+            return False
+        return not np.any(~np.isin(section.content[piece.start : piece.end], _NOPS))
+
     def _hash_piece(self, piece: Piece, records: npt.NDArray[np.void], *more: bytes) -> int:
+        if self._is_padding(piece, records):
+            return _hash(b"padding")
         held = self.references.content[piece.section][piece.start : piece.end]
         size = piece.end - piece.start
         return _hash(size.to_bytes(8, "little"), held.tobytes(), records.tobytes(), *more)
