@@ -75,13 +75,22 @@ static struct block *allocate(uint16_t n_groups)
     b->origin = zalloc(1, sizeof *b->origin);
     b->origin->n_groups = n_groups;
     b->origin->groups = zalloc(n_groups, sizeof *b->origin->groups);
-    b->tail = &b->live[n_groups - 1];
+    b->tail = n_groups - 1;
     return b;
 }
 
 struct block *block_dummy(void)
 {
     return allocate(1);
+}
+
+static uint64_t content_of(uint64_t vaddr, const uint8_t *bytes, uint32_t n)
+{
+    uint64_t h = vaddr;
+
+    for (uint32_t i = 0; i < n; i++)
+        h = mixed(h ^ bytes[i]);
+    return mixed(h ^ n);
 }
 
 static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *arch,
@@ -93,6 +102,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
 
     cut(tb, arch, doubtful, o->groups);
     b->id = blocks++;
+    b->content = content_of(o->vaddr, bytes, n_bytes);
     o->vaddr = qemu_plugin_tb_vaddr(tb);
     o->doubtful = doubtful;
     o->bytes = must(malloc(n_bytes));

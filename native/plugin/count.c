@@ -6,6 +6,7 @@
  */
 #include "count.h"
 
+#include "icache.h"
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
@@ -82,6 +83,7 @@ static void flush_silent(enum context context)
 static void flush_touched(enum context context)
 {
     trace_cut(context);
+    icache_cut(context);
     for (size_t i = 0; i < now.n_touched; i++)
         flush(now.touched[i], context);
     flush_silent(context);
@@ -179,6 +181,7 @@ static void drop_last(struct block *b)
     o->groups[o->n_groups - 1].left = 0;
     o->doubtful = false;
     now.run[b->user]--;
+    icache_place(b);
 }
 
 /* Whether the access of the group's last instruction was made when it was last reached; kept for user code only. */
@@ -322,7 +325,7 @@ void count_silently(struct block *b)
 void count_block(unsigned int vcpu, void *data)
 {
     struct block *b = data, *before = now.block;
-    uint64_t early = before->live[0] - before->left - *before->tail;
+    uint64_t early = before->live[0] - before->left - before->live[before->tail];
     uint64_t rare = early | b->flags | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
         (task_depth & -(unsigned)b->user);
 
@@ -340,7 +343,13 @@ void count_traced_block(unsigned int vcpu, void *data)
 
     count_block(vcpu, b);
     if (trace_piece.recording)
-        trace_add(b->id);
+        trace_add(b->id, b->content);
+}
+
+void count_fetched_block(unsigned int vcpu, void *data)
+{
+    count_traced_block(vcpu, data);
+    icache_fetch(data);
 }
 
 /* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */
@@ -386,6 +395,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->whole, 0, sizeof r->whole);
     task_claim();
     trace_begin(site);
+    icache_begin(site->block);
 }
 
 static void sum_up(struct region *r)
@@ -437,8 +447,10 @@ void region_end(const struct site *site)
     segment_close_at(task_context(), site);
     trace_end(site);
     sum_up(r);
-    if (output_region(r))
+    if (output_region(r)) {
         trace_output(r);
+        icache_output(r);
+    }
     forget_blocks(r);
     r->serial = 0;
 }

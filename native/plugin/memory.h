@@ -22,6 +22,13 @@ static inline void *zalloc(size_t count, size_t size)
     return must(calloc(count ? count : 1, size));
 }
 
+/* One step of a hash. */
+static inline uint64_t mixed(uint64_t h)
+{
+    h = (h + UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return h ^ h >> 31;
+}
+
 struct bytes {
     uint8_t *data;
     size_t size, capacity;

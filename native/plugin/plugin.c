@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on] [trace-limit=ITEMS]. Until the guest's first ARM mark only marks are acted on and
- * translated code is noted; then all code is translated anew, with counters.
+ * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on [trace-limit=ITEMS]] [simulate=SETSxWAYSxBYTES]. Until the
+ * guest's first ARM mark only marks are acted on and translated code is noted; then all code is translated anew, with counters.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "channel.h"
 #include "count.h"
+#include "icache.h"
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
@@ -19,6 +20,13 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API_VERS
 static const struct arch *const arches[] = { &arch_x86_64, NULL };
 static const struct arch *arch;
 static qemu_plugin_id_t plugin;
+static qemu_plugin_exec_cb_t at_each_block = count_block;
+
+struct options {
+    const char *out;
+    bool rules, trace;
+    uint64_t limit;
+};
 
 /* To loads and stores alike: QEMU 7.2 tests a narrower filter against the wrong bits. */
 static void listen(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb_t cb, void *data)
@@ -106,13 +114,13 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     note_seen(tb, n);
     find_place(b);
+    icache_place(b);
     if (is_silent(b)) {
         count_silently(b);
         qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
                                                    QEMU_PLUGIN_INLINE_ADD_U64, &now.run[0], 1);
     } else {
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, trace_wanted() ? count_traced_block : count_block,
-                                             QEMU_PLUGIN_CB_NO_REGS, b);
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, at_each_block, QEMU_PLUGIN_CB_NO_REGS, b);
     }
     for (uint16_t g = 0; g < b->origin->n_groups; g++) {
         struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
@@ -154,38 +162,53 @@ static void arm(void)
     qemu_plugin_reset(plugin, start_counting);
 }
 
-static bool parse(int argc, char **argv, const char **out)
+/* What stands after "key="; NULL when it is another argument. */
+static const char *value_of(const char *argument, const char *key)
 {
-    bool rules = false, trace = false;
-    uint64_t limit = TRACE_LIMIT_ITEMS;
+    size_t length = strlen(key);
 
-    for (int i = 0; i < argc; i++) {
-        char *value = strchr(argv[i], '=');
-        size_t key = value ? (size_t)(value++ - argv[i]) : 0;
+    return !strncmp(argument, key, length) && argument[length] == '=' ? argument + length + 1 : NULL;
+}
 
-        if (key == 3 && !memcmp(argv[i], "out", 3))
-            *out = value;
-        else if (key == 5 && !memcmp(argv[i], "rules", 5))
-            rules = rules_load(value);
-        else if (key == 7 && !memcmp(argv[i], "symbols", 7)) {
-            if (!symbols_load_file(value))
-                return false;
-        } else if (!strcmp(argv[i], "count=off"))
-            channel_counting = false;
-        else if (!strcmp(argv[i], "trace=on"))
-            trace = true;
-        else if (key == 11 && !memcmp(argv[i], "trace-limit", 11))
-            limit = strtoull(value, NULL, 10);
-        else {
-            fprintf(stderr, "kdelta plugin: argument %s not understood\n", argv[i]);
-            return false;
-        }
+static bool take(const char *argument, struct options *options)
+{
+    const char *value;
+
+    if ((value = value_of(argument, "out")))
+        options->out = value;
+    else if ((value = value_of(argument, "rules")))
+        options->rules = rules_load(value);
+    else if ((value = value_of(argument, "symbols")))
+        return symbols_load_file(value);
+    else if ((value = value_of(argument, "trace-limit")))
+        options->limit = strtoull(value, NULL, 10);
+    else if ((value = value_of(argument, "simulate")))
+        return icache_want(value);
+    else if (!strcmp(argument, "count=off"))
+        channel_counting = false;
+    else if (!strcmp(argument, "trace=on"))
+        options->trace = true;
+    else {
+        fprintf(stderr, "kdelta plugin: argument %s not understood\n", argument);
+        return false;
     }
-    if (trace)
-        trace_want(limit);
-    if (!rules || !*out)
+    return true;
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+    for (int i = 0; i < argc; i++)
+        if (!take(argv[i], options))
+            return false;
+    if (options->trace) {
+        trace_want(options->limit);
+        at_each_block = count_traced_block;
+    }
+    if (icache.tags)
+        at_each_block = count_fetched_block;
+    if (!options->rules || !options->out)
         fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
-    return rules && *out;
+    return options->rules && options->out;
 }
 
 static bool fits(const qemu_info_t *info)
@@ -205,9 +228,9 @@ static bool fits(const qemu_info_t *info)
 __attribute__((visibility("default")))
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    const char *out = NULL;
+    struct options options = { .limit = TRACE_LIMIT_ITEMS };
 
-    if (!fits(info) || !parse(argc, argv, &out) || !output_open(out, arch))
+    if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, arch))
         return 1;
     plugin = id;
     count_init();

@@ -36,11 +36,6 @@ static struct {
     bool truncated;
 } trace;
 
-bool trace_wanted(void)
-{
-    return trace.limit;
-}
-
 void trace_want(uint64_t limit)
 {
     trace.limit = limit < NONE ? limit : NONE - 1;
@@ -86,10 +81,8 @@ static uint64_t hash_of(const uint32_t *items, uint32_t length)
 {
     uint64_t h = length;
 
-    for (uint32_t i = 0; i < length; i++) {
-        h = (h ^ items[i]) * UINT64_C(0xff51afd7ed558ccd);
-        h ^= h >> 32;
-    }
+    for (uint32_t i = 0; i < length; i++)
+        h = mixed(h ^ items[i]);
     return h;
 }
 
@@ -168,23 +161,18 @@ static void keep(uint32_t length)
     numbers_add(&trace.sequence, &piece, 1);
     p->length -= length;
     memmove(p->items, p->items + length, p->length * sizeof *p->items);
+    memmove(p->hashes, p->hashes + length, p->length * sizeof *p->hashes);
 }
 
 /* After which item of a full piece the hash was least; the last such place. */
 static uint32_t least_hash(void)
 {
-    const uint32_t *items = trace_piece.items;
-    uint64_t hash = 0, least = UINT64_MAX;
-    uint32_t found = PIECE_MOST;
+    uint32_t least = PIECE_LEAST - 1;
 
-    for (uint32_t i = PIECE_LEAST - 8; i < PIECE_MOST; i++) {
-        hash = trace_roll(hash, items[i]);
-        if (i + 1 >= PIECE_LEAST && hash <= least) {
-            least = hash;
-            found = i + 1;
-        }
-    }
-    return found;
+    for (uint32_t i = least; i < PIECE_MOST; i++)
+        if (trace_piece.hashes[i] <= trace_piece.hashes[least])
+            least = i;
+    return least + 1;
 }
 
 void trace_full(void)
@@ -200,7 +188,7 @@ void trace_begin(const struct site *site)
     trace.truncated = false;
     trace.begin = *site;
     trace_piece.recording = true;
-    trace_add(site->block->id); /* its callback came before the mark */
+    trace_add(site->block->id, site->block->content); /* its callback came before the mark */
 }
 
 void trace_cut(enum context context)
@@ -225,6 +213,7 @@ static void add_block(struct bytes *rows, const struct block *b)
     const struct group *last = &o->groups[o->n_groups - 1];
 
     bytes_u64(rows, o->vaddr);
+    bytes_u64(rows, b->content);
     bytes_u32(rows, b->id);
     bytes_u32(rows, (uint32_t)(last->end_vaddr - o->vaddr));
     bytes_u32(rows, b->insns);

@@ -19,11 +19,11 @@ struct piece {
     uint32_t length;
     bool recording;     /* a region is active, and its limit not reached */
     uint32_t items[PIECE_MOST];
+    uint64_t hashes[PIECE_MOST]; /* after each */
 };
 
 extern struct piece trace_piece;
 
-bool trace_wanted(void);
 /* limit: of items in distinct pieces, and of pieces in the sequence. */
 void trace_want(uint64_t limit);
 void trace_begin(const struct site *site);
@@ -34,17 +34,14 @@ void trace_end(const struct site *site);
 void trace_output(const struct region *region);
 void trace_full(void);
 
-static inline uint64_t trace_roll(uint64_t hash, uint32_t item)
-{
-    return (hash << 8) + item * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static inline void trace_add(uint32_t item)
+/* content: a hash of what the item stands for. */
+static inline void trace_add(uint32_t item, uint64_t content)
 {
     struct piece *p = &trace_piece;
 
-    p->items[p->length++] = item;
-    p->hash = trace_roll(p->hash, item);
+    p->hash = (p->hash << 8) + content;
+    p->items[p->length] = item;
+    p->hashes[p->length++] = p->hash;
     if (p->length >= PIECE_LEAST && (!(p->hash >> PIECE_CUT) || p->length == PIECE_MOST))
         trace_full();
 }

@@ -169,7 +169,8 @@ class Written(msgspec.Struct):
         counts = (1, len(BLOCKS), len(items), len(self.pieces), len(self.sequence))
         head = struct.pack("<6I5Q", self.truncated, *self.marks, len(name), *counts) + name
         rows = (
-            struct.pack("<Q4I", address, block, *rest) for block, (address, *rest) in BLOCKS.items()
+            struct.pack("<QQ4I", address, 99 - block, block, *rest)
+            for block, (address, *rest) in BLOCKS.items()
         )
         words = [*items, *map(len, self.pieces), *self.sequence]
         return head + b"".join(rows) + struct.pack(f"<{len(words)}I", *words) + bytes(self.contexts)

@@ -5,33 +5,43 @@ import asyncio
 import functools
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from kdelta.counts.model import CONTEXTS, RunCounts
+from kdelta.counts.simulated import SimulatedMisses, read_simulated
 from kdelta.counts.trace import Trace
 from kdelta.counts.trace_file import read_traces
+from kdelta.cpus.model import Cache
 from kdelta.guests.job import job_archive
 from kdelta.infer.same import partings
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import TRACE_LIMIT, TraceMode, run
+from kdelta.machines.tcg import Recording, run
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.command import run_command
+from kdelta.studies.lab import Done, misses_of, traces_of
+from kdelta.studies.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import find_workload
-from tests.machines.bench import counts_of, guest, new_setting, syscalls_job
+from tests.machines.bench import OLD, counts_of, guest, new_setting, syscalls_job
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
 CHEAP = ("getppid", "open-close", "page-fault", "pipe-round-trip", "read-zero-64k")
+TRACED = Recording("on")
 
 
-def _outcome(words: tuple[str, ...], trace: TraceMode, limit: int = TRACE_LIMIT) -> Outcome:
+def _outcome(words: tuple[str, ...], recording: Recording) -> Outcome:
     where = guest(memory_mib=1024)
 
     async def go() -> Outcome:
         snapshot = await obtain_snapshot(where, new_setting())
         assert not isinstance(snapshot, Outcome)
-        setting = msgspec.structs.replace(new_setting(), trace=trace, trace_limit=limit)
+        setting = msgspec.structs.replace(new_setting(), recording=recording)
         return await run(where, job_archive(syscalls_job(*words)), setting, snapshot)
 
     return asyncio.run(go())
@@ -39,7 +49,7 @@ def _outcome(words: tuple[str, ...], trace: TraceMode, limit: int = TRACE_LIMIT)
 
 @functools.cache
 def _traced(*words: str) -> tuple[RunCounts, tuple[Trace, ...]]:
-    outcome = _outcome(words, "on")
+    outcome = _outcome(words, TRACED)
     counts = counts_of(outcome)
     assert outcome.counts
     return counts, read_traces(outcome.counts)
@@ -98,10 +108,10 @@ def test_code_follows_itself() -> None:
 
 def test_traces_repeat_and_leave_the_counts_alone() -> None:
     first_counts, first = _traced(*CHEAP)
-    outcome = _outcome(CHEAP, "on")
+    outcome = _outcome(CHEAP, TRACED)
     assert outcome.counts
     assert read_traces(outcome.counts) == first
-    plain = _outcome(CHEAP, "off")
+    plain = _outcome(CHEAP, Recording())
     assert plain.counts
     assert read_traces(plain.counts) == ()
     assert list(partings(counts_of(plain), first_counts)) == []
@@ -109,13 +119,107 @@ def test_traces_repeat_and_leave_the_counts_alone() -> None:
 
 def test_a_limit_is_kept_and_said() -> None:
     whole_counts, whole = _traced("getppid", "open-close")
-    outcome = _outcome(("getppid", "open-close"), "on", 1000)
+    limit = len(whole[1].items) - 1
+    assert len(whole[0].items) < limit
+    outcome = _outcome(("getppid", "open-close"), Recording("on", trace_limit=limit))
     counts = counts_of(outcome)
     assert outcome.counts
     getppid, cut = read_traces(outcome.counts)
     assert (getppid.truncated, cut.truncated) == (False, True)
     assert getppid == whole[0]
-    assert 0 < len(cut.items) <= 1000
+    assert 0 < len(cut.items) <= limit
     assert 0 < cut.executed_blocks() < whole[1].executed_blocks()
     assert any("trace" in warning and "open-close" in warning for warning in counts.warnings)
     assert counts.regions == whole_counts.regions
+
+
+def _replayed(trace: Trace, cache: Cache) -> tuple[list[int], int]:
+    """Misses of a trace by context in a cache that is empty at first, and how many of them filled
+    an empty way.
+    """
+    sets: list[list[int]] = [[] for _ in range(cache.sets)]
+    misses, cold = [0, 0, 0], 0
+    lines = [
+        range(int(start) // cache.line_bytes, (int(start) + int(size) - 1) // cache.line_bytes + 1)
+        for start, size in zip(trace.addresses, trace.sizes, strict=True)
+    ]
+    for piece, context in zip(trace.sequence, trace.contexts, strict=True):
+        for block in trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]:
+            for line in lines[block]:
+                ways = sets[line % cache.sets]
+                if line in ways:
+                    ways.remove(line)
+                else:
+                    misses[context] += 1
+                    cold += len(ways) < cache.ways
+                ways.insert(0, line)
+                del ways[cache.ways :]
+    return misses, cold
+
+
+def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
+    """The replay begins empty, the cache as what was before left it: a line each at most."""
+    cache = Cache(64, 8, 64)
+    words = ("open-close", "pipe-round-trip", "page-fault")
+    outcome = _outcome(words, Recording("on", simulate=cache))
+    counts = counts_of(outcome)
+    assert outcome.counts
+    simulated = {found.region: found for found in read_simulated(outcome.counts)}
+    traces = read_traces(outcome.counts)
+    assert set(simulated) == {region.name for region in counts.regions} == set(words)
+    for trace in traces:
+        found = simulated[trace.region]
+        misses, cold = _replayed(trace, cache)
+        assert found.cache == cache
+        assert 0 <= sum(misses) - found.total() <= cold
+        assert sum(found.fetched) == _fetched(trace, cache)
+        assert set(found.blocks) <= {int(address) for address in trace.addresses}
+    assert simulated["pipe-round-trip"].total() > 5000
+    assert list(partings(_traced(*words)[0], counts)) == []
+
+
+def _fetched(trace: Trace, cache: Cache) -> int:
+    first = trace.addresses // cache.line_bytes
+    last = (trace.addresses + trace.sizes - 1) // cache.line_bytes
+    return int((trace.executions() * (last - first + 1)).sum())
+
+
+def test_a_larger_cache_misses_less_and_a_run_repeats_its_misses() -> None:
+    found: list[tuple[SimulatedMisses, ...]] = []
+    for cache in (Cache(64, 8, 64), Cache(64, 8, 64), Cache(128, 8, 64), Cache(1, 64, 32)):
+        outcome = _outcome(("pipe-round-trip",), Recording(simulate=cache))
+        assert outcome.counts
+        found.append(read_simulated(outcome.counts))
+    first, again, larger, small = found
+    assert first == again
+    assert larger[0].total() < first[0].total() < small[0].total()
+
+
+def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Path) -> None:
+    """What it records is no part of what makes it that run."""
+    cache = Cache(64, 8, 64)
+    with Store.open(tmp_path / "store") as store:
+
+        def stored(**recorded: Any) -> Done:
+            lab = LabRequest(perturbations=1, **recorded)
+            request = RunRequest(kernel=OLD, command=("true",), lab=lab)
+            return asyncio.run(run_command(request, store, Silent()))[0]
+
+        plain, traced = stored(), stored(trace=True)
+        assert not plain.stored
+        assert not traced.stored
+        assert traced.run.key == plain.run.key
+        (trace,) = traces_of(store, traced.run)
+        assert (trace.region, trace.truncated) == ("command", False)
+        with pytest.raises(LabError, match="was not traced"):
+            traces_of(store, plain.run)
+        with pytest.raises(LabError, match="has no misses-64x8x64"):
+            misses_of(store, traced.run, cache)
+        assert stored(trace=True).stored
+        assert stored().stored
+        both = stored(trace=True, simulate=cache)
+        assert not both.stored
+        assert traces_of(store, both.run) == (trace,)
+        (misses,) = misses_of(store, both.run, cache)
+        assert 1000 < misses.total() < sum(misses.fetched)
+        assert stored(simulate=cache).stored

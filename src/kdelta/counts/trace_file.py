@@ -17,7 +17,14 @@ from kdelta.spec.errors import LabError
 
 _HEAD = struct.Struct("<6I5Q")
 _BLOCK = np.dtype(
-    [("address", "<u8"), ("id", "<u4"), ("bytes", "<u4"), ("insns", "<u4"), ("silent", "<u4")]
+    [
+        ("address", "<u8"),
+        ("content", "<u8"),
+        ("id", "<u4"),
+        ("bytes", "<u4"),
+        ("insns", "<u4"),
+        ("silent", "<u4"),
+    ]
 )
 _REGION = struct.Struct("<QQ")
 _ROW = np.dtype(
@@ -160,7 +167,11 @@ def _times(part: _Part, context: int, n_ids: int) -> Signed:
 
 
 def _merged(parts: Sequence[_Part]) -> Trace:
-    """One trace of all times that the region ran. Blocks are sorted by address."""
+    """One trace of all times that the region ran.
+
+    Ids are given in the order of translation, which depends on the host. So blocks are sorted by
+    address and content.
+    """
     blocks = np.unique(np.concatenate([part.blocks for part in parts]))
     traced = np.unique(np.concatenate([part.items for part in parts]))
     # What was only translated, or is silent, is left out. A later definition of an id has come to
@@ -170,7 +181,7 @@ def _merged(parts: Sequence[_Part]) -> Trace:
     blocks = blocks[np.unique(blocks["id"], return_index=True)[1]]
     if len(blocks) != len(traced):
         raise LabError(f"region {parts[0].region}: its trace names blocks that are missing")
-    blocks = blocks[np.lexsort((blocks["id"], blocks["bytes"], blocks["address"]))]
+    blocks = blocks[np.lexsort((blocks["content"], blocks["bytes"], blocks["address"]))]
     index = np.zeros(1 + int(traced.max(initial=0)), np.uint32)
     index[blocks["id"]] = np.arange(len(blocks), dtype=np.uint32)
     items, lengths, sequence = _joined(parts)

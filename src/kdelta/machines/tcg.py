@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.cpus.model import Cache
 from kdelta.host.files import PARTIAL, lab_errors, make_folder
 from kdelta.host.native import build
 from kdelta.machines.arch import arch_machine
@@ -24,8 +25,6 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 
 Talk = Callable[[str], None]
-
-TRACE_LIMIT = 64 << 20
 
 TraceMode = Literal["off", "on", "data"]
 """Whether to keep each region's sequence of executed blocks; with "data", its data lines too."""
@@ -87,19 +86,43 @@ class Snapshot(msgspec.Struct, frozen=True):
         return self.folder / "symbols"
 
 
+class Recording(msgspec.Struct, frozen=True):
+    """What a run records beside its counts, which stay the same.
+
+    trace: see TraceMode; trace_limit: how many items of pieces, and pieces, a region may have.
+    simulate: an instruction cache whose misses are counted while the guest runs.
+    """
+
+    trace: TraceMode = "off"
+    trace_limit: int = 64 << 20
+    simulate: Cache | None = None
+
+    def options(self) -> tuple[str, ...]:
+        """As arguments of the plugin."""
+        found: tuple[str, ...] = ()
+        if self.trace != "off":
+            found += (f"trace={self.trace}", f"trace-limit={self.trace_limit}")
+        if self.simulate:
+            cache = self.simulate
+            found += (f"simulate={cache.sets}x{cache.ways}x{cache.line_bytes}",)
+        return found
+
+
+NOTHING_MORE = Recording()
+
+
 class Setting(msgspec.Struct, frozen=True):
     """Where and how a guest is run. `seconds` is wall time for the whole run.
 
-    `say` hears what the guest is at; `echo` hears the command line, ready to be pasted. `trace`
-    concerns runs, not boots; `trace_limit` is how many items a region's trace may have.
+    `say` hears what the guest is at; `echo` hears the command line, ready to be pasted.
+    `recording` concerns runs, not boots.
     """
 
     folder: Path
     seconds: float
     say: Talk = _silent
     echo: Talk = _silent
-    trace: TraceMode = "off"
-    trace_limit: int = TRACE_LIMIT
+    recording: Recording = NOTHING_MORE
 
 
 @functools.cache
@@ -122,7 +145,7 @@ def _escape(path: Path | str) -> str:
 
 
 def _plugin_option(
-    folder: Path, snapshot: Snapshot | None, *, count: bool, trace: TraceMode, trace_limit: int
+    folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
 ) -> str:
     options: list[Path | str] = [
         build("plugin"),
@@ -133,8 +156,7 @@ def _plugin_option(
         options.append(f"symbols={snapshot.symbols}")
     if not count:
         options.append("count=off")
-    if trace != "off":
-        options += [f"trace={trace}", f"trace-limit={trace_limit}"]
+    options += recording.options()
     return ",".join(_escape(option) for option in options)
 
 
@@ -144,8 +166,7 @@ def command_line(
     snapshot: Snapshot | None,
     *,
     count: bool,
-    trace: TraceMode = "off",
-    trace_limit: int = TRACE_LIMIT,
+    recording: Recording = NOTHING_MORE,
 ) -> list[str]:
     """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there."""
     arch = arch_machine(guest.arch)
@@ -160,7 +181,7 @@ def command_line(
         "-append", f"console={arch.serial} {arch.append} {guest.append}".strip(),
         "-fw_cfg", f"name=opt/kdelta/job,file={_escape(folder / 'job')}",
         "-plugin",
-        _plugin_option(folder, snapshot, count=count, trace=trace, trace_limit=trace_limit),
+        _plugin_option(folder, snapshot, count=count, recording=recording),
     ]  # fmt: skip
     if snapshot:
         argv += ["-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
@@ -236,14 +257,13 @@ async def _started(
     guest: Guest, setting: Setting, snapshot: Snapshot | None, *, count: bool
 ) -> AsyncIterator[Emulator]:
     """The guest's QEMU; a LabError on the way names the version that cannot do it."""
-    trace = setting.trace if count else "off"
+    recording = setting.recording if count else NOTHING_MORE
     argv = command_line(
         guest,
         setting.folder,
         snapshot,
         count=count,
-        trace=trace,
-        trace_limit=setting.trace_limit,
+        recording=recording,
     )
     setting.echo(shlex.join(argv))
     try:

@@ -12,9 +12,16 @@ import msgspec
 from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
 from kdelta.counts.reader import Sources, read_counts
+from kdelta.counts.simulated import (
+    SimulatedMisses,
+    decode_simulated,
+    encode_simulated,
+    read_simulated,
+)
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
 from kdelta.counts.trace_file import read_traces
+from kdelta.cpus.model import Cache
 from kdelta.guests.image import GuestImage, base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
@@ -28,7 +35,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Setting, Snapshot, TraceMode, run
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, run
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
@@ -77,8 +84,7 @@ class _Counted(msgspec.Struct, frozen=True):
     """What is read from the files of a run that went well; they are gone after it."""
 
     counts: RunCounts
-    executed: bytes
-    traces: bytes | None
+    attachments: dict[str, bytes]
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -179,23 +185,25 @@ class Lab:
         found = {}
         for index in indexes:
             stored = self._store.find_run(_key(guest, work, index))
-            if stored and self._has_traces(stored):
+            if stored and self._has_recorded(stored):
                 found[index] = Done(stored, self._store.counts(stored), stored=True)
         return found
 
-    def _has_traces(self, stored: Run) -> bool:
-        """Whether a run has the traces that the request asks for."""
-        if self._trace == "off":
-            return True
-        if TRACES not in stored.attachments:
+    def _has_recorded(self, stored: Run) -> bool:
+        """Whether a run has what the request asks for beside counts."""
+        wanted = self._recording
+        if wanted.simulate and misses_name(wanted.simulate) not in stored.attachments:
             return False
-        return self._trace == "on" or have_data(self._store.get(stored.attachments[TRACES]))
+        if wanted.trace != "off" and TRACES not in stored.attachments:
+            return False
+        return wanted.trace != "data" or have_data(self._store.get(stored.attachments[TRACES]))
 
     @property
-    def _trace(self) -> TraceMode:
+    def _recording(self) -> Recording:
+        trace: TraceMode = "on" if self._request.trace else "off"
         if self._request.data_lines:
-            return "data"
-        return "on" if self._request.trace else "off"
+            trace = "data"
+        return Recording(trace, simulate=self._request.simulate)
 
     async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
@@ -215,12 +223,12 @@ class Lab:
             seconds=self._request.machine.timeout_seconds,
             say=lambda what: self._progress.doing(step, what),
             echo=_echo,
-            trace=self._trace,
+            recording=self._recording,
         )
 
     async def _one(self, wanted: _Wanted, start: Snapshot | _Refused | None) -> Done:
         step = f"run {wanted.kernel.release} {wanted.work.name} #{wanted.index}"
-        # There is one, too, when it lacks the traces that are now asked for.
+        # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
         async with self._slots, _work_folder() as folder:
             run_id = self._store.start_run(_new_run(wanted))
@@ -276,14 +284,17 @@ async def _execute(
     counts = msgspec.structs.replace(counts, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
     executed = await asyncio.to_thread(_executed, files, sources)
-    traces = None
-    if setting.trace != "off":
-        traces = await asyncio.to_thread(_traces, outcome.counts)
-    return _Counted(counts, executed, traces), outcome
+    recorded = await asyncio.to_thread(_recorded, outcome.counts, setting.recording)
+    return _Counted(counts, {EXECUTED: executed, **recorded}), outcome
 
 
-def _traces(file: Path) -> bytes:
-    return encode_traces(read_traces(file))
+def _recorded(file: Path, recording: Recording) -> dict[str, bytes]:
+    kept = {}
+    if recording.trace != "off":
+        kept[TRACES] = encode_traces(read_traces(file))
+    if recording.simulate:
+        kept[misses_name(recording.simulate)] = encode_simulated(read_simulated(file))
+    return kept
 
 
 def _executed(files: list[Path], sources: Sources) -> bytes:
@@ -345,11 +356,20 @@ def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]
     """What is kept with the run: facts, the workload's own output, and what was executed."""
     names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
     kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
-    if counted:
-        kept[EXECUTED] = counted.executed
-    if counted and counted.traces is not None:
-        kept[TRACES] = counted.traces
-    return kept
+    return {**kept, **counted.attachments} if counted else kept
+
+
+def misses_name(cache: Cache) -> str:
+    """The attachment of a run that keeps what its regions missed in that simulated cache."""
+    return f"misses-{cache.sets}x{cache.ways}x{cache.line_bytes}"
+
+
+def misses_of(store: Store, run: Run, cache: Cache) -> tuple[SimulatedMisses, ...]:
+    """What is kept of it with a run; LabError when that cache was not simulated."""
+    name = misses_name(cache)
+    if name not in run.attachments:
+        raise LabError(f"run {run.id} has no {name}", "make the run again with --again")
+    return decode_simulated(store.get(run.attachments[name]))
 
 
 def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from kdelta.cpus.model import Cache
 from kdelta.spec.run import MachineOptions
 
 
@@ -14,6 +15,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
     that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
     trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data.
+    simulate: count the misses of that instruction cache while the guest runs.
     """
 
     machine: MachineOptions = MachineOptions()
@@ -23,6 +25,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: bool = True
     trace: bool = False
     data_lines: bool = False
+    simulate: Cache | None = None
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An instruction cache that is simulated while the guest runs: the misses of the kernel as it is linked, whatever a region's length.
+ *
+ * A block is fetched whole, line by line, from its virtual address; silent blocks are not. So a trace, replayed, fetches the same.
+ */
+#ifndef KDELTA_ICACHE_H
+#define KDELTA_ICACHE_H
+
+#include "count.h"
+#include "kdelta_cache.h"
+
+/* Of one block, by its id. */
+struct fetch {
+    uint64_t line;        /* the first; 0 of a block that is not known yet */
+    uint32_t lines;
+    uint32_t misses;      /* of the segment that is open */
+};
+
+struct icache {
+    uint32_t sets, ways, line_bytes;
+    uint64_t *tags;       /* ways of one set beside each other; NULL: nothing is simulated */
+    struct fetch *fetches;
+    uint64_t last_misses; /* of the block under way */
+    uint64_t fetched;     /* lines, in the segment that is open */
+};
+
+extern struct icache icache;
+
+/* geometry: SETSxWAYSxBYTES; false and said on stderr when that is none. */
+bool icache_want(const char *geometry);
+/* The block's place in lines: when it is translated, and when its end turns out to be another. */
+void icache_place(const struct block *b);
+void icache_missed(const struct block *b, uint64_t misses);
+/* The region begins in this block, which has been fetched. */
+void icache_begin(const struct block *b);
+/* What was fetched since the last cut belongs to that context. */
+void icache_cut(enum context context);
+void icache_output(const struct region *region);
+
+static inline void icache_fetch(const struct block *b)
+{
+    const struct fetch *f = &icache.fetches[b->id];
+    uint64_t misses = 0;
+
+    for (uint64_t line = f->line, end = line + f->lines; line < end; line++) {
+        uint64_t *set = icache.tags + (line & (icache.sets - 1)) * icache.ways;
+
+        if (*set != line + 1)
+            misses += kdelta_cache_touch64(set, icache.ways, line + 1) != line + 1;
+    }
+    icache.fetched += f->lines;
+    icache.last_misses = misses;
+    if (misses)
+        icache_missed(b, misses);
+}
+
+#endif
