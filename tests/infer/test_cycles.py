@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kdelta.counts.model import Cost
 from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.cpus.model import MissKind, MissPrice, Price
+from kdelta.infer import cycles
 from kdelta.infer.cycles import Priced, check, executed_amounts, model_cycles, priced
 from kdelta.infer.ensembles import Interval
 from kdelta.spec.errors import LabError
@@ -98,6 +99,12 @@ def test_a_difference_is_priced_as_one() -> None:
     assert more == Interval(3, 13)
     assert less == Interval(-13, -3)
     assert model_cycles(Cost(insns=10), {"l1i": -5}, CORE) == Interval(5 - 60, 5 - 10)
+
+
+def test_a_total_that_is_not_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycles, "_total", lambda *_: Interval(1, 2))
+    with pytest.raises(LabError, match="add up to"):
+        model_cycles(Cost(insns=1000), {}, CORE)
 
 
 def test_parts_that_do_not_add_up() -> None:
