@@ -118,10 +118,10 @@ def test_traces_repeat_and_leave_the_counts_alone() -> None:
 
 
 def test_a_limit_is_kept_and_said() -> None:
-    whole_counts, whole = _traced("getppid", "open-close")
+    whole_counts, whole = _traced("getppid", "mmap-munmap")
     limit = len(whole[1].items) - 1
     assert len(whole[0].items) < limit
-    outcome = _outcome(("getppid", "open-close"), Recording("on", trace_limit=limit))
+    outcome = _outcome(("getppid", "mmap-munmap"), Recording("on", trace_limit=limit))
     counts = counts_of(outcome)
     assert outcome.counts
     getppid, cut = read_traces(outcome.counts)
@@ -129,7 +129,7 @@ def test_a_limit_is_kept_and_said() -> None:
     assert getppid == whole[0]
     assert 0 < len(cut.items) <= limit
     assert 0 < cut.executed_blocks() < whole[1].executed_blocks()
-    assert any("trace" in warning and "open-close" in warning for warning in counts.warnings)
+    assert any("trace" in warning and "mmap-munmap" in warning for warning in counts.warnings)
     assert counts.regions == whole_counts.regions
 
 
