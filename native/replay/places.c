@@ -41,42 +41,71 @@ void numbers_free(struct numbers *s)
     free(s->values);
 }
 
+/* The line's number in this cache; 0 if memory is short. */
+static uint32_t line_number(struct places *p, const struct geometry *g, uint64_t line)
+{
+    uint64_t tag = line >> g->set_bits;
+
+    if (!p->tag || p->value != tag) {
+        p->value = tag;
+        p->tag = number_of(&p->tags, tag);
+    }
+    return p->tag ? p->tag << g->set_bits | (line & (g->sets - 1)) : 0;
+}
+
+static bool add_more(struct places *p, uint32_t line)
+{
+    if (p->n_more == p->capacity) {
+        uint64_t capacity = p->capacity ? 2 * p->capacity : 1024;
+        uint32_t *larger = realloc(p->more, capacity * sizeof *larger);
+
+        if (!larger)
+            return false;
+        p->more = larger;
+        p->capacity = capacity;
+    }
+    p->more[p->n_more++] = line;
+    return line;
+}
+
+static bool place(struct places *p, struct place *place, const struct geometry *g, uint64_t first,
+                  uint64_t last)
+{
+    place->more = (uint32_t)p->n_more;
+    place->lines[0] = line_number(p, g, first);
+    place->lines[1] = first == last ? place->lines[0] : line_number(p, g, first + 1);
+    for (uint64_t line = first + 2; line <= last; line++)
+        if (!add_more(p, line_number(p, g, line)))
+            return false;
+    return place->lines[0] && place->lines[1];
+}
+
 enum status places_make(struct places *p, const struct plan *plan, const uint64_t *layout,
                         const struct geometry *g)
 {
-    uint64_t known = 0;
-    uint32_t tag = 0;
-
-    if (!p->starts && !(p->starts = malloc((plan->n_runs + 1) * sizeof *p->starts)))
+    if (!p->all && !(p->all = malloc((plan->n_runs + 1) * sizeof *p->all)))
         return NO_MEMORY;
     numbers_clear(&p->tags);
-    p->lines.n = 0;
+    p->tag = 0;
+    p->n_more = 0;
     for (uint32_t i = 0; i < plan->n_runs; i++) {
         const struct run *run = &plan->runs[i];
         uint64_t address = layout[run->function] + run->offset;
-        uint64_t line = address >> g->line_shift, last = (address + (run->bytes - 1)) >> g->line_shift;
 
-        p->starts[i] = p->lines.n;
-        if (!touches_reserve(&p->lines, last - line + 1))
+        p->all[i].function = run->function;
+        if (!place(p, &p->all[i], g, address >> g->line_shift,
+                   (address + (run->bytes - 1)) >> g->line_shift))
             return NO_MEMORY;
-        for (; line <= last; line++) {
-            if (!tag || known != line >> g->set_bits) {
-                known = line >> g->set_bits;
-                tag = number_of(&p->tags, known);
-                if (!tag)
-                    return NO_MEMORY;
-            }
-            p->lines.all[p->lines.n++] =
-                (struct touch){ tag << g->set_bits | (line & (g->sets - 1)), run->function };
-        }
+        if ((uint64_t)p->tags.n << g->set_bits > UINT32_MAX || p->n_more > UINT32_MAX)
+            return TOO_MANY_LINES;
     }
-    p->starts[plan->n_runs] = p->lines.n;
-    return (uint64_t)p->tags.n << g->set_bits > UINT32_MAX ? TOO_MANY_LINES : DONE;
+    p->all[plan->n_runs].more = (uint32_t)p->n_more;
+    return DONE;
 }
 
 void places_free(struct places *p)
 {
     numbers_free(&p->tags);
-    free(p->lines.all);
-    free(p->starts);
+    free(p->all);
+    free(p->more);
 }

@@ -69,11 +69,16 @@ touch_fn *touch_choose(struct geometry *g, bool few, bool portable);
 /* What the state takes at most, whichever is chosen. */
 size_t touch_most_state_bytes(const struct geometry *g);
 
-/* Where the runs lie under one layout. */
+/* Where a run lies under one layout: its first line, and its second or again its first one. */
+struct place { uint32_t lines[2], function, more; };
+
 struct places {
     struct numbers tags;
-    struct touches lines;   /* of all runs */
-    uint64_t *starts;       /* of each run in them, n_runs + 1 */
+    struct place *all;    /* of each run, and one that says where `more` ends */
+    uint32_t *more;       /* the third and later lines: of place i, more[i.more]..more[(i + 1).more) */
+    uint64_t n_more, capacity;
+    uint64_t value;       /* the tag that was looked up last, */
+    uint32_t tag;         /* and its number or 0 */
 };
 
 enum status places_make(struct places *p, const struct plan *plan, const uint64_t *layout,

@@ -94,6 +94,37 @@ AVX2 static uint32_t *touch_avx2_16(const struct geometry *g, void *state, const
     }
     return log;
 }
+
+/* More than 16: one vector after the other, until the tag is found. */
+AVX2 static uint32_t *touch_avx2_wide(const struct geometry *g, void *state, const struct touch *touches, size_t n,
+                                      uint32_t *log)
+{
+    const uint32_t vectors = g->lanes / 16, rest = g->ways - 16 * (vectors - 1);
+    const __m256i exist = _mm256_loadu_si256((const __m256i *)(ways_of + 16 - rest));
+
+    for (size_t i = 0; i < n; i++) {
+        __m256i *set = (__m256i *)state + (size_t)SET_OF(g, touches[i]) * vectors;
+        __m256i tag = _mm256_set1_epi16((short)TAG_OF(g, touches[i])), before = tag;
+        uint32_t found = 0;
+
+        for (uint32_t k = 0; k < vectors && !found; k++) {
+            __m256i old = _mm256_load_si256(set + k);
+            __m256i moved = _mm256_alignr_epi8(old, _mm256_permute2x128_si256(before, old, 0x21), 14);
+
+            found = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16(old, tag));
+            uint64_t lane = _tzcnt_u64(found | 1ull << 32) / 2;
+            __m256i stay = _mm256_loadu_si256((const __m256i *)(behind + 16 - lane));
+
+            _mm256_store_si256(set + k, _mm256_blendv_epi8(moved, old, stay));
+            before = old;
+        }
+        set += vectors - 1;
+        _mm256_store_si256(set, _mm256_and_si256(_mm256_load_si256(set), exist));
+        *log = touches[i].function;
+        log += !found;
+    }
+    return log;
+}
 #endif
 
 size_t touch_most_state_bytes(const struct geometry *g)
@@ -108,9 +139,9 @@ touch_fn *touch_choose(struct geometry *g, bool few, bool portable)
     g->tag_bytes = few ? 2 : 4;
     g->lanes = g->ways;
 #ifdef __x86_64__
-    if (few && !portable && g->ways <= 16 && __builtin_cpu_supports("avx2")) {
-        g->lanes = g->ways <= 8 ? 8 : 16;
-        chosen = g->ways <= 8 ? touch_avx2_8 : touch_avx2_16;
+    if (few && !portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
+        g->lanes = g->ways <= 8 ? 8 : (g->ways + 15) / 16 * 16;
+        chosen = g->ways <= 8 ? touch_avx2_8 : g->ways <= 16 ? touch_avx2_16 : touch_avx2_wide;
     }
 #endif
     (void)portable;

@@ -47,32 +47,49 @@ void worker_free(struct worker *w)
     free(w->start);
 }
 
-/* The piece's touches at the end of `out`, without those of the line that its set saw last: they change nothing and are hits. */
-static bool touches_append(struct worker *w, uint32_t piece, struct touches *out)
+struct appending { struct touch *all; uint64_t *latest, n, epoch; uint32_t mask; };
+
+/* Drops a line that its set saw last: it changes nothing there and is a hit. */
+static inline void append(struct appending *a, uint32_t line, uint32_t function)
 {
-    const struct plan *plan = w->plan;
+    uint64_t *latest = &a->latest[line & a->mask], now = a->epoch | line;
+
+    a->all[a->n] = (struct touch){ line, function };
+    a->n += *latest != now;
+    *latest = now;
+}
+
+/* The touches of runs in a row, at the end of `out`. Nearly all runs have one line or two. */
+static bool append_runs(struct worker *w, const uint32_t *runs, uint64_t n, struct touches *out)
+{
     const struct places *p = &w->places;
-    uint64_t epoch = ++w->epoch << 32;
+    struct appending a = { .latest = w->latest, .n = out->n, .epoch = ++w->epoch << 32 };
 
-    for (uint64_t i = plan->starts[piece]; i < plan->starts[piece + 1]; i++) {
-        uint32_t run = plan->items[i];
-        uint64_t k = p->starts[run], end = p->starts[run + 1];
+    a.mask = w->geometry.sets - 1;
+    if (!touches_reserve(out, 2 * n + 1))
+        return false;
+    a.all = out->all;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct place *place = &p->all[runs[i]];
+        uint32_t more = place->more, end = place[1].more;
 
-        if (!touches_reserve(out, end - k))
+        append(&a, place->lines[0], place->function);
+        append(&a, place->lines[1], place->function);
+        if (more == end)
+            continue;
+        out->n = a.n;
+        if (!touches_reserve(out, end - more + 2 * (n - i)))
             return false;
-        for (; k < end; k++) {
-            struct touch touch = p->lines.all[k];
-            uint64_t *latest = &w->latest[touch.line & (w->geometry.sets - 1)];
-
-            out->all[out->n] = touch;
-            out->n += *latest != (epoch | touch.line);
-            *latest = epoch | touch.line;
-        }
+        a.all = out->all;
+        for (; more < end; more++)
+            append(&a, p->more[more], place->function);
     }
+    out->n = a.n;
     return true;
 }
 
-/* The piece's touches; they are kept if it comes again. NULL if memory is short. */
+/* The piece's touches; they are kept if it comes again. `n` is first its number of runs, then of
+ * touches. NULL if memory is short. */
 static const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t *n)
 {
     struct kept *kept = &w->kept[piece];
@@ -83,7 +100,7 @@ static const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t
         uint64_t start = keep ? out->n : 0;
 
         out->n = start;
-        if (!touches_append(w, piece, out) || !touches_reserve(out, 1))
+        if (!append_runs(w, w->plan->items + w->plan->starts[piece], *n, out))
             return NULL;
         *n = out->n - start;
         if (!keep)
@@ -133,16 +150,12 @@ bool simulate_unit(struct worker *w, uint32_t unit)
 /* Touches all runs in the order of their last execution: this leaves what a whole pass leaves. */
 static bool warm_lines(struct worker *w)
 {
-    const struct plan *plan = w->plan;
-    const struct places *p = &w->places;
+    struct touches *out = &w->scratch;
 
-    for (uint32_t i = 0; i < plan->n_order; i++) {
-        uint64_t start = p->starts[plan->order[i]], n = p->starts[plan->order[i] + 1] - start;
-
-        if (!log_reserve(w, n + 1))
-            return false;
-        w->touch(&w->geometry, w->state, p->lines.all + start, n, w->log_end);
-    }
+    out->n = 0;
+    if (!append_runs(w, w->plan->order, w->plan->n_order, out) || !log_reserve(w, out->n + 1))
+        return false;
+    w->touch(&w->geometry, w->state, out->all, out->n, w->log);
     return true;
 }
 
