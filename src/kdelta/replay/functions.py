@@ -29,13 +29,14 @@ FIXED = -1
 _CODE_TYPES = frozenset("tTwW")
 _ASSEMBLER_ALIGNMENT = 16  # __ALIGN of arch/x86/include/asm/linkage.h, where -Os aligns nothing
 _FAR_BYTES = 1 << 20  # after the last symbol before a gap: no function is that long
-_MAY_CROSS = 8
-# Of 30,000 to 60,000 blocks of a boot, with its own symbols, at most 3 cross (6.1 and 6.12, in the
-# entry code), with another kernel's 5 to 47 %; of 3,000 to 6,600 functions all but 24 are entered
-# at their start, with another kernel's 3 to 20 %.
+_MAY_CROSS = 4
+# Of 30,000 to 60,000 blocks of a boot, with its own symbols, at most 3 cross (6.1 and 6.12, all in
+# the entry code), with another kernel's 5 to 47 %; of 3,000 to 6,600 functions all but 24 are
+# entered at their start, with another kernel's 3 to 20 %. In a region, those of tasks that slept
+# before it are not entered either: at most 5.
 _CROSSING_SHARE = 0.005
 _ENTERED_SHARE = 0.7
-_MAY_BE_FEW = 20
+_MAY_BE_FEW = 8
 
 
 class Function(msgspec.Struct, frozen=True, gc=False):
@@ -221,17 +222,26 @@ def _successions(trace: Trace, of: npt.NDArray[np.bool_]) -> Iterable[tuple[I64,
 
 
 def _require_same_kernel(blocks: Sequence[_Blocks], pieces: Sequence[Piece]) -> None:
-    """UserError when blocks do not begin and end as functions with these symbols would."""
-    n_blocks = sum(int(np.count_nonzero(found.in_text)) for found in blocks)
-    crossing = sum(int(np.count_nonzero(found.crosses | found.outside)) for found in blocks)
+    """UserError when blocks do not begin and end as functions with these symbols would.
+
+    Looks at what compilers made: entry code goes on from one symbol to the next.
+    """
+    compiled = np.array([not piece.why_not for piece in pieces], dtype=bool)
+    if not blocks or not len(pieces):
+        return
+    within = [found.in_text & compiled[np.maximum(found.piece, 0)] for found in blocks]
+    n_blocks = sum(int(np.count_nonzero(of)) for of in within)
+    crossing = sum(
+        int(np.count_nonzero(of & (found.crosses | found.outside)))
+        for found, of in zip(blocks, within, strict=True)
+    )
     if crossing > max(_MAY_CROSS, _CROSSING_SHARE * n_blocks):
         _refuse(f"{crossing} of {n_blocks} executed blocks go beyond the functions they are in")
-    if not blocks:
-        return
-    begun = np.unique(np.concatenate([found.address[found.in_text] for found in blocks]))
-    held = [found.piece[found.in_text & ~found.outside] for found in blocks]
-    executed = np.unique(np.concatenate(held))
-    entries = np.array([pieces[int(index)].entry for index in executed], dtype=np.uint64)
+    begun = np.unique(np.concatenate([found.address for found in blocks]))
+    executed = np.unique(
+        np.concatenate([found.piece[of] for found, of in zip(blocks, within, strict=True)])
+    )
+    entries = np.array([pieces[index].entry for index in executed.tolist()], dtype=np.uint64)
     entered = int(np.count_nonzero(np.isin(entries, begun)))
     if len(executed) >= _MAY_BE_FEW and entered < _ENTERED_SHARE * len(executed):
         _refuse(f"of {len(executed)} executed functions only {entered} are entered at their start")

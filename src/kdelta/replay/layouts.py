@@ -21,7 +21,10 @@ _AT_ONCE = 16  # rows of orders that are packed together: they stay in the CPU's
 _LINE_BYTES = 64
 _PAGE_BYTES = 4096
 _HUGE_PAGE_BYTES = 2 << 20
+_ANCHOR_BYTES = 1 << 16  # nothing comes to lie at such an address by accident
+_LARGEST_LAST_BYTES = 1 << 14
 _LARGEST = 4096
+_SLIDE_BYTES = 1 << 16  # as many as any first-level cache has in a way
 
 # The finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 # OOPSLA 2014, variant 13 of Stafford's): good bits from any distinct numbers.
@@ -41,19 +44,24 @@ def shuffled(placement: Placement, seed: int) -> U64:
     return found
 
 
-def shuffles(placement: Placement, n: int, seed: int) -> U64:
+def shuffles(placement: Placement, n: int, seed: int, *, slide: bool = False) -> U64:
     """n random layouts: shape (n, n_functions).
 
     The groups of each range in random order, each aligned as it was. Layout i depends on seed and
     i alone, not on n. The order comes from the functions' names: two kernels that have the same
     functions get the same orders for one seed, so their ensembles can be compared in pairs.
+
+    slide: what stays but lies behind the ranges also begins at a random line, as it would after any
+    change in the size of what is before it. A relink of the very same functions does not do that;
+    it is for ensembles of two kernels, whose difference should not have that one draw in it.
     """
     found = _linked(placement, n)
     for begin in range(0, n, _AT_ONCE):
         rows = range(begin, min(n, begin + _AT_ONCE))
         streams = np.array([_stream(seed, row) for row in rows], dtype=np.uint64)
         orders = [_random_orders(part, streams) for part in placement.ranges]
-        _lay_out(placement, found[begin : begin + len(rows)], orders)
+        slides = _mix(streams ^ np.uint64(_GOLDEN)) % np.uint64(_SLIDE_BYTES) if slide else None
+        _lay_out(placement, found[begin : begin + len(rows)], orders, slides=slides)
     return found
 
 
@@ -70,7 +78,7 @@ def aligned(placement: Placement, n: int) -> U64:
     found = _linked(placement, 1)
     orders = [np.arange(len(part.keys))[np.newaxis] for part in placement.ranges]
     alignments = {"hot": n, "main": n}
-    _lay_out(placement, found, orders, alignments)
+    _lay_out(placement, found, orders, alignments=alignments)
     layout: U64 = found[0]
     return layout
 
@@ -158,67 +166,82 @@ def _lay_out(
     placement: Placement,
     layouts: U64,
     orders: Sequence[I64],
+    *,
     alignments: Mapping[str, int] | None = None,
+    slides: U64 | None = None,
 ) -> None:
     """Fills layouts, (n, n_functions), by orders of each range, (n, n_groups).
 
-    Goes through .text by address. A range begins where it did, unless what comes before grew; code
-    that stays does so too, and where it cannot, moves by whole lines, what follows with it, until
-    a gap before a page boundary takes that up.
+    Goes through .text by address. A range begins where it did, unless what comes before grew. So
+    does code that stays; where it cannot, it moves by whole lines, what follows with it, until a
+    gap takes that up. slides (n,): what it is to begin at, modulo _SLIDE_BYTES, where it may slide.
     """
     ends = np.zeros(len(layouts), dtype=np.uint64)
-    parts = {int(part.members[0]): (part, order) for part, order in
-             zip(placement.ranges, orders, strict=True)}  # fmt: skip
-    for first, last in _stretches(placement):
+    parts = {
+        int(part.members[0]): (part, order)
+        for part, order in zip(placement.ranges, orders, strict=True)
+    }
+    passed = 0
+    for first, last, step in _stretches(placement):
         if first in parts:
             part, order = parts[first]
+            passed += 1
             forced = (alignments or {}).get(part.kind)
             sizes = part.alignments if forced is None else np.full_like(part.alignments, forced)
             begins = np.maximum(np.uint64(part.start), _up(ends, int(sizes[order[0, 0]])))
             starts, ends = _packed(part, order, begins, sizes)
             layouts[:, first:last] += (begins - np.uint64(part.start))[:, np.newaxis]  # holes
             layouts[:, part.members] = starts[:, part.groups] + part.offsets
-        else:
-            start = placement.functions[first].address
-            pushed = np.maximum(ends, np.uint64(start)) - np.uint64(start)
-            pushed = _up(pushed, _step(start))
-            layouts[:, first:last] += pushed[:, np.newaxis]
-            ends = pushed + np.uint64(_end_of_run(placement.functions[last - 1]))
+            continue
+        start = placement.functions[first].address
+        pushed = _up(np.maximum(ends, np.uint64(start)) - np.uint64(start), step)
+        if slides is not None and passed == len(parts) and step <= _LINE_BYTES:
+            at = (pushed + np.uint64(start)) % np.uint64(_SLIDE_BYTES)
+            slid = (slides - at) % np.uint64(_SLIDE_BYTES)  # wraps at 2**64, a multiple of it
+            pushed += slid & ~np.uint64(step - 1)
+        layouts[:, first:last] += pushed[:, np.newaxis]
+        ends = pushed + np.uint64(_end_of_run(placement.functions[last - 1]))
 
 
-def _stretches(placement: Placement) -> list[tuple[int, int]]:
-    """Ranges, and runs of code that stays between them, as [first, last) indexes of functions."""
-    found: list[tuple[int, int]] = []
+def _stretches(placement: Placement) -> list[tuple[int, int, int]]:
+    """Ranges, and runs of code that stays between them, by address: [first, last) indexes of
+    functions, and by multiples of how many bytes a run moves if it must.
+    """
+    found: list[tuple[int, int, int]] = []
     at = 0
-    n_text = sum(function.address < placement.text[1] and function.address >= placement.text[0]
-                 for function in placement.functions)  # fmt: skip
+    low, high = placement.text
+    n_text = sum(low <= function.address < high for function in placement.functions)
     for part in placement.ranges:
         found += _runs(placement.functions, at, int(part.members[0]))
-        found.append((int(part.members[0]), int(part.members[-1]) + 1))
+        found.append((int(part.members[0]), int(part.members[-1]) + 1, 0))
         at = int(part.members[-1]) + 1
     return found + _runs(placement.functions, at, n_text)
 
 
-def _runs(functions: Sequence[Function], first: int, last: int) -> list[tuple[int, int]]:
-    """Stretches of code that stays, each but the first beginning at a page."""
+def _runs(functions: Sequence[Function], first: int, last: int) -> list[tuple[int, int, int]]:
+    """Each but the first begins at a page after a gap: where a linker script says, whatever the
+    size of what comes before. All keep the alignment that they may need.
+    """
     begins = [
         index
         for index in range(first, last)
-        if index == first or functions[index].address % _PAGE_BYTES == 0
+        if index == first
+        or (
+            functions[index].address % _PAGE_BYTES == 0
+            and functions[index].address > _end_of_run(functions[index - 1])
+        )
     ]
-    return list(zip(begins, [*begins[1:], last], strict=False))
-
-
-def _step(start: int) -> int:
-    """What code that stays is moved by multiples of: it keeps the alignment that it may need."""
-    if start % _PAGE_BYTES:
-        return _LINE_BYTES
-    return min(start & -start, _HUGE_PAGE_BYTES)
+    found = []
+    for begin, end in zip(begins, [*begins[1:], last], strict=False):
+        alignment = functions[begin].address & -functions[begin].address
+        is_anchored = begin != first or alignment >= _ANCHOR_BYTES
+        found.append((begin, end, min(alignment, _HUGE_PAGE_BYTES if is_anchored else _LINE_BYTES)))
+    return found
 
 
 def _end_of_run(last: Function) -> int:
     """The last function of a run may reach, by its symbol, over a gap to the next page."""
-    return last.address + min(last.bytes, _PAGE_BYTES)
+    return last.address + min(last.bytes, _LARGEST_LAST_BYTES)
 
 
 def _up(numbers: U64, alignment: int) -> U64:
