@@ -99,7 +99,7 @@ class Coded:
             return [PlannedBuild(halves, Step.SETTLE, parting_text(halves))]
         left = self.left_over()
         weights: dict[str, Fraction] = {}
-        effects = self.decoding.effects()
+        effects = self.effects
         for term, regions in effects.items():
             share = sum((left[r] for r in regions if r in left), ZERO)
             for name in term:
@@ -129,7 +129,7 @@ class Coded:
     def _matters(self, term: Term) -> bool:
         return any(
             abs(value) > max(self.reach(region), self._limits.relevance * abs(base.value))
-            for region, value in self.decoding.effects().get(term, {}).items()
+            for region, value in self.effects.get(term, {}).items()
             if (base := self._kernels.first.get(region)) is not None
         )
 
@@ -138,7 +138,7 @@ class Coded:
         than the spread and than what matters.
         """
         found = {}
-        effects = self.decoding.effects()
+        effects = self.effects
         for region, base in self._kernels.first.items():
             least = max(self.reach(region), self._limits.relevance * abs(base.value))
             rest = max(
@@ -155,12 +155,21 @@ class Coded:
 
     def reach(self, region: str) -> Fraction:
         """How far an effect in a region may be off: as far as two kernels that differ may be."""
-        known = self._kernels.estimates(difference(self._top, NOTHING)).get(region)
-        return known.half_width if known else ZERO
+        return self._reaches.get(region, ZERO)
+
+    @cached_property
+    def _reaches(self) -> dict[str, Fraction]:
+        whole = self._kernels.estimates(difference(self._top, NOTHING))
+        return {region: effect.half_width for region, effect in whole.items()}
+
+    @cached_property
+    def effects(self) -> dict[Term, dict[str, Fraction]]:
+        """What each term does in each region, as far as functions tell."""
+        return self.decoding.effects()
 
     def estimates(self, term: Term) -> dict[str, Estimate]:
         """What a term does in each region; nought within the spread if nothing was seen of it."""
-        effects = self.decoding.effects().get(term, {})
+        effects = self.effects.get(term, {})
         runs = {name: one.n for name, one in self._kernels.first.items()}
         found = {}
         for region, count in runs.items():
@@ -174,12 +183,12 @@ class Coded:
 
     def together(self) -> list[Term]:
         """Classes of more than one unit that do something."""
-        moving = self.decoding.effects()
+        moving = self.effects
         return [term for term in self.decoding.classes if len(term) > 1 and term in moving]
 
     def interactions(self) -> list[Term]:
         """Units that do something only together."""
-        return [term for term in self.decoding.effects() if term not in self.decoding.classes]
+        return [term for term in self.effects if term not in self.decoding.classes]
 
 
 def _sum(effects: Mapping[Term, Mapping[str, Fraction]], flips: FlipSet, region: str) -> Fraction:

@@ -101,7 +101,7 @@ def _interactions(plan: Plan) -> list[InteractionAnswer]:
 
 def _decoded(coded: Coded, name: str) -> UnitAnswer:
     term = coded.class_of(name)
-    does = term in coded.decoding.effects()
+    does = term in coded.effects
     if does and len(term) > 1:
         return UnitAnswer(name, How.UNRESOLVED, "no kernels tell it from others", {})
     text = (
