@@ -67,25 +67,26 @@ static bool taken(const struct worker *w, uint32_t from, uint32_t to)
     return w->start[from] + w->plan->runs[from].bytes != w->start[to];
 }
 
-bool jumps_warm(struct worker *w)
+void jumps_warm(struct worker *w)
 {
     under_way(w)->run = NONE;
     if (!(w->job->flags & WARM))
-        return true;
+        return;
     for (uint32_t i = 0; i < w->plan->n_jumps; i++) {
         struct pair jump = w->plan->jumps[i];
 
         if (taken(w, jump.from, jump.to))
             missed(w, w->branch[jump.from], w->target[jump.to]);
     }
-    return true;
 }
 
-void jumps_piece(struct worker *w, uint32_t piece, uint32_t context)
+bool jumps_piece(struct worker *w, uint32_t piece, uint32_t context)
 {
     const struct plan *plan = w->plan;
     struct under_way at = *under_way(w);
 
+    if (!log_reserve(w, plan->starts[piece + 1] - plan->starts[piece]))
+        return false;
     for (uint64_t i = plan->starts[piece]; i < plan->starts[piece + 1]; i++) {
         uint32_t to = plan->items[i];
 
@@ -97,4 +98,5 @@ void jumps_piece(struct worker *w, uint32_t piece, uint32_t context)
         at = (struct under_way){ to, context };
     }
     *under_way(w) = at;
+    return true;
 }

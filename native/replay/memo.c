@@ -6,9 +6,13 @@
 #define MOST_EDGES (1u << 18)
 #define MOST_LOG (1u << 23)
 
-/* If less than one unit in so many is found, the memo rests for a while, and longer each time. */
+/* Of so many units in a row it is counted how many were found. If what they spared is less than what
+ * keeping the others' states took, the memo rests for a while, and longer each time. To simulate a
+ * unit takes about as long as to hash, copy and compare this many bytes of state. */
 #define WINDOW 256
-#define WORTH 4
+#define WINDOW_OF_LARGE 64
+#define LARGE_STATE (1u << 14)
+#define UNIT_BYTES (1u << 14)
 #define LONGEST_REST (1u << 16)
 
 struct sought { uint32_t from, unit; };
@@ -191,8 +195,10 @@ static bool memo_on(struct worker *w)
         m->rest--;
         return false;
     }
-    if (m->tried == WINDOW) {
-        bool poor = m->found * WORTH < m->tried;
+    uint64_t bytes = w->geometry.state_bytes;
+
+    if (m->tried == (bytes < LARGE_STATE ? WINDOW : WINDOW_OF_LARGE)) {
+        bool poor = (uint64_t)m->found * UNIT_BYTES < (m->tried - m->found) * (bytes + 1024);
 
         m->pause = !poor ? 0 : m->pause ? 2 * m->pause : WINDOW;
         if (m->pause > LONGEST_REST)

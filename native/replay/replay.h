@@ -24,6 +24,16 @@ EXPORTED struct plan *replay_plan(const struct replay_trace *trace);
 EXPORTED void replay_free(struct plan *plan);
 EXPORTED int replay_run(const struct plan *plan, const struct replay_job *job);
 
+/* Misses of a function in a set, of lines that the evictor had put out; NONE: of lines that were never there. */
+struct replay_collision { uint64_t misses; uint32_t set, function, evictor; };
+
+/* Under the first layout of the job alone; total and by_function are not used. The array is *n long, the caller's to free
+ * with replay_forget, and empty unless the result is DONE.
+ */
+EXPORTED int replay_collisions(const struct plan *plan, const struct replay_job *job,
+                               struct replay_collision **all, uint64_t *n);
+EXPORTED void replay_forget(struct replay_collision *all);
+
 /* One touch of a line. `line` holds the set in its low bits; the tag above them is a number from 1 on. */
 struct touch { uint32_t line, function; };
 

@@ -88,19 +88,19 @@ static bool append_runs(struct worker *w, const uint32_t *runs, uint64_t n, stru
     return true;
 }
 
-/* The piece's touches; they are kept if it comes again. `n` is first its number of runs, then of
- * touches. NULL if memory is short. */
-static const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t *n)
+/* They are kept if the piece comes again. */
+const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t *n)
 {
     struct kept *kept = &w->kept[piece];
     bool keep = w->plan->executions[piece] > 1 && w->kept_touches.n < MOST_KEPT;
     struct touches *out = keep ? &w->kept_touches : &w->scratch;
 
     if (kept->layout != w->layout) {
+        const uint64_t *runs = &w->plan->starts[piece];
         uint64_t start = keep ? out->n : 0;
 
         out->n = start;
-        if (!append_runs(w, w->plan->items + w->plan->starts[piece], *n, out))
+        if (!append_runs(w, w->plan->items + runs[0], runs[1] - runs[0], out))
             return NULL;
         *n = out->n - start;
         if (!keep)
@@ -113,14 +113,10 @@ static const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t
 
 static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
 {
-    uint64_t n = w->plan->starts[piece + 1] - w->plan->starts[piece];
+    uint64_t n;
 
-    if (w->job->kind == BRANCHES) {
-        if (!log_reserve(w, n + 1))
-            return false;
-        jumps_piece(w, piece, context);
-        return true;
-    }
+    if (w->job->kind == BRANCHES)
+        return jumps_piece(w, piece, context);
     const struct touch *touches = touches_of(w, piece, &n);
 
     if (!touches || !log_reserve(w, n + 1))
@@ -159,7 +155,7 @@ static bool warm_lines(struct worker *w)
     return true;
 }
 
-static enum status prepare(struct worker *w, const uint64_t *layout)
+enum status worker_prepare(struct worker *w, const uint64_t *layout)
 {
     struct geometry *g = &w->geometry;
     bool lines = w->job->kind == LINES;
@@ -169,12 +165,15 @@ static enum status prepare(struct worker *w, const uint64_t *layout)
         return status;
     if (lines)
         w->touch = touch_choose(g, w->places.tags.n < FEW_LINES, w->job->flags & PORTABLE);
+    w->layout++;
     w->kept_touches.n = 0;
     w->log_end = w->log;
     memset(w->state, 0, g->state_bytes);
-    bool good = lines ? !(w->job->flags & WARM) || warm_lines(w) : jumps_warm(w);
-
-    return good ? DONE : NO_MEMORY;
+    if (!lines)
+        jumps_warm(w);
+    else if (w->job->flags & WARM && !warm_lines(w))
+        return NO_MEMORY;
+    return DONE;
 }
 
 enum status worker_layout(struct worker *w, uint64_t index)
@@ -182,8 +181,7 @@ enum status worker_layout(struct worker *w, uint64_t index)
     uint64_t n = w->job->n_functions, *total = w->job->total + index * CONTEXTS;
     uint64_t *by_function = w->job->by_function ? w->job->by_function + index * n : NULL;
 
-    w->layout = index + 1;
-    enum status status = prepare(w, w->job->layouts + index * n);
+    enum status status = worker_prepare(w, w->job->layouts + index * n);
 
     if (status != DONE)
         return status;

@@ -37,7 +37,7 @@ struct worker {
     struct touches kept_touches, scratch;
     struct kept *kept;
     uint64_t *latest, epoch; /* of each set: the last line of the piece at hand */
-    uint64_t layout;         /* its index plus one */
+    uint64_t layout;         /* a number of its own for each */
     uint8_t *state;
     size_t most_state_bytes; /* in any form */
     uint32_t *log, *log_end;
@@ -55,13 +55,20 @@ enum status worker_init(struct worker *w, const struct plan *plan, const struct 
 enum status worker_layout(struct worker *w, uint64_t layout);
 void worker_free(struct worker *w);
 
+/* The places of all runs under a layout, and the caches made ready for it. */
+enum status worker_prepare(struct worker *w, const uint64_t *layout);
+
+/* The piece's touches, without those that change nothing. NULL if memory is short. */
+const struct touch *touches_of(struct worker *w, uint32_t piece, uint64_t *n);
+
 /* Simulates one unit from w->state on; false if memory is short. */
 bool simulate_unit(struct worker *w, uint32_t unit);
 
 /* Where each run starts and what its last byte's branch and its first byte's target are called. */
 enum status jumps_make(struct worker *w, const uint64_t *layout);
-bool jumps_warm(struct worker *w);
-void jumps_piece(struct worker *w, uint32_t piece, uint32_t context);
+void jumps_warm(struct worker *w);
+/* False if memory is short. */
+bool jumps_piece(struct worker *w, uint32_t piece, uint32_t context);
 size_t jumps_state_bytes(const struct geometry *g);
 
 bool memo_init(struct memo *m, const struct plan *plan, size_t most_state_bytes);

@@ -15,44 +15,18 @@ from kdelta.host.native import build
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
 
-from .traces import INTERRUPTS, OTHER, OWN, Block, Found, make_trace, naive_branches, naive_lines
-
-Made = tuple[Trace, Placed, U64]
-SIMPLE = Cache(sets=4, ways=2, line_bytes=16)
-
-
-@st.composite
-def made_traces(draw: st.DrawFn) -> Made:
-    """A trace of repeated pieces over some functions, and a few layouts of them."""
-    n_functions = draw(st.integers(1, 6))
-    blocks = draw(
-        st.lists(
-            st.builds(
-                Block,
-                function=st.integers(0, n_functions - 1),
-                offset=st.integers(0, 12).map(lambda n: n * 8),
-                size=st.sampled_from([1, 4, 8, 16, 24, 70, 300]),
-            ),
-            min_size=1,
-            max_size=12,
-        )
-    )
-    piece = st.lists(st.integers(0, len(blocks) - 1), max_size=12)
-    pieces = draw(st.lists(piece, min_size=1, max_size=6))
-    execution = st.tuples(st.integers(0, len(pieces) - 1), st.sampled_from([0, 0, 0, 1, 2]))
-    loop = draw(st.lists(execution, max_size=12))
-    executed = draw(st.lists(execution, max_size=12)) + loop * draw(st.integers(1, 60))
-    start = st.integers(0, 1 << 12).map(lambda n: n * 8 + 0xFFFFFFFF81000000)
-    layout = st.lists(start, min_size=n_functions, max_size=n_functions)
-    layouts = draw(st.lists(layout, min_size=1, max_size=3))
-    return (*make_trace(blocks, pieces, executed), np.array(layouts, dtype=np.uint64))
-
-
-caches = st.builds(
-    Cache,
-    sets=st.sampled_from([1, 2, 4, 64]),
-    ways=st.one_of(st.integers(1, 20), st.sampled_from([32, 64, 512])),
-    line_bytes=st.sampled_from([1, 16, 64, 4096]),
+from .traces import (
+    INTERRUPTS,
+    L1I,
+    OWN,
+    Found,
+    Made,
+    caches,
+    looping,
+    made_traces,
+    make_trace,
+    naive_branches,
+    naive_lines,
 )
 
 
@@ -84,23 +58,6 @@ def test_branches_are_those_of_a_plain_table(
 
 def test_the_library_compiles_without_warnings() -> None:
     assert build("replay", strict=True).is_file()
-
-
-def looping(iterations: int, *, noise: int = 0) -> Made:
-    """A loop over 40 functions of 200 bytes; every `noise` iterations a piece of an interrupt."""
-    blocks = [Block(f, 24 * i, 24) for f in range(40) for i in range(8)]
-    pieces = [range(start, start + 16) for start in range(0, 320, 16)]
-    executed = []
-    for index in range(iterations):
-        executed += [(piece, OWN) for piece in range(18)]
-        if noise and index % noise == noise - 1:
-            executed += [(18, INTERRUPTS), (19, OTHER)]
-    rng = np.random.default_rng(5)
-    layouts = np.array([rng.choice(90, 40, replace=False) * 208 for _ in range(9)], dtype=np.uint64)
-    return (*make_trace(blocks, pieces, executed), layouts + np.uint64(0xFFFFFFFF81000000))
-
-
-L1I = Cache(sets=16, ways=4, line_bytes=64)
 
 
 @pytest.mark.parametrize("kind", ["lines", "branches"])

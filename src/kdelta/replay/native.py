@@ -56,6 +56,17 @@ class NativeJob(ctypes.Structure):
     )
 
 
+class NativeCollision(ctypes.Structure):
+    """struct replay_collision."""
+
+    _fields_ = (
+        ("misses", ctypes.c_uint64),
+        ("set", ctypes.c_uint32),
+        ("function", ctypes.c_uint32),
+        ("evictor", ctypes.c_uint32),
+    )
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
@@ -66,6 +77,16 @@ def library() -> ctypes.CDLL:
     loaded.replay_free.restype = None
     loaded.replay_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(NativeJob))
     loaded.replay_run.restype = ctypes.c_int
+    collisions = ctypes.POINTER(NativeCollision)
+    loaded.replay_collisions.argtypes = (
+        ctypes.c_void_p,
+        ctypes.POINTER(NativeJob),
+        ctypes.POINTER(collisions),
+        _U64,
+    )
+    loaded.replay_collisions.restype = ctypes.c_int
+    loaded.replay_forget.argtypes = (collisions,)
+    loaded.replay_forget.restype = None
     return loaded
 
 

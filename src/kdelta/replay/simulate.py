@@ -143,8 +143,9 @@ class PreparedTrace:
         """The least number of functions that a layout has."""
         self._extent = np.zeros(self.n_functions, dtype=np.uint64)
         np.maximum.at(self._extent, function, offset + sizes)
-        self._plan = self._prepared(trace, function, offset, sizes)
-        weakref.finalize(self, native.library().replay_free, self._plan)
+        self.plan = self._prepared(trace, function, offset, sizes)
+        """The library's own."""
+        weakref.finalize(self, native.library().replay_free, self.plan)
 
     @staticmethod
     def _prepared(trace: Trace, function: U32, offset: U64, sizes: U32) -> int:
@@ -173,7 +174,9 @@ class PreparedTrace:
         """What all replays of this trace have cost."""
         return Work(*(int(n) for n in self._work))
 
-    def _layouts(self, layouts: U64) -> U64:
+    def checked(self, layouts: U64, cache: Cache) -> U64:
+        """The layouts as the library wants them. UserError and ValueError as of `replay`."""
+        _check_cache(cache)
         if layouts.ndim != 2 or layouts.dtype != np.uint64:
             raise ValueError(
                 f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
@@ -209,8 +212,7 @@ class PreparedTrace:
         result is the same with and without, and for any number of threads (default: all cores).
         Raises UserError for a cache that is too large, ValueError for layouts that do not fit.
         """
-        layouts = self._layouts(layouts)
-        _check_cache(cache)
+        layouts = self.checked(layouts, cache)
         n_layouts, n_functions = layouts.shape
         total = np.zeros((n_layouts, len(CONTEXTS)), dtype=np.uint64)
         rows = np.zeros((n_layouts, n_functions), dtype=np.uint64) if by_function else None
@@ -232,7 +234,7 @@ class PreparedTrace:
                 by_function=None if rows is None else native.pointer(rows[part]),
                 stats=native.pointer(stats),
             )
-            native.check(native.library().replay_run(self._plan, ctypes.byref(job)))
+            native.check(native.library().replay_run(self.plan, ctypes.byref(job)))
         self._work += stats
         return Misses(total, rows)
 

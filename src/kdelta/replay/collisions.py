@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions put out whose lines, in which sets, and how many misses that costs."""
+
+import ctypes
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.trace import U32, U64, Trace
+from kdelta.cpus.model import Cache
+from kdelta.replay import native
+from kdelta.replay.simulate import Placed, PreparedTrace
+
+_ROW = np.dtype(
+    [("misses", "<u8"), ("set", "<u4"), ("function", "<u4"), ("evictor", "<u4")], align=True
+)
+_NOBODY = 2**32 - 1
+
+
+class Pair(NamedTuple):
+    """Misses of `function` on lines that `evictor` had put out, in all sets, and in which."""
+
+    function: int
+    evictor: int
+    misses: int
+    sets: tuple[int, ...]
+
+
+class Collisions(msgspec.Struct, frozen=True, eq=False):
+    """All misses of one layout, by what they are laid to: the function whose touch evicted that
+    line the last time. In a set that is too small for all its lines it is the last straw; every
+    function with lines there has its share.
+
+    sets, functions, evictors (n,) U32 and misses (n,) U64: one row a combination, most misses
+    first. by_set (sets of the cache,) U64: misses in each set. first: misses on lines that nobody
+    had put out, which a warm cache has only of what fits; they are in by_set and in no row.
+    """
+
+    sets: U32
+    functions: U32
+    evictors: U32
+    misses: U64
+    by_set: U64
+    first: int
+
+    def pairs(self, most: int | None = None) -> tuple[Pair, ...]:
+        """The pairs of functions with the most misses, summed over sets."""
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        rows = zip(self.functions, self.evictors, self.sets, self.misses, strict=True)
+        for function, evictor, where, misses in rows:
+            found.setdefault((int(function), int(evictor)), []).append((int(where), int(misses)))
+        pairs = (
+            Pair(*pair, sum(n for _, n in held), tuple(sorted(where for where, _ in held)))
+            for pair, held in found.items()
+        )
+        return tuple(sorted(pairs, key=lambda p: (-p.misses, p.function, p.evictor))[:most])
+
+
+def collisions(
+    trace: Trace | PreparedTrace,
+    placed: Placed | None,
+    layout: U64,
+    cache: Cache,
+    *,
+    warm: bool = True,
+) -> Collisions:
+    """What the misses of lines under one layout (n_functions,) are laid to.
+
+    A PreparedTrace needs no `placed`. Raises what PreparedTrace.replay raises.
+    """
+    if isinstance(trace, Trace):
+        if placed is None:
+            raise ValueError("a trace needs to be placed")
+        trace = PreparedTrace(trace, placed)
+    layouts = trace.checked(layout[np.newaxis], cache)
+    job = native.NativeJob(
+        sets=cache.sets,
+        ways=cache.ways,
+        line_shift=cache.line_bytes.bit_length() - 1,
+        kind=native.LINES,
+        flags=warm * native.WARM | native.PORTABLE,
+        threads=1,
+        n_layouts=1,
+        n_functions=layouts.shape[1],
+        layouts=native.pointer(layouts),
+    )
+    rows = _rows(trace, job)
+    by_set = np.zeros(cache.sets, dtype=np.uint64)
+    np.add.at(by_set, rows["set"], rows["misses"])
+    known = rows[rows["evictor"] != _NOBODY]
+    keys = (known["set"], known["evictor"], known["function"], -known["misses"].astype(np.int64))
+    known = known[np.lexsort(keys)]
+    columns = {name: np.ascontiguousarray(known[name]) for name in _ROW.names or ()}
+    return Collisions(
+        sets=columns["set"],
+        functions=columns["function"],
+        evictors=columns["evictor"],
+        misses=columns["misses"],
+        by_set=by_set,
+        first=int(by_set.sum() - known["misses"].sum()),
+    )
+
+
+def _rows(trace: PreparedTrace, job: native.NativeJob) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    found = ctypes.POINTER(native.NativeCollision)()
+    n = ctypes.c_uint64()
+    library = native.library()
+    native.check(
+        library.replay_collisions(
+            trace.plan, ctypes.byref(job), ctypes.byref(found), ctypes.byref(n)
+        )
+    )
+    try:
+        size = n.value * ctypes.sizeof(native.NativeCollision)
+        return np.frombuffer(ctypes.string_at(found, size) if size else b"", dtype=_ROW)
+    finally:
+        library.replay_forget(found)
