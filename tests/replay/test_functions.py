@@ -4,6 +4,7 @@
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kdelta.counts.trace import DATA
@@ -95,6 +96,10 @@ def test_execution_that_falls_into_the_next_function_joins_them() -> None:
     groups = [group_of(found, name) for name in ("beta", "gamma", "delta")]
     assert len(set(groups)) == 1
     assert group_of(found, "alpha") != groups[0]
+    # Pieces that are stored side by side need not follow each other.
+    trace = trace_of(blocks, pieces=[[1], [2]], sequence=[1, 0])
+    found = placement_of([trace], parse_symbols(symbols()))
+    assert group_of(found, "beta") != group_of(found, "gamma")
     # In another order nothing falls: a jump goes from one to the other.
     trace = trace_of(blocks, pieces=[[1, 0, 2, 4, 3]], sequence=[0])
     found = placement_of([trace], parse_symbols(symbols()))
@@ -116,6 +121,7 @@ def test_what_falls_into_code_that_stays_stays() -> None:
     found = placement_of([trace], parse_symbols(symbols(rows)))
     reasons = {function.name: function.why_not for function in found.functions}
     assert reasons["beta"] == "one with __x86_indirect_thunk_rax"
+    assert {function.kind for function in found.functions if not function.movable} == {""}
     assert names(found, movable=True) == ["alpha"]
 
 
@@ -132,7 +138,7 @@ def test_the_digest_tells_sections_and_assembler() -> None:
         {
             "a.c.o": {"alpha": (".text.alpha", 48, 1), "gamma": (".ref.text", 100, 2)},
             "b.S.o": {"delta": (".text", 32, 3), "epsilon": (".text", 32, 4)},
-            "c.c.o": {"zeta": (".text.unlikely", 10, 5), "beta": (".text.beta", 16, 6)},
+            "c.c.o": {"zeta": (".text.unlikely.zeta", 10, 5), "beta": (".text.unlikely_b", 16, 6)},
         }
     )
     rows = text_rows({**SIZES, "epsilon": 32, "zeta": 10})
@@ -151,12 +157,18 @@ def test_cold_text_is_told_by_its_names_and_lack_of_alignment() -> None:
     rows += [(START + 16 * number, "t", f"f{number}") for number in range(100)]
     cold = START + 1600
     rows += [(cold + 5, "t", "helper"), (cold + 11, "t", "f1.cold"), (cold + 16, "t", "put_page")]
-    rows += [(cold + 33, "t", "f2.cold.1"), (cold + 64, "T", "__noinstr_text_start")]
+    rows += [(cold + 32, "t", "f2.cold.1"), (cold + 64, "T", "__noinstr_text_start")]
     rows += [(cold + 128, "T", "__noinstr_text_end"), (cold + 4096, "T", "_etext")]
     text = kernel_text(parse_symbols(kallsyms(rows)))
     unlikely = [piece.name for piece in text.pieces if piece.kind == "unlikely"]
     assert unlikely == ["helper", "f1.cold", "put_page", "f2.cold.1"]
     assert text.alignments == {"main": 16, "unlikely": 1}
+    # A kernel that is built for size aligns nothing; then only the names tell.
+    rows = [(address + 3, kind, name) for address, kind, name in rows]
+    text = kernel_text(parse_symbols(kallsyms(rows)))
+    assert text.alignments["main"] == 1
+    unlikely = [piece.name for piece in text.pieces if piece.kind == "unlikely"]
+    assert unlikely == ["f1.cold", "put_page", "f2.cold.1"]
 
 
 def test_the_compilers_alignment_bounds_what_addresses_say() -> None:
@@ -248,3 +260,29 @@ def test_symbols_of_a_vmlinux_number_functions_by_the_order_of_objects(tmp_path:
     assert [piece.name for piece in kernel_text(symbols_by_object).pieces] == ["same#2", "same"]
     with pytest.raises(LabError, match="is no kernel"):
         vmlinux_symbols(source)
+
+
+def test_a_module_has_no_say_in_what_the_kernel_holds() -> None:
+    digest = digest_of(
+        {"a.c.o": {"alpha": (".ref.text", 48, 1)}, "b.c.o": {"alpha": (".text", 8, 2)}}
+    )
+    module = msgspec.structs.replace(digest.objects["b.c.o"], module="nic")
+    alone = msgspec.structs.replace(digest, objects={**digest.objects, "b.c.o": module})
+    for held, moves in ((digest, True), (alone, False)):
+        found = placement_of([], parse_symbols(symbols()), digest=held)
+        assert found.functions[0].movable is moves
+
+
+def test_the_head_and_labels_are_known_by_their_names() -> None:
+    rows = text_rows({"early": 64, "startup_64": 64, "alpha": 64, "beta": 64})
+    rows.append((START + 150, "t", ".Lloop"))
+    found = placement_of([], parse_symbols(symbols(rows)))
+    reasons = {function.name: function.why_not for function in found.functions[:4]}
+    assert reasons == {"early": "in the head", "startup_64": "in the head", "alpha": "", "beta": ""}
+    assert found.functions[2].bytes == 64
+
+
+def test_code_far_after_the_last_symbol_has_no_name() -> None:
+    blocks = [(MODULE + 20, 4), (MODULE + (2 << 20), 4)]
+    found = placement_of([trace_of(blocks)], parse_symbols(symbols()))
+    assert [found.functions[i].name for i in found.placed[0].function] == ["probe", REST]

@@ -4,9 +4,10 @@
 import itertools
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kdelta.replay import layouts
@@ -23,7 +24,7 @@ from kdelta.replay.layouts import (
     shuffles,
 )
 from kdelta.spec.errors import UserError
-from tests.replay.made_kernel import START, Row, kallsyms, text_rows
+from tests.replay.made_kernel import START, Row, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}
 AFTER = {"do_syscall_64": 70, "exc_page_fault": 90}
@@ -58,12 +59,16 @@ def assert_possible(found: Placement, layout: U64, alignment: int | None = None)
 
 @st.composite
 def kernels(draw: st.DrawFn) -> Placement:
-    """Main text at 16, some of it labels inside of others; cold text without alignment."""
+    """Main text at 16, some of it thunks, some falling into the next; cold text unaligned."""
     rows: list[Row] = [(START, "T", "_stext")]
     at = START
-    for number, size in enumerate(draw(st.lists(st.integers(1, 300), min_size=1, max_size=40))):
-        rows.append((at, "t", f"f{number}"))
+    sizes = draw(st.lists(st.integers(1, 300), min_size=1, max_size=40))
+    thunks = draw(st.sets(st.integers(0, 39), max_size=2))
+    for number, size in enumerate(sizes):
+        rows.append((at, "t", f"{'__x86_indirect_thunk_' if number in thunks else 'f'}{number}"))
         at = -(-(at + size) // 16) * 16
+    falls = draw(st.sets(st.integers(1, len(sizes)), max_size=4)) - {len(sizes)}
+    trace = trace_of([(rows[number + 1][0] - 1, 2) for number in falls])
     for number, size in enumerate(draw(st.lists(st.integers(1, 90), max_size=10))):
         rows.append((at, "t", f"f{number}.cold"))
         at += size
@@ -74,7 +79,7 @@ def kernels(draw: st.DrawFn) -> Placement:
     entry = -(-(at + 200) // 0x1000) * 0x1000
     rows += [(entry, "T", "__entry_text_start"), (entry, "T", "entry_SYSCALL_64")]
     rows += [(entry + 300, "T", "__entry_text_end"), (entry + 0x1000, "T", "_etext")]
-    return placement(rows)
+    return placement_of([trace], parse_symbols(kallsyms(rows)))
 
 
 @given(kernels(), st.integers(0, 2**64))
@@ -85,12 +90,14 @@ def test_a_shuffled_layout_could_be_linked(found: Placement, seed: int) -> None:
 
 @given(kernels(), st.integers(0, 100), st.sampled_from([1, 2, 16, 32, 64, 256, 4096]))
 def test_text_grows_by_no_more_than_padding(found: Placement, seed: int, alignment: int) -> None:
+    assume(found.ranges)
     n_groups = sum(len(part.keys) for part in found.ranges)
     linked = as_linked(found)
     for layout, padding in ((shuffled(found, seed), 16), (aligned(found, alignment), alignment)):
         movable = [i for i, f in enumerate(found.functions) if f.movable]
         grown = layout[movable].max() + 300 - linked[movable].max()
-        assert int(grown) <= 600 + (padding - 1) * n_groups
+        # Two functions of at most 300 bytes, and two thunks that may have to be passed.
+        assert int(grown) <= 600 + 2 * (320 + padding) + (padding - 1) * n_groups
 
 
 @given(kernels(), st.sampled_from([1, 16, 32, 64, 256, 4096]))
@@ -106,12 +113,11 @@ def test_what_is_ordered_comes_first_in_that_order(found: Placement, chosen: lis
     chosen = [index % len(found.functions) for index in chosen]
     layout = in_order(found, chosen)
     assert_possible(found, layout)
-    movable = [i for i in dict.fromkeys(chosen) if found.functions[i].kind == "main"]
-    others = [
-        i for i, f in enumerate(found.functions) if f.kind == "main" and i not in set(movable)
-    ]
-    at = layout[[*movable, *others]].astype(np.int64)
-    assert (np.diff(at) > 0).all()
+    main = {i: f.group for i, f in enumerate(found.functions) if f.kind == "main"}
+    head = list(dict.fromkeys(main[i] for i in chosen if i in main))
+    expected = [*head, *(group for group in dict.fromkeys(main.values()) if group not in head)]
+    in_turn = sorted(main, key=layout.tolist().__getitem__)
+    assert list(dict.fromkeys(main[i] for i in in_turn)) == expected
 
 
 @given(kernels())
@@ -119,7 +125,11 @@ def test_the_order_as_linked_is_the_layout_as_linked(found: Placement) -> None:
     linked = as_linked(found)
     assert linked.tolist() == [function.address for function in found.functions]
     assert in_order(found, []).tolist() == linked.tolist()
-    assert aligned(found, 16).tolist() == linked.tolist() or found.ranges[0].alignments[0] != 16
+    assert (
+        not found.ranges
+        or found.ranges[0].alignments[0] != 16
+        or (aligned(found, 16).tolist() == linked.tolist())
+    )
 
 
 def test_what_cannot_move_stays_where_there_is_room() -> None:
@@ -210,7 +220,8 @@ def test_growing_text_moves_what_follows_as_a_linker_would() -> None:
 def test_alignments_that_differ_are_packed_as_one_by_one(
     found: Placement, seed: int, data: st.DataObject
 ) -> None:
-    part = found.ranges[0]
+    assume(found.ranges)
+    part = msgspec.structs.replace(found.ranges[0], holes=())
     n_groups = len(part.keys)
     sizes = st.sampled_from([1, 1, 1, 4, 16, 64])
     alignments = np.array([data.draw(sizes) for _ in range(n_groups)], dtype=np.uint64)

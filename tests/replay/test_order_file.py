@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Symbol ordering files: what is read, what is refused, and that what is written reads the same."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,13 @@ def test_what_is_no_order_is_refused(tmp_path: Path, content: bytes, message: st
         read_order(path)
 
 
-def test_a_file_that_is_not_there_and_one_that_cannot_be_written(tmp_path: Path) -> None:
+def test_files_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read: No such file"):
         read_order(tmp_path / "none")
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 1 << 30)
+    with pytest.raises(UserError, match="too large"):
+        read_order(tmp_path / "large")
     with pytest.raises(UserError, match="none/order"):
         write_order(tmp_path / "none" / "order", ["a"])
 

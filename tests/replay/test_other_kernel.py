@@ -66,6 +66,8 @@ def test_an_executed_function_without_counterpart_leaves_no_layout() -> None:
     assert at["gamma"] == START + 32
     assert at["alpha"] == other.text[1]
     assert at["[rest]"] == 0
+    apart = by_name(one, as_in(one, placement({"delta": 20}), approximate=True).layout)
+    assert (apart["alpha"], apart["gamma"]) == (other.text[1], other.text[1] + 64)
 
 
 def test_functions_of_one_name_are_found_by_their_bodies() -> None:
@@ -94,3 +96,24 @@ def test_a_group_that_came_apart_is_no_match() -> None:
     )
     mapped = as_in(one, placement({"alpha": 40, "gamma": 100, "beta": 16, "delta": 20}))
     assert mapped.missing == ("alpha", "beta")
+
+
+def test_a_function_without_its_padding_is_another() -> None:
+    one = placement({"__pfx_alpha": 16, "alpha": 16, "beta": 16}, {"alpha": 0})
+    other = placement({"alpha": 32, "beta": 16})
+    assert as_in(one, other).missing == ("alpha",)
+    assert as_in(one, one).missing == ()
+
+
+def test_of_bodies_of_one_name_only_those_of_its_size_count() -> None:
+    def held(first: int, second: int) -> Digest:
+        return digest_of({
+            "a.c.o": {"same": (".text", 20, first)}, "b.c.o": {"same": (".text", 70, second)},
+        })  # fmt: skip
+
+    rows = [
+        (at, kind, name.rstrip("12")) for at, kind, name in text_rows({"same1": 20, "same2": 70})
+    ]
+    found = placement_of([trace_of([(START, 4)])], parse_symbols(kallsyms(rows)))
+    mapped = as_in(found, found, (held(1, 2), held(1, 3)))
+    assert (mapped.unmatched, mapped.missing) == (("same#2",), ())

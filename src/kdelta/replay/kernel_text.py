@@ -328,7 +328,8 @@ def _peak(steps: list[int]) -> int:
 
 
 def _in_section(piece: Piece, sections: Mapping[str, str], word: str) -> bool:
-    return sections.get(piece.name, "").startswith(f".text.{word}")
+    section = sections.get(piece.name, "")
+    return section == f".text.{word}" or section.startswith(f".text.{word}.")
 
 
 def _looks_cold(piece: Piece, sections: Mapping[str, str], alignment: int) -> bool:
