@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +15,7 @@ import pytest
 from kdelta import __version__
 from kdelta.cli import doctor
 from kdelta.cli import main as cli
-from kdelta.cli.guard import guarded
+from kdelta.cpus import list_cpus
 from kdelta.host.command import run
 from kdelta.host.doctor import Check
 from kdelta.kernels.model import Kernel
@@ -33,7 +34,7 @@ Captured = pytest.CaptureFixture[str]
 
 def kdelta(*arguments: str) -> int:
     """Runs a command in this process; returns its exit code."""
-    return guarded(lambda: cli.app(args=list(arguments), prog_name="kdelta", standalone_mode=False))
+    return cli.ended(arguments)
 
 
 def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) -> Done:
@@ -66,8 +67,8 @@ class Studies:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[CompareRequest | RunRequest] = []
         self.error: BaseException | None = None
-        monkeypatch.setattr(cli, "run_compare", self.compare)
-        monkeypatch.setattr(cli, "run_command", self.command)
+        monkeypatch.setattr("kdelta.cli.compare.run_compare", self.compare)
+        monkeypatch.setattr("kdelta.cli.main.run_command", self.command)
 
     async def compare(
         self, request: CompareRequest, store: Store, progress: Progress
@@ -107,7 +108,7 @@ def studies(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Studies:
 def test_version_and_help(capsys: Captured) -> None:
     assert kdelta("--version") == 0
     assert capsys.readouterr().out == f"kdelta {__version__}\n"
-    commands = "compare run ablate build kernels runs show workloads doctor"
+    commands = "compare gate run ablate build kernels runs show workloads doctor"
     for command in commands.split():
         assert kdelta(command, "--help") == 0
         shown = capsys.readouterr().out
@@ -150,7 +151,7 @@ def test_every_option_reaches_the_study(studies: Studies) -> None:
     code = kdelta(
         *("compare", "image:a", "image:b", "image:c", "-w", "w", "-o", "x", "-o", "y"),
         *("--perturb", "5", "--again", "--no-snapshot", "-j", "7", "--memory", "512"),
-        *("--cpu", "max", "--append", "quiet", "--timeout", "9", "--explain", "0"),
+        *("--qemu-cpu", "max", "--append", "quiet", "--timeout", "9", "--explain", "0"),
     )
     assert code == 0
     assert studies.asked == [
@@ -172,10 +173,37 @@ def test_every_option_reaches_the_study(studies: Studies) -> None:
     ]
 
 
+def test_a_cpu_is_named_more_than_once_for_compare(studies: Studies) -> None:
+    cpus = ("--cpu", "zen3", "--cpu", "skylake-server", "--cpu", "zen3")
+    more = ("--layouts", "16", "--margin", "0.5")
+    assert kdelta("compare", "image:a", "image:b", *cpus, *more) == 0
+    (request,) = studies.asked
+    assert isinstance(request, CompareRequest)
+    assert [cpu.name for cpu in request.cpus] == ["zen3", "skylake-server"]
+    assert (request.layouts, request.margin) == (16, 0.005)
+    assert request.lab.machine == MachineOptions()
+
+
+def test_a_cpu_sets_the_machine_of_a_run(studies: Studies, tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    text = (resources.files("kdelta.cpus") / "zen3.toml").read_text()
+    own.write_text(text.replace('name = "zen3"', 'name = "mine"').replace("EPYC-Milan", "EPYC"))
+    assert kdelta("run", "image:a", "--cpu", "icelake-server", "--append", "x", "--", "ls") == 0
+    assert kdelta("run", "image:a", "--cpu", str(own), "--", "ls") == 0
+    assert kdelta("run", "image:a", "--cpu", "generic-x86-64", "--", "ls") == 0
+    named, mine, generic = (request.lab.machine for request in studies.asked)
+    qemu = list_cpus()["icelake-server"].qemu
+    assert (named.cpu, named.append) == (qemu.cpu, f"{qemu.append} x".strip())
+    assert named.cpu
+    assert mine.cpu.startswith("EPYC,")
+    assert generic == MachineOptions()
+
+
 def test_compare_as_json(studies: Studies, capsys: Captured) -> None:
     assert kdelta("compare", "deb:linux-image-a", "deb:linux-image-b", "--json") == 0
     document = msgspec.json.decode(capsys.readouterr().out, type=JsonCompare)
-    assert [one.status for one in document.others[0].kernel.runs] == ["ok"] * 3 + ["boot-failed"]
+    (machine,) = document.machines
+    assert [one.status for one in machine.others[0].kernel.runs] == ["ok"] * 3 + ["boot-failed"]
     assert studies.asked
 
 
@@ -216,6 +244,20 @@ def test_run_as_json(studies: Studies, capsys: Captured) -> None:
         (["build", "./nonesuch"], "./nonesuch"),
         (["compare", "a", "b", "--perturb", "0"], "Invalid value for '--perturb'"),
         (["compare", "a", "b", "--frobnicate"], "No such option"),
+        (["compare", "image:a", "image:b", "--cpu", "max"], "no CPU is called 'max'"),
+        (["compare", "image:a", "image:b", "--cpu", "max"], "--qemu-cpu takes QEMU's own names"),
+        (["compare", "image:a", "image:b", "--cpu", "zen"], "there is: zen4, zen3, zen2"),
+        (
+            ["compare", "image:a", "image:b", "--cpu", "./nowhere.toml"],
+            "nowhere.toml cannot be read",
+        ),
+        (["compare", "image:a", "image:b", "--cpu", "zen3", "--qemu-cpu", "max"], "at once"),
+        (["compare", "image:a", "image:b", "--margin", "0"], "a margin of 0 %"),
+        (["compare", "image:a", "image:b", "--margin", "inf"], "a margin of inf %"),
+        (["compare", "image:a", "image:b", "--layouts", "1"], "Invalid value for '--layouts'"),
+        (["run", "a", "--cpu", "max", "--", "ls"], "no CPU is called 'max'"),
+        (["run", "a", "--cpu", "cortex-a9", "--", "ls"], "arm"),
+        (["ablate", "./a", "--from", "a", "--to", "b", "--cpu", "max"], "no CPU is called 'max'"),
         (["frobnicate"], "No such command"),
     ],
 )

@@ -40,10 +40,10 @@ def decoded(text: str) -> Any:
 
 
 def test_a_comparison() -> None:
-    document = decoded(json.compare_json(report(), "0.1.0"))
-    assert document["schema"] == "kdelta.compare/1"
+    document = decoded(json.compare_json([report()], "0.1.0"))
+    assert document["schema"] == "kdelta.compare/2"
     assert document["kdelta"] == "0.1.0"
-    (other,) = document["others"]
+    (other,) = document["machines"][0]["others"]
     assert [run["status"] for run in other["kernel"]["runs"]] == ["ok"] * 3 + ["workload-failed"]
     assert other["warnings"] == ["other: the guest never became quiet (3 runs)"]
     operations = {one["name"]: one for one in other["operations"]}
@@ -58,8 +58,8 @@ def test_a_comparison() -> None:
 
 
 def test_functions_add_up_in_json_too() -> None:
-    document = decoded(json.compare_json(report(), "0.1.0"))
-    for operation in document["others"][0]["operations"]:
+    document = decoded(json.compare_json([report()], "0.1.0"))
+    for operation in document["machines"][0]["others"][0]["operations"]:
         if operation["costs"] is None:
             continue
         for side in ("base", "other"):

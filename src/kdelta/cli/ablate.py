@@ -70,6 +70,7 @@ def ablate(
     jobs: options.Jobs = None,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     cpu: options.Cpu = "",
+    qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
@@ -107,6 +108,7 @@ def ablate(
             jobs=jobs,
             memory=memory,
             cpu=cpu,
+            qemu_cpu=qemu_cpu,
             append=append,
             timeout=timeout,
         ),

@@ -4,6 +4,7 @@
 import asyncio
 import itertools
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,24 +13,24 @@ from kdelta import __version__
 from kdelta.cli import doctor as doctors
 from kdelta.cli import options
 from kdelta.cli.ablate import ablate
+from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
+from kdelta.cli.gate import EPILOG as GATE_EPILOG
+from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.kernels import build, kernels
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.reports import compare_report, done_report, stored_report
+from kdelta.cli.reports import done_report, stored_report
 from kdelta.host.command import set_echo
-from kdelta.report.json import compare_json, run_json, runs_json
+from kdelta.report.json import run_json, runs_json
 from kdelta.report.run_text import run_text
-from kdelta.report.text import compare_text
-from kdelta.spec.errors import UserError
-from kdelta.spec.words import compared_words, parse_kernel_words
+from kdelta.spec.words import parse_kernel_words
 from kdelta.store.store import LAST
 from kdelta.studies.command import run_command
-from kdelta.studies.compare import run_compare
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, RunRequest
+from kdelta.studies.requests import RunRequest
 from kdelta.workloads.catalog import workloads as known_workloads
 
 app = typer.Typer(
@@ -46,7 +47,18 @@ app = typer.Typer(
 
 def main() -> None:
     """The program `kdelta`."""
-    sys.exit(guarded(lambda: app(prog_name="kdelta", standalone_mode=False)))
+    sys.exit(ended(sys.argv[1:]))
+
+
+def ended(arguments: Sequence[str]) -> int:
+    """Runs the program with these arguments; returns its exit code, and raises nothing."""
+
+    def command() -> int:
+        return guarded(lambda: app(args=list(arguments), prog_name="kdelta", standalone_mode=False))
+
+    # Of kdelta's own options none takes a value.
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    return gate_code(command) if name == "gate" else command()
 
 
 def _show_version(wanted: bool) -> None:
@@ -71,86 +83,8 @@ def _kdelta(
     """What holds for every command."""
 
 
-@app.command(epilog=options.SPECS)
-def compare(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]...",
-            help="Kernels; a single one with changes is compared with itself without them.",
-        ),
-    ],
-    *,
-    workload: Annotated[
-        str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
-    ] = "syscalls",
-    operation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            help="Only this one; may be repeated.  [default: all of the workload]",
-        ),
-    ] = None,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    cpu: options.Cpu = "",
-    append: options.Append = "",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
-    explain: Annotated[
-        int,
-        typer.Option(
-            "--explain",
-            metavar="N",
-            min=0,
-            help="Operations whose change is explained by function: those that changed most.",
-        ),
-    ] = 5,
-    functions: options.Functions = 10,
-    json: options.Json = False,
-    verbose: options.Verbose = False,
-) -> int:
-    """Compare kernels, operation by operation.
-
-    Boots each kernel in QEMU under a clock that counts instructions, runs the workload in it, and
-    prints what each operation costs under BASE and OTHER, then the functions that account for the
-    difference. The figures are exact: they repeat to the last instruction, on any host, loaded or
-    not. Runs are kept; asking again is answered from the store.
-    """
-    _echo(verbose)
-    lab = options.lab_request(
-        perturb=perturb,
-        again=again,
-        no_snapshot=no_snapshot,
-        jobs=jobs,
-        memory=memory,
-        cpu=cpu,
-        append=append,
-        timeout=timeout,
-    )
-    base, *others = [str(spec) for spec in compared_words(words)]
-    if not others:
-        raise UserError(
-            f"nothing to compare with: {base}",
-            "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
-        )
-    request = CompareRequest(
-        base=base,
-        others=tuple(others),
-        workload=workload,
-        operations=tuple(operation or ()),
-        lab=lab,
-    )
-    with open_store() as store:
-        with shown_progress() as progress:
-            found = asyncio.run(run_compare(request, store, progress))
-        report = compare_report(found, store)
-    emit(compare_json(report, __version__) if json else compare_text(report, explain, functions))
-    return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED
+app.command(epilog=options.SPECS)(compare)
+app.command(epilog=GATE_EPILOG + options.SPECS)(gate)
 
 
 @app.command(epilog=options.SPECS)
@@ -183,6 +117,7 @@ def run(
     jobs: options.Jobs = None,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     cpu: options.Cpu = "",
+    qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     functions: options.Functions = 20,
@@ -202,6 +137,7 @@ def run(
         jobs=jobs,
         memory=memory,
         cpu=cpu,
+        qemu_cpu=qemu_cpu,
         append=append,
         timeout=timeout,
     )

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Options that several commands share, and the requests they make."""
 
+import math
 import os
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Annotated
 
 import typer
 
+from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import CPU
+from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.requests import LabRequest, RunRequest
+from kdelta.studies.requests import CompareRequest, LabRequest, RunRequest, machine_like
 
 SPECS = """\b
 Kernel specs:
@@ -63,6 +69,14 @@ Cpu = Annotated[
     str,
     typer.Option(
         "--cpu",
+        metavar="CPU",
+        help="Look like this CPU to the kernel: a name that kdelta cpus lists, or a CPU file.",
+    ),
+]
+QemuCpu = Annotated[
+    str,
+    typer.Option(
+        "--qemu-cpu",
         metavar="MODEL",
         help="QEMU's name of a CPU model, with features.  [default: x86-64-v2 and some more]",
     ),
@@ -89,9 +103,43 @@ Functions = Annotated[
     int, typer.Option("--functions", metavar="N", min=0, help="Functions to name an operation.")
 ]
 
+Cpus = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cpu",
+        metavar="CPU",
+        help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a CPU file; "
+        "may be repeated.",
+    ),
+]
+Layouts = Annotated[
+    int,
+    typer.Option(
+        "--layouts",
+        metavar="N",
+        min=2,
+        max=100_000,
+        help="With --cpu: random layouts that each kernel's code is replayed in.",
+    ),
+]
+Workload = Annotated[
+    str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
+]
+Operations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-o",
+        "--operation",
+        metavar="NAME",
+        help="Only this one; may be repeated.  [default: all of the workload]",
+    ),
+]
+
 DEFAULT_GUEST_SECONDS = RunRequest(kernel="", command=()).seconds
 DEFAULT_MEMORY_MIB = MachineOptions().memory_mib
 DEFAULT_TIMEOUT_SECONDS = MachineOptions().timeout_seconds
+DEFAULT_LAYOUTS = CompareRequest(base="", others=()).layouts
+DEFAULT_MARGIN_PERCENT = 100 * CompareRequest(base="", others=()).margin
 
 
 def lab_request(
@@ -101,15 +149,57 @@ def lab_request(
     no_snapshot: bool,
     jobs: int | None,
     memory: int,
-    cpu: str,
+    qemu_cpu: str,
     append: str,
     timeout: float,
+    cpu: str = "",
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
+    machine = MachineOptions(
+        memory_mib=memory, cpu=qemu_cpu, append=append, timeout_seconds=timeout
+    )
+    for one in known_cpus([cpu], qemu_cpu):
+        machine = machine_like(machine, one)
     return LabRequest(
-        machine=MachineOptions(memory_mib=memory, cpu=cpu, append=append, timeout_seconds=timeout),
+        machine=machine,
         perturbations=perturb,
         jobs=jobs or len(os.sched_getaffinity(0)),
         again=again,
         snapshots=not no_snapshot,
     )
+
+
+def known_cpus(names: Sequence[str], qemu_cpu: str = "") -> tuple[CPU, ...]:
+    """The CPUs of these names, each once; empty names are none. UserError for one that is unknown,
+    and where the machine is to look like two at once.
+    """
+    wanted = list(dict.fromkeys(name for name in names if name))
+    if wanted and qemu_cpu:
+        raise UserError(
+            f"--cpu {wanted[0]} and --qemu-cpu {qemu_cpu} at once",
+            "--cpu sets QEMU's model, too; copy the CPU's file for another one",
+        )
+    return tuple(_known_cpu(name) for name in wanted)
+
+
+def _known_cpu(name: str) -> CPU:
+    try:
+        return load_cpu(name)
+    except UserError as error:
+        raise UserError(
+            error.message, f"{error.hint}; --qemu-cpu takes QEMU's own names, without prices"
+        ) from error
+
+
+def fraction_of(percent: float, *, positive: bool = False) -> Fraction:
+    """A margin as a fraction, to the last digit as it was written. UserError for one that is
+    negative or no number, and for nought where it has to be `positive`.
+    """
+    if not 0 <= percent < math.inf or (positive and not percent):
+        raise UserError(
+            f"a margin of {percent:g} %",
+            "it is above nought: with a margin of nought, nothing that is drawn can be the same"
+            if positive
+            else "it is nought or more",
+        )
+    return Fraction(str(percent)) / 100

@@ -14,8 +14,18 @@ from kdelta.studies.reports import attachment, machine_facts, reported_run, repo
 from kdelta.workloads.catalog import find_workload
 
 
-def compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
-    """The report of one base against each of the others."""
+def compare_reports(
+    comparisons: Sequence[study.Comparison], store: Store
+) -> tuple[CompareReport, ...]:
+    """The report of one base against each of the others, for each CPU."""
+    cpus = {one.cpu.name if one.cpu else "": None for one in comparisons}
+    groups = [
+        [one for one in comparisons if (one.cpu.name if one.cpu else "") == name] for name in cpus
+    ]
+    return tuple(_compare_report(group, store) for group in groups)
+
+
+def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
     base = comparisons[0].base
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
     return CompareReport(

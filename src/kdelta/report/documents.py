@@ -11,7 +11,7 @@ from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
-    "kdelta.compare/1": JsonCompare,
+    "kdelta.compare/2": JsonCompare,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
 }
@@ -29,7 +29,7 @@ def schema_text(name: str) -> str:
 
 
 def shipped_schema(name: str) -> str:
-    """The schema document of that name, such as "kdelta.compare/1"."""
+    """The schema document of that name, such as "kdelta.compare/2"."""
     file = resources.files("kdelta.report").joinpath("schemas", schema_file(name))
     return file.read_text("utf-8")
 

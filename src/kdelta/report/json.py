@@ -4,6 +4,7 @@
 A field may be added under the same number; what changes or removes one gets the next.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -141,16 +142,22 @@ class JsonCompared(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-class JsonCompare(msgspec.Struct, frozen=True):
-    """The whole of `kdelta compare`."""
+class JsonMachine(msgspec.Struct, frozen=True):
+    """The comparisons on one machine, which looks like one CPU."""
 
-    schema: Literal["kdelta.compare/1"]
-    kdelta: str
-    workload: str
     machine: Facts
     base: JsonSide
     others: list[JsonCompared]
     warnings: list[str]
+
+
+class JsonCompare(msgspec.Struct, frozen=True):
+    """The whole of `kdelta compare`: one machine for each CPU that was named, or a single one."""
+
+    schema: Literal["kdelta.compare/2"]
+    kdelta: str
+    workload: str
+    machines: list[JsonMachine]
 
 
 class JsonCost(msgspec.Struct, frozen=True):
@@ -212,17 +219,14 @@ class JsonRuns(msgspec.Struct, frozen=True):
     runs: list[JsonRun]
 
 
-def compare_json(report: CompareReport, version: str) -> str:
-    """A comparison; `version` is kdelta's."""
+def compare_json(reports: Sequence[CompareReport], version: str) -> str:
+    """A comparison, at least on one machine; `version` is kdelta's."""
     return document_text(
         JsonCompare(
-            schema="kdelta.compare/1",
+            schema="kdelta.compare/2",
             kdelta=version,
-            workload=report.workload,
-            machine=report.machine,
-            base=json_side(report.base),
-            others=[_compared(compared) for compared in report.others],
-            warnings=list(report.warnings),
+            workload=reports[0].workload,
+            machines=[_machine(report) for report in reports],
         )
     )
 
@@ -352,6 +356,15 @@ def json_side(side: Side) -> JsonSide:
     """A kernel and its runs."""
     runs = [_run(run) for run in side.runs]
     return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
+
+
+def _machine(report: CompareReport) -> JsonMachine:
+    return JsonMachine(
+        machine=report.machine,
+        base=json_side(report.base),
+        others=[_compared(compared) for compared in report.others],
+        warnings=list(report.warnings),
+    )
 
 
 def _compared(compared: Compared) -> JsonCompared:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A comparison as text that can be pasted into a mail."""
 
+from collections.abc import Sequence
+
 from kdelta.report.comparison import comparison_lines
 from kdelta.report.layout import (
     failed_lines,
@@ -16,6 +18,13 @@ COUNTED = (
     "instructions that the measured tasks execute, kernel and user; a string operation "
     "(rep movs) is one; interrupts and other tasks are apart"
 )
+
+
+def compares_text(
+    reports: Sequence[CompareReport], operations: int = 5, functions: int = 10
+) -> str:
+    """The reports for several CPUs, one after the other."""
+    return "\n".join(compare_text(report, operations, functions) for report in reports)
 
 
 def compare_text(report: CompareReport, operations: int = 5, functions: int = 10) -> str:

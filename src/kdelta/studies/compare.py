@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
+from kdelta.cpus.model import CPU
 from kdelta.guests.job import Job, JobFile
 from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
 from kdelta.host.command import quiet
@@ -16,7 +18,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, work_of
-from kdelta.studies.requests import CompareRequest, Progress
+from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
@@ -36,33 +38,64 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The base against one other kernel; no effects when a side has no run that went well."""
+    """The base against one other kernel; no effects when a side has no run that went well.
+
+    cpu: what the machine looked like, None where it was nothing in particular.
+    """
 
     workload: str
     base: Side
     other: Side
     effects: Effects | None
+    cpu: CPU | None = None
 
 
 async def run_compare(
     request: CompareRequest, store: Store, progress: Progress
 ) -> tuple[Comparison, ...]:
-    """One comparison for each of the other kernels, in their order."""
+    """One comparison for each of the other kernels, in their order; of each CPU, in its."""
     if not request.others:
         raise UserError("nothing to compare with", "name a base kernel and at least one other")
     workload = find_workload(request.workload)
     for name in request.operations:
         workload.operation(name)
+    machines = _machines(request)
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
     kernels = [side.kernel for side in wanted if side.kernel]
+    for named, kernel in itertools.product(request.cpus, kernels):
+        _must_fit(named, kernel)
     works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
-    results = iter(await lab.runs(kernels, works))
-    base, *others = [
-        msgspec.structs.replace(side, done=tuple(next(results))) if side.kernel else side
-        for side in wanted
+    found: list[Comparison] = []
+    for cpu, lab_request in machines:
+        results = iter(await Lab(lab_request, store, progress).runs(kernels, works))
+        base, *others = [
+            msgspec.structs.replace(side, done=tuple(next(results))) if side.kernel else side
+            for side in wanted
+        ]
+        found += [
+            Comparison(workload.name, base, other, _effects(base, other), cpu) for other in others
+        ]
+    return tuple(found)
+
+
+def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:
+    """How runs are made for each CPU; as asked, where there is none."""
+    lab = request.lab
+    if not request.cpus:
+        return [(None, lab)]
+    return [
+        (cpu, msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu)))
+        for cpu in request.cpus
     ]
-    return tuple(Comparison(workload.name, base, other, _effects(base, other)) for other in others)
+
+
+def _must_fit(cpu: CPU, kernel: Kernel) -> None:
+    if cpu.arch != kernel.arch:
+        raise UserError(
+            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
+            "kdelta cpus lists the CPUs",
+        )
 
 
 def _side(lab: Lab, spec: str) -> Side:

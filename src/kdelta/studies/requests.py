@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the command line asks of a study, and whom the study tells how far it is."""
 
+from fractions import Fraction
 from typing import Protocol
 
 import msgspec
 
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import CPU, Cache
+from kdelta.infer.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.placement_model import DEFAULT_MARGIN
+from kdelta.machines.arch import arch_machine
 from kdelta.spec.run import MachineOptions
 
 
@@ -29,13 +33,30 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Kernel specs as text: a base and others. No operations means all of the workload."""
+    """Kernel specs as text: a base and others. No operations means all of the workload.
+
+    cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
+    the path is. layouts: how many are drawn for it. margin: which differences of model cycles
+    matter, as a fraction.
+    """
 
     base: str
     others: tuple[str, ...]
     workload: str = "syscalls"
     operations: tuple[str, ...] = ()
+    cpus: tuple[CPU, ...] = ()
+    layouts: int = DEFAULT_LAYOUTS
+    margin: float = DEFAULT_MARGIN
     lab: LabRequest = LabRequest()
+
+
+class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A comparison with one other kernel that is to be answered by yes or no. What is executed
+    more by no more than the fraction `path_margin` is not slower.
+    """
+
+    compare: CompareRequest
+    path_margin: Fraction = Fraction(0)
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +67,15 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     seconds: int = 600
     lab: LabRequest = LabRequest(perturbations=1)
+
+
+def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
+    """That machine with what the emulator has for this CPU, and the words that make a kernel take
+    its paths. UserError if there is no machine of its architecture.
+    """
+    arch_machine(cpu.arch)
+    append = f"{cpu.qemu.append} {machine.append}".strip()
+    return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
 
 
 class Progress(Protocol):

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta compare`: its arguments."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cli.reports import compare_reports
+from kdelta.host.command import set_echo
+from kdelta.report.json import compare_json
+from kdelta.report.text import compares_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import compared_words
+from kdelta.studies.compare import run_compare
+from kdelta.studies.lab import open_store
+from kdelta.studies.requests import CompareRequest
+
+
+def compare(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]...",
+            help="Kernels; a single one with changes is compared with itself without them.",
+        ),
+    ],
+    *,
+    workload: options.Workload = "syscalls",
+    operation: options.Operations = None,
+    cpu: options.Cpus = None,
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
+        ),
+    ] = options.DEFAULT_MARGIN_PERCENT,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    qemu_cpu: options.QemuCpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    explain: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            metavar="N",
+            min=0,
+            help="Operations whose change is explained by function: those that changed most.",
+        ),
+    ] = 5,
+    functions: options.Functions = 10,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Compare kernels, operation by operation.
+
+    Boots each kernel in QEMU under a clock that counts instructions, runs the workload in it, and
+    prints what each operation costs under BASE and OTHER, then the functions that account for the
+    difference. The figures are exact: they repeat to the last instruction, on any host, loaded or
+    not. Runs are kept; asking again is answered from the store.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    base, *others = [str(spec) for spec in compared_words(words)]
+    if not others:
+        raise UserError(
+            f"nothing to compare with: {base}",
+            "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
+        )
+    request = CompareRequest(
+        base=base,
+        others=tuple(others),
+        workload=workload,
+        operations=tuple(operation or ()),
+        cpus=options.known_cpus(cpu or (), qemu_cpu),
+        layouts=layouts,
+        margin=float(options.fraction_of(margin, positive=True)),
+        lab=options.lab_request(
+            perturb=perturb,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=jobs,
+            memory=memory,
+            qemu_cpu=qemu_cpu,
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    with open_store() as store:
+        with shown_progress() as progress:
+            found = asyncio.run(run_compare(request, store, progress))
+        reports = compare_reports(found, store)
+    emit(compare_json(reports, __version__) if json else compares_text(reports, explain, functions))
+    return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

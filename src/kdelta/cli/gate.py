@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta gate`: its arguments, and exit codes that `git bisect run` understands."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from kdelta.cli import options
+from kdelta.cli.output import ReaderGoneError, emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
+from kdelta.infer.gate import Exit
+from kdelta.report.gate import gate_line
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import compared_words
+from kdelta.studies.gate import run_gate
+from kdelta.studies.lab import open_store
+from kdelta.studies.requests import CompareRequest, GateRequest
+
+ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
+
+EPILOG = """\b
+Exit codes:
+  0     OTHER is not slower: faster, same, or placement only
+  1     an operation is slower
+  125   a kernel was not built, booted or run, or a verdict is unresolved
+  255   everything else: wrong usage, a broken lab, a fault of kdelta
+
+\b
+These are what git bisect run wants, which stops at 128 and above:
+  git bisect start BAD GOOD
+  git bisect run kdelta gate git:.@GOOD . -o open-close
+
+"""
+
+
+def gate(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]",
+            help="Two kernels, or one with changes, which is held against itself without them.",
+        ),
+    ],
+    *,
+    workload: options.Workload = "syscalls",
+    operation: options.Operations = None,
+    cpu: options.Cpus = None,
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin",
+            metavar="PCT",
+            help="Slower by no more than this does not count.  "
+            "[default: 0, instructions being exact; with --cpu 1]",
+        ),
+    ] = None,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    qemu_cpu: options.QemuCpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    verbose: options.Verbose = False,
+) -> int:
+    """Answer by the exit code whether a kernel is slower, for CI and git bisect run.
+
+    Compares as kdelta compare does, prints one line that says why, and exits with 0, 1, 125 or 255.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    kernels = [str(spec) for spec in compared_words(words)]
+    if len(kernels) != 2:
+        raise UserError(
+            f"{len(kernels)} kernels, not two: {', '.join(kernels)}",
+            "a gate holds one kernel against one other: kdelta gate BASE OTHER",
+        )
+    cpus = options.known_cpus(cpu or (), qemu_cpu)
+    percent = margin if margin is not None else options.DEFAULT_MARGIN_PERCENT if cpus else 0.0
+    request = GateRequest(
+        compare=CompareRequest(
+            base=kernels[0],
+            others=(kernels[1],),
+            workload=workload,
+            operations=tuple(operation or ()),
+            cpus=cpus,
+            layouts=layouts,
+            margin=float(options.fraction_of(percent, positive=bool(cpus))),
+            lab=options.lab_request(
+                perturb=perturb,
+                again=again,
+                no_snapshot=no_snapshot,
+                jobs=jobs,
+                memory=memory,
+                qemu_cpu=qemu_cpu,
+                append=append,
+                timeout=timeout,
+            ),
+        ),
+        path_margin=options.fraction_of(percent),
+    )
+    with open_store() as store, shown_progress() as progress:
+        answer = asyncio.run(run_gate(request, store, progress))
+    with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
+        emit(gate_line(answer.decision, answer.judged))
+    return answer.decision.exit
+
+
+def gate_code(command: Callable[[], int]) -> int:
+    """A gate's exit code: whatever else its command ends with, however it ends, is 255."""
+    try:
+        code = command()
+    except BaseException:  # noqa: BLE001  (1 is Python's code for a crash, and git's for bad)
+        return Exit.BROKEN
+    return code if code in ANSWERS else Exit.BROKEN

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a gate answers, in one line."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kdelta.infer.gate import Decision, Exit, Judged
+from kdelta.report.layout import ascii_only
+
+_NAMED = 5
+_WORDS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+}
+
+
+def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
+    """The answer, and why."""
+    why = list(decision.because[:_NAMED])
+    if len(decision.because) > _NAMED:
+        why.append(f"and {len(decision.because) - _NAMED} more")
+    if decision.exit is Exit.NOT_SLOWER:
+        words = Counter(one.word for one in judged)
+        why = [f"{count} {word}" for word, count in sorted(words.items())]
+    return ascii_only(f"{_WORDS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Yes or no for CI and `git bisect run`: is the other kernel slower?"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects import OperationEffect, Word
+from kdelta.infer.gate import Decision, Judged, decide
+from kdelta.store.store import Store
+from kdelta.studies.compare import Comparison, Side, run_compare
+from kdelta.studies.requests import GateRequest, Progress
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a gate decided, and all verdicts that it looked at."""
+
+    decision: Decision
+    judged: tuple[Judged, ...]
+
+
+async def run_gate(request: GateRequest, store: Store, progress: Progress) -> Answer:
+    """Compares, and decides. Raises what a comparison does."""
+    found = await run_compare(request.compare, store, progress)
+    judged = tuple(one for comparison in found for one in judge(comparison, request.path_margin))
+    failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
+    return Answer(decide(judged, tuple(failures)), judged)
+
+
+def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
+    """The verdicts of a comparison as a gate sees them, those on larger effects first."""
+    if comparison.effects is None:
+        return
+    operations = sorted(comparison.effects.operations, key=_percent, reverse=True)
+    for operation in operations:
+        yield _on_path(operation, path_margin)
+
+
+def failures_of(comparison: Comparison) -> Iterator[str]:
+    """What could not be built, booted or run, in a line each."""
+    for word, side in (("base", comparison.base), ("other", comparison.other)):
+        yield from (f"{word}: {_first_line(text)}" for text in _failures(side))
+
+
+def _failures(side: Side) -> Iterator[str]:
+    if side.kernel is None:
+        yield side.failure
+    for run in (done.run for done in side.done if done.counts is None):
+        yield run.word + (f": {run.detail}" if run.detail else "")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _percent(operation: OperationEffect) -> Fraction:
+    """By how much the path got longer; from nought to something is more than any per cent."""
+    if operation.costs is None:
+        return Fraction(0)
+    part = operation.costs.insns.percent
+    return operation.costs.insns.effect.value * 100 if part is None else part
+
+
+def _on_path(operation: OperationEffect, margin: Fraction) -> Judged:
+    """The path's verdict: slower by the margin or less is the same."""
+    name, verdict = operation.name, operation.verdict
+    if verdict.word is not Word.SLOWER or operation.costs is None:
+        return Judged(name, verdict.word, verdict.reason)
+    insns = operation.costs.insns
+    allowed = margin * insns.base.value
+    if insns.effect.high <= allowed:
+        return Judged(name, Word.SAME)
+    if insns.effect.low <= allowed:
+        return Judged(name, Word.UNRESOLVED, "the path's spread reaches over the margin")
+    part = insns.percent
+    size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
+    return Judged(f"{name} {size} instructions", Word.SLOWER)

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta gate`: each exit code, and how `git bisect run` takes them."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli import main as cli
+from kdelta.cli.gate import gate_code
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects import compare
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.compare import Comparison, Side
+from kdelta.studies.gate import judge
+from kdelta.studies.lab import Done
+from kdelta.studies.requests import CompareRequest, Progress
+from tests.report.example import stored
+from tests.synthetic import own, region, run
+
+Captured = pytest.CaptureFixture[str]
+KERNELS = ("image:a", "image:b")
+
+
+def side(*costs: int | RunStatus, **more: int) -> Side:
+    """A kernel whose open-close costs that much in each run, or a run that failed so."""
+    done = []
+    for index, cost in enumerate(costs):
+        if isinstance(cost, RunStatus):
+            done.append(Done(stored(index, cost, "oops\nand more"), None))
+            continue
+        regions = {"open-close": cost, **more}
+        counts = run(*(region(name, {own("f"): count}, 1) for name, count in regions.items()))
+        done.append(Done(stored(index, RunStatus.OK), counts))
+    kernel = Kernel("a" * 64, "image:a", "/vmlinuz", "x86_64", "6.1.0")
+    return Side("image:a", kernel, tuple(done))
+
+
+def comparison(base: Side, other: Side) -> Comparison:
+    both = base.counts and other.counts
+    effects = compare(base.counts, other.counts) if both else None
+    return Comparison("syscalls", base, other, effects)
+
+
+Answering = Callable[[Side, Side], list[CompareRequest]]
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Answering:
+    """Makes comparisons find these two sides; what was asked for is in the list."""
+    assert own_cache.is_dir()
+
+    def answer(base: Side, other: Side) -> list[CompareRequest]:
+        asked: list[CompareRequest] = []
+
+        async def study(
+            request: CompareRequest, store: Store, progress: Progress
+        ) -> tuple[Comparison, ...]:
+            asked.append(request)
+            assert store
+            assert progress
+            return (comparison(base, other),)
+
+        monkeypatch.setattr("kdelta.studies.gate.run_compare", study)
+        return asked
+
+    return answer
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    async def study(*_: object) -> tuple[Comparison, ...]:
+        raise error
+
+    monkeypatch.setattr("kdelta.studies.gate.run_compare", study)
+
+
+@pytest.mark.parametrize(
+    ("sides", "code", "line"),
+    [
+        ((side(1000, 1000), side(1000, 1000)), 0, "not slower: 1 same\n"),
+        ((side(1000, 1000, x=9), side(900, 900, x=9)), 0, "not slower: 1 faster, 1 same\n"),
+        ((side(1000, 1020), side(1010, 1020)), 0, "not slower: 1 same\n"),
+        ((side(1000, 1000), side(1001, 1001)), 1, "slower: open-close +0.1% instructions\n"),
+        (
+            (side(1000, 1000, x=9, y=5), side(1001, 1001, x=18, y=4)),
+            1,
+            "slower: x +100% instructions, open-close +0.1% instructions\n",
+        ),
+        ((side(0, 0), side(7, 7)), 1, "slower: open-close +7 instructions\n"),
+        (
+            (side(1000), side(2000)),
+            125,
+            "cannot tell: open-close: one run on a side has no spread\n",
+        ),
+        ((side(1, 1, x=9), side(1, 1)), 125, "cannot tell: x: only in base\n"),
+        (
+            (side(1000, 1000), side(2000, RunStatus.BOOT_FAILED)),
+            125,
+            "cannot tell: other: boot-failed: oops\n",
+        ),
+        (
+            (side(RunStatus.WORKLOAD_FAILED), side(1000, 1000)),
+            125,
+            "cannot tell: base: workload-failed: oops\n",
+        ),
+        (
+            (
+                side(1000, 1000),
+                Side("./linux", None, failure="build-failed: no rule to make target"),
+            ),
+            125,
+            "cannot tell: other: build-failed: no rule to make target\n",
+        ),
+    ],
+)
+def test_what_it_answers(
+    sides: tuple[Side, Side], code: int, line: str, answering: Answering, capsys: Captured
+) -> None:
+    asked = answering(*sides)
+    assert cli.ended(["gate", *KERNELS]) == code
+    assert capsys.readouterr().out == line
+    assert [(one.base, one.others) for one in asked] == [("image:a", ("image:b",))]
+
+
+@pytest.mark.parametrize(
+    ("other", "margin", "code"),
+    [
+        ((1010, 1010), "1", 0),
+        ((1011, 1011), "1", 1),
+        ((1300, 1300), "30", 0),
+        ((1100, 1120), "8", 1),
+        ((1090, 1120), "10", 125),
+        ((1011, 1011), "0", 1),
+    ],
+)
+def test_a_margin(other: tuple[int, int], margin: str, code: int, answering: Answering) -> None:
+    answering(side(1000, 1000), side(*other))
+    assert cli.ended(["gate", *KERNELS, "--margin", margin]) == code
+    assert cli.ended(["gate", *KERNELS]) == 1
+
+
+def test_a_single_kernel_with_a_change_is_two(answering: Answering) -> None:
+    asked = answering(side(1, 1), side(1, 1))
+    arguments = ["-w", "aes", "-o", "x", "--cpu", "zen3", "--layouts", "16", "--margin", "2"]
+    assert cli.ended(["gate", "./linux", "+CONFIG_X=y", *arguments]) == 0
+    (request,) = asked
+    assert (request.base, request.others) == ("tree:./linux", ("tree:./linux +CONFIG_X=y",))
+    assert (request.workload, request.operations) == ("aes", ("x",))
+    assert ([cpu.name for cpu in request.cpus], request.layouts) == (["zen3"], 16)
+    assert request.margin == 0.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing argument"),
+        (["image:a"], "1 kernels, not two"),
+        (["image:a", "image:b", "image:c"], "3 kernels, not two"),
+        ([*KERNELS, "--frobnicate"], "No such option"),
+        ([*KERNELS, "--perturb", "0"], "Invalid value"),
+        ([*KERNELS, "--margin", "-1"], "a margin of -1 %"),
+        ([*KERNELS, "--margin", "nan"], "a margin of nan %"),
+        ([*KERNELS, "--cpu", "zen3", "--margin", "0"], "a margin of 0 %"),
+        ([*KERNELS, "--cpu", "nonesuch"], "no CPU is called 'nonesuch'"),
+        ([*KERNELS, "-w", "nonesuch"], "nonesuch"),
+        (["./nonesuch", "./nowhere"], "./nonesuch"),
+    ],
+)
+def test_wrong_usage_is_never_bad(
+    arguments: list[str], words: str, own_cache: Path, capsys: Captured
+) -> None:
+    assert own_cache.is_dir()
+    assert cli.ended(["gate", *arguments]) == 255
+    shown = capsys.readouterr()
+    assert words in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UserError("no such commit"),
+        LabError("no QEMU"),
+        ZeroDivisionError("a bug"),
+        ExceptionGroup("", [LabError("a"), UserError("b")]),
+        MemoryError(),
+        KeyboardInterrupt(),
+        SystemExit(1),
+    ],
+)
+def test_a_crash_is_never_bad(
+    error: BaseException, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert own_cache.is_dir()
+    failing(monkeypatch, error)
+    assert cli.ended(["gate", *KERNELS]) == 255
+
+
+@pytest.mark.parametrize("code", [2, 3, 126, 127, 128, 130, -1])
+def test_other_codes_are_no_answers(code: int) -> None:
+    assert gate_code(lambda: code) == 255
+
+
+def test_other_commands_keep_their_codes(own_cache: Path) -> None:
+    assert own_cache.is_dir()
+    assert cli.ended(["compare", "image:a"]) == 2
+    assert cli.ended(["compare", "gate"]) == 2
+
+
+def test_a_line_that_nobody_reads_does_not_turn_bad_into_good(
+    answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        def write(self, _: str) -> None:
+            raise BrokenPipeError
+
+    answering(side(1000, 1000), side(2000, 2000))
+    monkeypatch.setattr("kdelta.cli.output._forget", lambda _: None)
+    monkeypatch.setattr("sys.stdout", Gone())
+    assert cli.ended(["gate", *KERNELS]) == 1
+
+
+def test_many_are_counted_and_not_named(answering: Answering, capsys: Captured) -> None:
+    slow = {f"op{index}": 200 - index for index in range(8)}
+    answering(side(1, 1, **dict.fromkeys(slow, 100)), side(1, 1, **slow))
+    assert cli.ended(["gate", *KERNELS]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith("slower: op0 +100% instructions, op1 +99% instructions, ")
+    assert shown.endswith(" op4 +96% instructions, and 3 more\n")
+
+
+def test_nothing_was_measured() -> None:
+    empty = side(1)
+    empty = msgspec.structs.replace(empty, done=(Done(empty.done[0].run, RunCounts(())),))
+    assert list(judge(comparison(empty, empty), Fraction(0))) == []
+
+
+def test_the_help_says_how_to_bisect(capsys: Captured) -> None:
+    assert cli.ended(["gate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "git bisect run kdelta gate" in shown
+    for code in ("0  ", "1  ", "125", "255"):
+        assert f"\n    {code} " in shown
+
+
+_GATE = """\
+import pathlib, sys
+from kdelta.cli import main as cli
+from kdelta.infer.effects import Word
+from kdelta.infer.gate import Judged, decide
+from kdelta.studies.gate import Answer
+
+async def run_gate(request, store, progress):
+    cost = pathlib.Path("cost").read_text().strip()
+    if cost == "crash":
+        raise ZeroDivisionError
+    judged = (Judged("op", Word.SLOWER if int(cost or 0) > 100 else Word.SAME),)
+    return Answer(decide(judged, () if cost else ("it does not build",)), judged)
+
+import kdelta.cli.gate
+sys.modules["kdelta.cli.gate"].run_gate = run_gate
+sys.argv = ["kdelta", "gate", "image:a", "image:b"]
+cli.main()
+"""
+
+
+def _bisect(folder: Path, costs: list[str]) -> str:
+    """What `git bisect run kdelta gate` says of a history whose commits cost that much."""
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(
+            ["git", *who, *words], cwd=folder, capture_output=True, text=True, check=False, env=env
+        )
+        return done.stdout + done.stderr
+
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    git("init", "-q")
+    for index, cost in enumerate(costs):
+        (folder / "cost").write_text(f"{cost}\n")
+        git("add", "cost")
+        git("commit", "-q", "--allow-empty", "-m", f"commit {index}")
+    git("bisect", "start", "HEAD", f"HEAD~{len(costs) - 1}")
+    return git("bisect", "run", sys.executable, "-c", _GATE)
+
+
+def test_git_bisect_finds_the_commit_around_one_that_does_not_build(tmp_path: Path) -> None:
+    said = _bisect(tmp_path, ["100", "90", "80", "", "101", "200", "200"])
+    # It was the one that does not build, or the one after it.
+    assert "There are only 'skip'ped commits left to test." in said
+    _, _, left = said.partition("could be any of:")
+    assert len(re.findall("^[0-9a-f]{40}$", left, re.MULTILINE)) == 2
+
+
+def test_git_bisect_finds_the_commit(tmp_path: Path) -> None:
+    said = _bisect(tmp_path, ["100", "90", "80", "99", "101", "200", "200"])
+    assert re.search("is the first bad commit(?s:.*) commit 4\n", said)
+
+
+def test_git_bisect_stops_when_the_gate_crashes(tmp_path: Path) -> None:
+    said = _bisect(tmp_path, ["100", "100", "crash", "200", "200"])
+    assert "first bad commit" not in said
+    assert "255" in said
