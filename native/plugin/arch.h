@@ -26,6 +26,7 @@ struct insn_facts {
     bool always_there;     /* in kernel code: what it accesses is always mapped, and memory */
     bool leaves_kernel;    /* returns to user code: a fault after it is the fetch of its target */
     bool trap_counts;      /* in user code: QEMU counts it before it finds that it is not allowed */
+    bool jumps;            /* what follows is not always the next instruction */
     bool frame_return;     /* ends an exception or interrupt frame */
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */

@@ -84,15 +84,6 @@ struct block *block_dummy(void)
     return allocate(1);
 }
 
-static uint64_t content_of(uint64_t vaddr, const uint8_t *bytes, uint32_t n)
-{
-    uint64_t h = vaddr;
-
-    for (uint32_t i = 0; i < n; i++)
-        h = mixed(h ^ bytes[i]);
-    return mixed(h ^ n);
-}
-
 static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *arch,
                           const uint8_t *bytes, uint32_t n_bytes)
 {
@@ -102,7 +93,6 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
 
     cut(tb, arch, doubtful, o->groups);
     b->id = blocks++;
-    b->content = content_of(o->vaddr, bytes, n_bytes);
     o->vaddr = qemu_plugin_tb_vaddr(tb);
     o->doubtful = doubtful;
     o->bytes = must(malloc(n_bytes));

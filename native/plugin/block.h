@@ -52,14 +52,15 @@ enum block_flags {
 /* What every execution touches, in one cache line with the counters of the first four groups. */
 struct block {
     uint64_t left;         /* times the block was left before its last group */
-    uint64_t content;      /* hash of its address and bytes: the same in each run, which its id is not */
     struct origin *origin;
     uint32_t epoch;        /* of the segment in which it was last touched */
-    uint32_t id;
+    uint32_t id, unit;
+    uint32_t content;      /* a part of its unit's */
     uint16_t insns;
     uint16_t tail;         /* the last group: its counter is equal to the first's but for `left` */
     uint8_t flags;
     bool user;
+    bool straight, waits;  /* it does not end with a jump; its unit is known only when the next block is */
     uint8_t head;          /* what the callback adds to the first counter: nothing where a mark has to come first */
     uint64_t live[];       /* one a group: moved by additions in the translated code, never set back */
 };

@@ -182,6 +182,7 @@ static void drop_last(struct block *b)
     o->doubtful = false;
     now.run[b->user]--;
     icache_place(b);
+    trace_place(b);
 }
 
 /* Whether the access of the group's last instruction was made when it was last reached; kept for user code only. */
@@ -343,7 +344,7 @@ void count_traced_block(unsigned int vcpu, void *data)
 
     count_block(vcpu, b);
     if (trace_piece.recording)
-        trace_add(b->id, b->content);
+        trace_block(b);
 }
 
 void count_fetched_block(unsigned int vcpu, void *data)
@@ -395,7 +396,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->whole, 0, sizeof r->whole);
     task_claim();
     trace_begin(site);
-    icache_begin(site->block);
+    icache_begin();
 }
 
 static void sum_up(struct region *r)

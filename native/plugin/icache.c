@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose misses: they wait at their blocks until the segment closes and its context is known. */
+/* Where and whose the misses are. */
 #include "icache.h"
 
 #include "output.h"
@@ -8,22 +8,24 @@
 #define MOST_WAYS 64u
 #define LEAST_LINE 4u
 #define MOST_LINE 4096u
+#define MOST_RECENT_BYTES (1u << 19)
 
 struct icache icache;
 
-struct sum {
-    uint64_t misses[CONTEXTS];
-    const struct block *block;
+/* Misses by what was to be fetched first of the line: that does not hang on where translations end. */
+struct place {
+    uint64_t address;
+    uint64_t misses[CONTEXTS]; /* of the region that is active */
+    uint64_t waiting;          /* until the segment closes, and its context is known */
 };
 
 static struct {
-    const struct block **open; /* have missed in the segment that is open */
-    size_t n_open, open_capacity;
-    struct sum *sums;          /* by block, of the region that is active */
-    size_t n_sums, sums_capacity;
-    uint32_t *sum_of;          /* by id: index into sums */
-    size_t ids;                /* that the tables have room for */
-    uint64_t misses[CONTEXTS], fetched[CONTEXTS];
+    struct place *places;      /* open-addressed; an empty one has address 0 */
+    size_t n_places, capacity;
+    struct bytes recent;       /* addresses that were missed */
+    struct bytes waiting;      /* those of places that wait */
+    size_t ids;                /* that the table of blocks has room for */
+    uint64_t misses[CONTEXTS];
 } found;
 
 static bool is_power_of_two(unsigned long n)
@@ -59,7 +61,6 @@ static void make_room(uint32_t id)
         ids *= 2;
     icache.fetches = must(realloc(icache.fetches, ids * sizeof *icache.fetches));
     memset(icache.fetches + found.ids, 0, (ids - found.ids) * sizeof *icache.fetches);
-    found.sum_of = must(realloc(found.sum_of, ids * sizeof *found.sum_of));
     found.ids = ids;
 }
 
@@ -77,73 +78,108 @@ void icache_place(const struct block *b)
     f->lines = (uint32_t)(last_byte / icache.line_bytes - f->line) + 1;
 }
 
-void icache_missed(const struct block *b, uint64_t misses)
+static struct place *slot_of(struct place *places, size_t capacity, uint64_t address)
 {
-    struct fetch *f = &icache.fetches[b->id];
+    size_t i = (size_t)mixed(address) & (capacity - 1);
 
-    if (!f->misses) {
-        if (found.n_open == found.open_capacity) {
-            found.open_capacity = found.open_capacity ? 2 * found.open_capacity : 4096;
-            found.open = must(realloc(found.open, found.open_capacity * sizeof *found.open));
-        }
-        found.open[found.n_open++] = b;
-    }
-    f->misses += (uint32_t)misses;
+    while (places[i].address && places[i].address != address)
+        i = (i + 1) & (capacity - 1);
+    return &places[i];
 }
 
-void icache_begin(const struct block *b)
+static struct place *place_of(uint64_t address)
+{
+    if (2 * found.n_places >= found.capacity) {
+        size_t capacity = found.capacity ? 2 * found.capacity : 1 << 14;
+        struct place *places = zalloc(capacity, sizeof *places);
+
+        for (size_t i = 0; i < found.capacity; i++)
+            if (found.places[i].address)
+                *slot_of(places, capacity, found.places[i].address) = found.places[i];
+        free(found.places);
+        found.places = places;
+        found.capacity = capacity;
+    }
+    struct place *p = slot_of(found.places, found.capacity, address);
+
+    found.n_places += !p->address;
+    p->address = address;
+    return p;
+}
+
+/* Without a region only those of the block under way are kept: the next region may begin in it. */
+static void forget_all_but_last(void)
+{
+    found.recent.size -= icache.block_starts;
+    memmove(found.recent.data, found.recent.data + icache.block_starts, found.recent.size);
+    icache.block_starts = 0;
+}
+
+static void count_recent(void)
+{
+    uint64_t address;
+
+    for (size_t at = 0; at < found.recent.size; at += sizeof address) {
+        memcpy(&address, found.recent.data + at, sizeof address);
+        if (!place_of(address)->waiting++)
+            bytes_u64(&found.waiting, address);
+    }
+    found.recent.size = icache.block_starts = 0;
+}
+
+static void tidy(void)
+{
+    if (now.region.serial)
+        count_recent();
+    else
+        forget_all_but_last();
+    icache.recent_bytes = found.recent.size;
+}
+
+void icache_missed(const struct block *b, uint64_t line)
+{
+    uint64_t start = line * icache.line_bytes;
+
+    if (found.recent.size >= MOST_RECENT_BYTES)
+        tidy();
+    bytes_u64(&found.recent, start > b->origin->vaddr ? start : b->origin->vaddr);
+    icache.recent_bytes = found.recent.size;
+}
+
+void icache_begin(void)
 {
     if (!icache.tags)
         return;
     memset(found.misses, 0, sizeof found.misses);
-    memset(found.fetched, 0, sizeof found.fetched);
-    found.n_sums = 0;
-    icache.fetched = icache.fetches[b->id].lines;
-    if (icache.last_misses)
-        icache_missed(b, icache.last_misses);
-}
-
-static struct sum *sum_of(const struct block *b)
-{
-    uint32_t *index = &found.sum_of[b->id];
-
-    if (*index < found.n_sums && found.sums[*index].block == b)
-        return &found.sums[*index];
-    if (found.n_sums == found.sums_capacity) {
-        found.sums_capacity = found.sums_capacity ? 2 * found.sums_capacity : 4096;
-        found.sums = must(realloc(found.sums, found.sums_capacity * sizeof *found.sums));
-    }
-    *index = (uint32_t)found.n_sums++;
-    found.sums[*index] = (struct sum){ .block = b };
-    return &found.sums[*index];
+    for (size_t i = 0; i < found.capacity; i++)
+        memset(found.places[i].misses, 0, sizeof found.places[i].misses);
 }
 
 void icache_cut(enum context context)
 {
-    bool wanted = now.region.serial;
+    uint64_t address;
 
-    for (size_t i = 0; i < found.n_open; i++) {
-        struct fetch *f = &icache.fetches[found.open[i]->id];
+    tidy();
+    for (size_t at = 0; at < found.waiting.size; at += sizeof address) {
+        memcpy(&address, found.waiting.data + at, sizeof address);
+        struct place *p = place_of(address);
 
-        if (wanted) {
-            sum_of(found.open[i])->misses[context] += f->misses;
-            found.misses[context] += f->misses;
-        }
-        f->misses = 0;
+        p->misses[context] += p->waiting;
+        found.misses[context] += p->waiting;
+        p->waiting = 0;
     }
-    if (wanted)
-        found.fetched[context] += icache.fetched;
-    icache.fetched = 0;
-    found.n_open = 0;
+    found.waiting.size = 0;
 }
 
 static void add_rows(struct bytes *rows)
 {
-    for (size_t i = 0; i < found.n_sums; i++) {
-        const struct sum *s = &found.sums[i];
+    for (size_t i = 0; i < found.capacity; i++) {
+        const struct place *p = &found.places[i];
 
-        bytes_u64(rows, s->block->origin->vaddr);
-        bytes_add(rows, s->misses, sizeof s->misses);
+        if (!(p->misses[OWN] | p->misses[INTERRUPTS] | p->misses[OTHER]))
+            continue;
+        bytes_u64(rows, p->address);
+        bytes_add(rows, p->misses, sizeof p->misses);
     }
 }
 
@@ -158,7 +194,6 @@ void icache_output(const struct region *region)
     bytes_u32(&head, icache.ways);
     bytes_u32(&head, icache.line_bytes);
     bytes_u32(&head, length);
-    bytes_add(&head, found.fetched, sizeof found.fetched);
     bytes_add(&head, found.misses, sizeof found.misses);
     bytes_add(&head, region->name, length);
     add_rows(&rows);

@@ -13,15 +13,13 @@
 struct fetch {
     uint64_t line;        /* the first; 0 of a block that is not known yet */
     uint32_t lines;
-    uint32_t misses;      /* of the segment that is open */
 };
 
 struct icache {
     uint32_t sets, ways, line_bytes;
     uint64_t *tags;       /* ways of one set beside each other; NULL: nothing is simulated */
     struct fetch *fetches;
-    uint64_t last_misses; /* of the block under way */
-    uint64_t fetched;     /* lines, in the segment that is open */
+    size_t recent_bytes, block_starts; /* of the list of misses: its end, and where the block under way starts in it */
 };
 
 extern struct icache icache;
@@ -30,28 +28,24 @@ extern struct icache icache;
 bool icache_want(const char *geometry);
 /* The block's place in lines: when it is translated, and when its end turns out to be another. */
 void icache_place(const struct block *b);
-void icache_missed(const struct block *b, uint64_t misses);
-/* The region begins in this block, which has been fetched. */
-void icache_begin(const struct block *b);
-/* What was fetched since the last cut belongs to that context. */
+void icache_missed(const struct block *b, uint64_t line);
+/* The region begins in the block under way, which has been fetched. */
+void icache_begin(void);
+/* What was missed since the last cut belongs to that context. */
 void icache_cut(enum context context);
 void icache_output(const struct region *region);
 
 static inline void icache_fetch(const struct block *b)
 {
     const struct fetch *f = &icache.fetches[b->id];
-    uint64_t misses = 0;
 
+    icache.block_starts = icache.recent_bytes;
     for (uint64_t line = f->line, end = line + f->lines; line < end; line++) {
         uint64_t *set = icache.tags + (line & (icache.sets - 1)) * icache.ways;
 
-        if (*set != line + 1)
-            misses += kdelta_cache_touch64(set, icache.ways, line + 1) != line + 1;
+        if (*set != line + 1 && kdelta_cache_touch64(set, icache.ways, line + 1) != line + 1)
+            icache_missed(b, line);
     }
-    icache.fetched += f->lines;
-    icache.last_misses = misses;
-    if (misses)
-        icache_missed(b, misses);
 }
 
 #endif

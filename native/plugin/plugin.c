@@ -115,6 +115,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     note_seen(tb, n);
     find_place(b);
     icache_place(b);
+    if (!b->unit)
+        trace_place(b);
     if (is_silent(b)) {
         count_silently(b);
         qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),

@@ -74,6 +74,8 @@ static void forget(void)
         memset(trace.slots, 0xff, trace.n_slots * sizeof *trace.slots);
     trace_piece.length = 0;
     trace_piece.hash = 0;
+    trace_piece.waiting = NULL;
+    trace_piece.before = 0;
     trace.last = NONE;
 }
 
@@ -120,6 +122,8 @@ static void stop_at_limit(void)
     trace.truncated = true;
     trace_piece.recording = false;
     trace_piece.length = 0;
+    trace_piece.waiting = NULL;
+    trace_piece.before = 0;
 }
 
 /* The number of the piece of that content; NONE when there is no room for one more. */
@@ -180,6 +184,53 @@ void trace_full(void)
     keep(trace_piece.length < PIECE_MOST ? trace_piece.length : least_hash());
 }
 
+void trace_place(struct block *b)
+{
+    if (trace.limit)
+        unit_place(b);
+}
+
+/* What waits is decided by now: whether QEMU left its last instruction out, too. */
+static uint32_t unit_that_waited(void)
+{
+    struct piece *p = &trace_piece;
+    uint32_t unit = p->before ? unit_join(p->before, p->waiting) : p->waiting->unit;
+
+    p->before = 0;
+    return unit;
+}
+
+static void add_unit(uint32_t unit)
+{
+    trace_add(unit, (uint32_t)(units[unit].content >> 32));
+}
+
+void trace_wait(struct block *b)
+{
+    struct piece *p = &trace_piece;
+
+    if (p->waiting) {
+        bool straight = p->waiting->straight;
+        uint32_t unit = unit_that_waited();
+
+        if (straight && units[unit].vaddr + units[unit].bytes == b->origin->vaddr)
+            p->before = unit;
+        else
+            add_unit(unit);
+        p->waiting = NULL;
+    }
+    if (!p->recording)
+        return; /* the limit was reached */
+    if (b->waits)
+        p->waiting = b;
+    else if (p->before)
+        add_unit(unit_join(p->before, b));
+    else
+        trace_add(b->unit, b->content);
+    if (!p->waiting)
+        p->before = 0;
+}
+
 void trace_begin(const struct site *site)
 {
     if (!trace.limit)
@@ -188,13 +239,19 @@ void trace_begin(const struct site *site)
     trace.truncated = false;
     trace.begin = *site;
     trace_piece.recording = true;
-    trace_add(site->block->id, site->block->content); /* its callback came before the mark */
+    trace_block(site->block); /* its callback came before the mark */
 }
 
 void trace_cut(enum context context)
 {
     uint8_t value = (uint8_t)context;
 
+    if (trace_piece.waiting) {
+        uint32_t unit = unit_that_waited();
+
+        trace_piece.waiting = NULL;
+        add_unit(unit);
+    }
     if (trace_piece.length)
         keep(trace_piece.length);
     while (trace.contexts.size < trace.sequence.size)
@@ -213,14 +270,38 @@ static void add_block(struct bytes *rows, const struct block *b)
     const struct group *last = &o->groups[o->n_groups - 1];
 
     bytes_u64(rows, o->vaddr);
-    bytes_u64(rows, b->content);
     bytes_u32(rows, b->id);
     bytes_u32(rows, (uint32_t)(last->end_vaddr - o->vaddr));
-    bytes_u32(rows, b->insns);
     bytes_u32(rows, is_silent(b));
+    bytes_u32(rows, 0);
 }
 
-static void add_head(struct bytes *head, const struct region *region)
+/* Those that occur in the pieces; returns how many. */
+static uint64_t add_units(struct bytes *rows)
+{
+    uint8_t *occurs = zalloc(unit_count(), 1);
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < trace.items.size; i++)
+        occurs[trace.items.data[i]] = 1;
+    for (uint32_t unit = 0; unit < unit_count(); unit++) {
+        const struct unit *u = &units[unit];
+
+        if (!occurs[unit])
+            continue;
+        bytes_u64(rows, u->vaddr);
+        bytes_u64(rows, u->content);
+        bytes_u32(rows, unit);
+        bytes_u32(rows, u->bytes);
+        bytes_u32(rows, u->insns);
+        bytes_u32(rows, 0);
+        n++;
+    }
+    free(occurs);
+    return n;
+}
+
+static void add_head(struct bytes *head, const struct region *region, uint64_t n_units)
 {
     uint32_t length = (uint32_t)strlen(region->name);
 
@@ -232,6 +313,7 @@ static void add_head(struct bytes *head, const struct region *region)
     bytes_u32(head, length);
     bytes_u64(head, region->n_iterations + region->iterations_lost);
     bytes_u64(head, region->n_blocks);
+    bytes_u64(head, n_units);
     bytes_u64(head, trace.items.size);
     bytes_u64(head, trace.n_kept);
     bytes_u64(head, trace.sequence.size);
@@ -248,7 +330,7 @@ static void say_truncated(const struct region *region)
 
 void trace_output(const struct region *region)
 {
-    struct bytes head = { 0 }, rows = { 0 }, lengths = { 0 };
+    struct bytes head = { 0 }, rows = { 0 }, unit_rows = { 0 }, lengths = { 0 };
 
     if (!trace.limit)
         return;
@@ -258,7 +340,7 @@ void trace_output(const struct region *region)
     }
     if (trace.truncated)
         say_truncated(region);
-    add_head(&head, region);
+    add_head(&head, region, add_units(&unit_rows));
     for (size_t i = 0; i < region->n_blocks; i++)
         add_block(&rows, region->blocks[i]);
     for (size_t i = 0; i < trace.n_kept; i++)
@@ -266,6 +348,7 @@ void trace_output(const struct region *region)
     const struct part parts[] = {
         { head.data, head.size },
         { rows.data, rows.size },
+        { unit_rows.data, unit_rows.size },
         { trace.items.data, trace.items.size * sizeof *trace.items.data },
         { lengths.data, lengths.size },
         { trace.sequence.data, trace.sequence.size * sizeof *trace.sequence.data },
@@ -275,5 +358,6 @@ void trace_output(const struct region *region)
     output_parts("TRCE", parts, sizeof parts / sizeof *parts);
     free(head.data);
     free(rows.data);
+    free(unit_rows.data);
     free(lengths.data);
 }

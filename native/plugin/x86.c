@@ -440,6 +440,24 @@ static bool is_always_there(const struct decoded *d, int op)
     return d->gs || on_stack || in_image;
 }
 
+/* Conditional or not; a repeated string operation goes back to itself. */
+static bool jumps(struct decoded d)
+{
+    int op = take_prefixes(&d);
+    bool string = (op >= 0xa4 && op <= 0xa7) || (op >= 0xaa && op <= 0xaf) || (op >= 0x6c && op <= 0x6f);
+
+    if (op == 0x0f) {
+        op = take(&d);
+        return (op >= 0x80 && op <= 0x8f) || op == 0x05 || op == 0x07 || op == 0x0b || op == 0x34 || op == 0x35;
+    }
+    if (op == 0xff) {
+        take_modrm(&d);
+        return reg_field(&d) >= 2 && reg_field(&d) <= 5;
+    }
+    return (string && (d.rep || d.repne)) || (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3) ||
+           (op >= 0xe8 && op <= 0xeb) || op == 0xc2 || op == 0xc3 || (op >= 0xca && op <= 0xcf) || op == 0xf1 || op == 0xf4;
+}
+
 static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
 {
     struct decoded d = { .next = bytes, .end = bytes + size };
@@ -448,6 +466,7 @@ static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
     if (is_tagged(bytes, size, f))
         return;
     find_stack_switch(bytes, size, f);
+    f->jumps = jumps(d);
     int op = take_prefixes(&d);
 
     if (op == 0x0f)

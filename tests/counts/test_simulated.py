@@ -23,7 +23,7 @@ def chunk(tag: bytes, payload: bytes) -> bytes:
 
 
 def misses(name: str, total: tuple[int, int, int], *rows: tuple[int, int, int, int]) -> bytes:
-    head = struct.pack("<4I6Q", 64, 8, 64, len(name), 100, 20, 3, *total) + name.encode()
+    head = struct.pack("<4I3Q", 64, 8, 64, len(name), *total) + name.encode()
     return chunk(b"MISS", head + b"".join(struct.pack("<4Q", *row) for row in rows))
 
 
@@ -32,12 +32,12 @@ def read(path: Path, *chunks: bytes) -> tuple[SimulatedMisses, ...]:
     return read_simulated(path / "counts")
 
 
-def test_misses_by_context_and_block(tmp_path: Path) -> None:
-    # Two versions of the code at one address are one block here.
+def test_misses_by_context_and_place(tmp_path: Path) -> None:
+    # Rows of one address are one place.
     rows = ((0x1000, 5, 1, 0), (0x2000, 0, 1, 0), (0x1000, 2, 0, 0))
     (found,) = read(tmp_path, misses("stat", (7, 2, 0), *rows))
-    blocks = {0x1000: (7, 1, 0), 0x2000: (0, 1, 0)}
-    assert found == SimulatedMisses("stat", L1I, (100, 20, 3), (7, 2, 0), blocks)
+    places = {0x1000: (7, 1, 0), 0x2000: (0, 1, 0)}
+    assert found == SimulatedMisses("stat", L1I, (7, 2, 0), places)
     assert found.total() == 9
     assert decode_simulated(encode_simulated([found])) == (found,)
 
@@ -49,9 +49,7 @@ def test_regions_of_one_name_are_one(tmp_path: Path) -> None:
         misses("open", (0, 0, 0)),
         misses("stat", (3, 1, 0), (0x1000, 2, 1, 0), (0x3000, 1, 0, 0)),
     )
-    assert both == SimulatedMisses(
-        "stat", L1I, (200, 40, 6), (8, 1, 0), {0x1000: (7, 1, 0), 0x3000: (1, 0, 0)}
-    )
+    assert both == SimulatedMisses("stat", L1I, (8, 1, 0), {0x1000: (7, 1, 0), 0x3000: (1, 0, 0)})
     assert other.region == "open"
 
 

@@ -131,14 +131,18 @@ def test_a_blob_that_refers_to_nothing(field: str, value: Any, said: str) -> Non
         decode_trace(encode_trace(trace(**{field: value})))
 
 
-# The plugin's file. Blocks have ids, here 7 (of two groups), 3, 5 and 9 (silent).
+# The plugin's file. Blocks have ids, here 7 (of two groups), 3, 5, 9 (silent), and 4 and 6, which
+# were once cut out of 3. Units have ids of their own.
 
 BLOCKS = {
-    7: (BASE + 0x40, 12, 4, 0),
-    3: (BASE, 8, 2, 0),
-    9: (BASE + 8, 2, 1, 1),
-    5: (BASE, 6, 1, 0),
+    7: (BASE + 0x40, 12, 0),
+    3: (BASE, 8, 0),
+    9: (BASE + 8, 2, 1),
+    5: (BASE, 6, 0),
+    4: (BASE, 2, 0),
+    6: (BASE + 2, 6, 0),
 }
+UNITS = {70: (BASE + 0x40, 12, 4), 30: (BASE, 8, 2), 50: (BASE, 6, 1)}
 
 
 class Written(msgspec.Struct):
@@ -146,7 +150,7 @@ class Written(msgspec.Struct):
 
     name: str = "open-close"
     marks: tuple[int, int, int, int] = (7, 1, 5, 0)
-    pieces: tuple[tuple[int, ...], ...] = ((7, 3), (3, 5))
+    pieces: tuple[tuple[int, ...], ...] = ((70, 30), (30, 50))
     sequence: tuple[int, ...] = (0, 1)
     contexts: tuple[int, ...] = (0, 0)
     truncated: int = 0
@@ -166,14 +170,15 @@ class Written(msgspec.Struct):
     def trace(self) -> bytes:
         name = self.name.encode()
         items = [item for piece in self.pieces for item in piece]
-        counts = (1, len(BLOCKS), len(items), len(self.pieces), len(self.sequence))
-        head = struct.pack("<6I5Q", self.truncated, *self.marks, len(name), *counts) + name
-        rows = (
-            struct.pack("<QQ4I", address, 99 - block, block, *rest)
-            for block, (address, *rest) in BLOCKS.items()
-        )
+        counts = (1, len(BLOCKS), len(UNITS), len(items), len(self.pieces), len(self.sequence))
+        head = struct.pack("<6I6Q", self.truncated, *self.marks, len(name), *counts) + name
+        blocks = [struct.pack("<Q4I", at, id_, *rest, 0) for id_, (at, *rest) in BLOCKS.items()]
+        units = [
+            struct.pack("<QQ4I", at, 99 - id_, id_, *rest, 0) for id_, (at, *rest) in UNITS.items()
+        ]
         words = [*items, *map(len, self.pieces), *self.sequence]
-        return head + b"".join(rows) + struct.pack(f"<{len(words)}I", *words) + bytes(self.contexts)
+        columns = (head, *blocks, *units, struct.pack(f"<{len(words)}I", *words))
+        return b"".join(columns) + bytes(self.contexts)
 
 
 def chunk(tag: bytes, payload: bytes) -> bytes:
@@ -206,7 +211,7 @@ def test_what_the_plugin_wrote(path: Path) -> None:
 
 def test_regions_of_one_name_are_one(path: Path) -> None:
     second = Written(
-        pieces=((3, 5), (7,)), sequence=(1, 0), contexts=(0, 0), entered={(3, 0, 0): 1}
+        pieces=((30, 50), (70,)), sequence=(1, 0), contexts=(0, 0), entered={(3, 0, 0): 1}
     )
     first, other = read_traces(file_of(path, Written(), Written(name="stat"), second))
     assert (first.region, other.region) == ("open-close", "stat")
@@ -222,6 +227,7 @@ def test_regions_of_one_name_are_one(path: Path) -> None:
         {(3, 0, 0): 2, (5, 0, 0): 1},
         {(3, 0, 0): 2, (7, 0, 0): 1},
         {(3, 0, 1): 2},
+        {(3, 0, 0): 1, (4, 0, 0): 1},
     ],
 )
 def test_a_trace_that_the_counters_contradict(
@@ -229,6 +235,12 @@ def test_a_trace_that_the_counters_contradict(
 ) -> None:
     with pytest.raises(LabError, match="its trace and its counters disagree on"):
         read_traces(file_of(path, Written(entered=entered)))
+
+
+def test_code_that_was_translated_in_two_blocks_is_one_in_the_trace(path: Path) -> None:
+    whole = read_traces(file_of(path, Written()))
+    entered = {(3, 0, 0): 1, (4, 0, 0): 1, (6, 0, 0): 1}
+    assert read_traces(file_of(path, Written(entered=entered))) == whole
 
 
 def test_where_the_region_began_at_a_block_and_ended_within_one(path: Path) -> None:
@@ -268,4 +280,4 @@ def test_a_chunk_that_is_damaged(path: Path, cut: int) -> None:
 
 def test_a_trace_of_blocks_that_are_nowhere(path: Path) -> None:
     with pytest.raises(LabError, match="blocks that are missing"):
-        read_traces(file_of(path, Written(pieces=((7, 8), (3, 5)), truncated=1)))
+        read_traces(file_of(path, Written(pieces=((70, 80), (30, 50)), truncated=1)))

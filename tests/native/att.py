@@ -48,6 +48,10 @@ SPECIALS = [
     (r"cli$|sti$", "cli-sti"),
 ]  # fmt: skip
 _SPECIAL = [(re.compile(pattern), name) for pattern, name in SPECIALS]
+_JUMPS = re.compile(
+    r"j[a-z]+$|l?jmp|l?call|l?ret|loop|iret|syscall|sysret|sysenter|sysexit|hlt$|ud2$|int[13o]?$"
+)
+_STRING = re.compile(r"(?:movs|stos|lods|scas|cmps|ins|outs)[bwlq]?$")
 _SEGMENT = re.compile(r"%[defgs]s$")
 
 
@@ -88,6 +92,12 @@ def special(prefixes: set[str], mnemonic: str, operands: list[str]) -> str:
     if "lock" in prefixes or (mnemonic.startswith("xchg") and any(map(_is_memory, operands))):
         return "lock"
     return ""
+
+
+def jumps(prefixes: set[str], mnemonic: str) -> bool:
+    """Whether something else than the next instruction may follow."""
+    repeated = prefixes & {"rep", "repz", "repnz"} and _STRING.match(mnemonic)
+    return bool(_JUMPS.match(mnemonic) or repeated)
 
 
 def _stack(mnemonic: str, operands: list[str]) -> tuple[int, int] | None:

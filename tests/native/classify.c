@@ -25,9 +25,9 @@ int main(void)
         struct insn_facts f;
 
         arch_x86_64.classify(bytes, parse(line, bytes), &f);
-        printf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%s\n", f.mark, f.argument, f.can_fault, f.loads, f.stores, f.is_string,
+        printf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%s\n", f.mark, f.argument, f.can_fault, f.loads, f.stores, f.is_string,
                f.repeats, f.element_bytes, f.leaves_kernel, f.frame_return, f.trap_counts,
-               arch_x86_64.special_names[f.special]);
+               f.jumps, arch_x86_64.special_names[f.special]);
     }
     return 0;
 }

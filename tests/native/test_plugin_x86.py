@@ -11,7 +11,7 @@ import pytest
 
 from kdelta.host.native import native_folder
 
-from .att import accesses, parse, special
+from .att import accesses, jumps, parse, special
 from .conftest import HERE, SANITIZERS, compile_c
 
 LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
@@ -91,6 +91,7 @@ class Facts(NamedTuple):
     leaves_kernel: int
     frame_return: int
     trap_counts: int
+    jumps: int
     special: str
 
 
@@ -143,8 +144,8 @@ def disagreements(classifier: Path, insns: list[Insn]) -> tuple[list[str], int]:
         words = parse(insn.text)
         if not words[1]:
             continue
-        got: tuple[object, ...] = (facts.special,)
-        want: tuple[object, ...] = (special(*words),)
+        got: tuple[object, ...] = (facts.special, facts.jumps)
+        want: tuple[object, ...] = (special(*words), jumps(*words[:2]))
         if (known := accesses(*words[1:])) is not None:
             got += (facts.loads, facts.stores)
             want += known

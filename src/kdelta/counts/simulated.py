@@ -12,24 +12,24 @@ from kdelta.cpus.model import Cache
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
-_HEAD = struct.Struct("<4I3Q3Q")
+_HEAD = struct.Struct("<4I3Q")
 _ROW = struct.Struct("<QQQQ")
 
 
 class SimulatedMisses(msgspec.Struct, frozen=True, array_like=True):
     """What a region missed in a cache of lines of virtual addresses, as the kernel is linked.
 
-    fetched, misses: lines, by context in the order of CONTEXTS. A block is fetched whole, so this
-    is what a replay of the region's trace counts that begins with the cache as it was. The cache is
-    empty at the guest's first ARM mark, and warm from then on.
-    blocks: address of a block -> its misses by context, for blocks that missed.
+    misses: by context in the order of CONTEXTS. A block is fetched whole, so this is what a replay
+    of the region's trace counts that begins with the cache as it was. The cache is empty at the
+    guest's first ARM mark, and warm from then on.
+    places: what was fetched first of a line that missed -> misses by context. Its address is the
+    line's, or the block's if that starts within the line.
     """
 
     region: str
     cache: Cache
-    fetched: tuple[int, int, int]
     misses: tuple[int, int, int]
-    blocks: dict[int, tuple[int, int, int]]
+    places: dict[int, tuple[int, int, int]]
 
     def total(self) -> int:
         """Misses in all contexts."""
@@ -38,7 +38,7 @@ class SimulatedMisses(msgspec.Struct, frozen=True, array_like=True):
 
 def read_simulated(path: Path) -> tuple[SimulatedMisses, ...]:
     """What a finished run's file holds of it; regions of one name are one. LabError for a file that
-    is cut short or damaged, or whose blocks' misses do not add up.
+    is cut short or damaged, or whose places' misses do not add up.
     """
     require_complete(path)
     found: dict[str, SimulatedMisses] = {}
@@ -54,19 +54,19 @@ def _one(payload: memoryview) -> SimulatedMisses:
         head = _HEAD.unpack_from(payload)
         sets, ways, line_bytes, length = head[:4]
         name = bytes(payload[_HEAD.size : _HEAD.size + length])
-        blocks: dict[int, tuple[int, int, int]] = {}
+        places: dict[int, tuple[int, int, int]] = {}
         for address, *misses in _ROW.iter_unpack(payload[_HEAD.size + length :]):
-            blocks[address] = _added(blocks.get(address, (0, 0, 0)), misses)
+            places[address] = _added(places.get(address, (0, 0, 0)), misses)
     except struct.error as error:
         raise LabError(f"the misses of a region are damaged: {error}", "run again") from error
     cache = Cache(sets, ways, line_bytes)
     region = name.decode("utf-8", "replace")
-    found = SimulatedMisses(region, cache, head[4:7], head[7:10], blocks)
+    found = SimulatedMisses(region, cache, head[4:7], places)
     for context, word in enumerate(CONTEXTS):
-        counted = sum(misses[context] for misses in blocks.values())
+        counted = sum(misses[context] for misses in places.values())
         if counted != found.misses[context]:
             raise LabError(
-                f"region {found.region}: the blocks' {word} misses add up to {counted}, not "
+                f"region {found.region}: the {word} misses add up to {counted}, not "
                 f"{found.misses[context]}",
                 "this is a fault of kdelta's; please report it with the kernel and the workload",
             )
@@ -78,12 +78,10 @@ def _added(a: Sequence[int], b: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _sum(a: SimulatedMisses, b: SimulatedMisses) -> SimulatedMisses:
-    blocks = dict(a.blocks)
-    for address, misses in b.blocks.items():
-        blocks[address] = _added(blocks.get(address, (0, 0, 0)), misses)
-    return SimulatedMisses(
-        a.region, a.cache, _added(a.fetched, b.fetched), _added(a.misses, b.misses), blocks
-    )
+    places = dict(a.places)
+    for address, misses in b.places.items():
+        places[address] = _added(places.get(address, (0, 0, 0)), misses)
+    return SimulatedMisses(a.region, a.cache, _added(a.misses, b.misses), places)
 
 
 def encode_simulated(found: Sequence[SimulatedMisses]) -> bytes:

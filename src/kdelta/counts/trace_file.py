@@ -11,20 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U8, U32, Trace, read_only, require_sound
+from kdelta.counts.trace import U8, U32, U64, Trace, read_only, require_sound
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
-_HEAD = struct.Struct("<6I5Q")
+_HEAD = struct.Struct("<6I6Q")
 _BLOCK = np.dtype(
-    [
-        ("address", "<u8"),
-        ("content", "<u8"),
-        ("id", "<u4"),
-        ("bytes", "<u4"),
-        ("insns", "<u4"),
-        ("silent", "<u4"),
-    ]
+    [("address", "<u8"), ("id", "<u4"), ("bytes", "<u4"), ("silent", "<u4"), ("unused", "<u4")]
+)
+_UNIT = np.dtype(
+    [("address", "<u8"), ("content", "<u8")]
+    + [(name, "<u4") for name in ("id", "bytes", "insns", "unused")]
 )
 _REGION = struct.Struct("<QQ")
 _ROW = np.dtype(
@@ -37,13 +34,17 @@ Signed = npt.NDArray[np.int64]
 
 
 class _Part(msgspec.Struct):
-    """One time that a region ran, as the plugin wrote it; items are ids of blocks."""
+    """One time that a region ran, as the plugin wrote it; items are ids of units.
+
+    Blocks are what QEMU translated, and units what they are in the trace.
+    """
 
     region: str
     truncated: bool
     iterations: int
     marks: tuple[int, int, int, int]  # BEGIN's block and group, END's block and group
     blocks: npt.NDArray[np.void]
+    units: npt.NDArray[np.void]
     items: U32
     lengths: U32
     sequence: U32
@@ -87,7 +88,7 @@ def _part(payload: memoryview) -> _Part:
 def _taken_apart(payload: memoryview) -> _Part:
     head = _HEAD.unpack_from(payload, 0)
     truncated, *marks, name_length = head[:6]
-    iterations, n_blocks, n_items, n_pieces, n_sequence = head[6:]
+    iterations, n_blocks, n_units, n_items, n_pieces, n_sequence = head[6:]
     columns = _Columns(payload, _HEAD.size + name_length)
     part = _Part(
         region=columns.name(name_length),
@@ -95,6 +96,7 @@ def _taken_apart(payload: memoryview) -> _Part:
         iterations=iterations,
         marks=(marks[0], marks[1], marks[2], marks[3]),
         blocks=columns.next(_BLOCK, n_blocks),
+        units=columns.next(_UNIT, n_units),
         items=columns.next(np.dtype("<u4"), n_items),
         lengths=columns.next(np.dtype("<u4"), n_pieces),
         sequence=columns.next(np.dtype("<u4"), n_sequence),
@@ -128,67 +130,82 @@ class _Columns:
 
 
 def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
-    """Each block was traced as often as its first group was entered, context by context.
-
-    Only where the region begins and ends do they part, since a mark may stand within a block.
+    """Each address was traced as often as counted, context by context: a block is counted when its
+    first group is entered. That holds however a stretch of code was cut into blocks.
     """
     if part.truncated:
         return
-    n_ids = 1 + int(max(part.blocks["id"].max(initial=0), rows["block"].max(initial=0)))
-    silent = np.zeros(n_ids, bool)
-    silent[part.blocks["id"][part.blocks["silent"] != 0]] = True
     begin_block, begin_group, end_block, end_group = part.marks
+    blocks = part.blocks[np.argsort(part.blocks["id"])]
+    blocks = blocks[blocks["silent"] == 0]
     for context, word in enumerate(CONTEXTS):
-        traced = _times(part, context, n_ids)
+        times = np.zeros(len(blocks), np.int64)
         of_first_group = rows[rows["place"] == context << 16]
-        entered = np.zeros(n_ids, np.int64)
-        entered[of_first_group["block"]] = of_first_group["entered"]
-        entered[silent] = 0
-        # The rest of BEGIN's block is the first that was executed; END's group was not entered.
+        _, at, of = np.intersect1d(blocks["id"], of_first_group["block"], return_indices=True)
+        times[at] = of_first_group["entered"][of]
+        # Where a mark stands within a block: what is before BEGIN and after END was traced, too.
         if begin_group and context == part.contexts[0]:
-            entered[begin_block] += 1
+            times[blocks["id"] == begin_block] += 1
         if not end_group and context == part.contexts[-1]:
-            entered[end_block] += 1
-        off = np.flatnonzero(traced != entered)
-        if len(off):
-            where = part.blocks["address"][part.blocks["id"] == off[0]]
+            times[blocks["id"] == end_block] += 1
+        traced = _times(part, context)
+        address, excess = _covered(
+            (part.units, traced[part.units["id"]]),
+            (blocks, -times),
+        )
+        if len(wrong := np.flatnonzero(excess)):
             raise LabError(
-                f"region {part.region}: its trace and its counters disagree on {len(off)} blocks, "
-                f"the first at {int(where[0]) if len(where) else 0:#x}: {word} "
-                f"{traced[off[0]]}, not {entered[off[0]]}",
+                f"region {part.region}: its trace and its counters disagree on {len(wrong)} places,"
+                f" the first at {int(address[wrong[0]]):#x}: {word} {excess[wrong[0]]:+d}",
                 "this is a fault of kdelta's; please report it with the kernel and the workload",
             )
 
 
-def _times(part: _Part, context: int, n_ids: int) -> Signed:
+def _times(part: _Part, context: int) -> Signed:
+    """How often each unit occurs in that context, by its id."""
+    n_ids = 1 + int(max(part.items.max(initial=0), part.units["id"].max(initial=0)))
     of_piece = np.bincount(part.sequence[part.contexts == context], minlength=len(part.lengths))
+    # Sums in double precision are exact up to 2^53.
     found = np.bincount(part.items, np.repeat(of_piece, part.lengths), minlength=n_ids)
     return found.astype(np.int64)
 
 
-def _merged(parts: Sequence[_Part]) -> Trace:
-    """One trace of all times that the region ran.
+def _covered(*stretches: tuple[npt.NDArray[np.void], Signed]) -> tuple[U64, Signed]:
+    """Addresses where the sum of the times changes that stretches of code cover them, and the sum
+    from each on.
+    """
+    places = np.concatenate(
+        [
+            edge
+            for rows, _ in stretches
+            for edge in (rows["address"], rows["address"] + rows["bytes"])
+        ]
+    )
+    changes = np.concatenate([sign * times for _, times in stretches for sign in (1, -1)])
+    addresses, index = np.unique(places, return_inverse=True)
+    change = np.zeros(len(addresses), np.int64)
+    np.add.at(change, index, changes)
+    return addresses, np.cumsum(change)
 
-    Ids are given in the order of translation, which depends on the host. So blocks are sorted by
+
+def _merged(parts: Sequence[_Part]) -> Trace:
+    """One trace of all times that the region ran; its blocks are the plugin's units.
+
+    Ids are given in the order of translation, which can depend on the host. So blocks are sorted by
     address and content.
     """
-    blocks = np.unique(np.concatenate([part.blocks for part in parts]))
+    units = np.unique(np.concatenate([part.units for part in parts]))
+    units = units[np.lexsort((units["content"], units["bytes"], units["address"]))]
     traced = np.unique(np.concatenate([part.items for part in parts]))
-    # What was only translated, or is silent, is left out. A later definition of an id has come to
-    # know that QEMU leaves its last instruction out: the shortest is right.
-    blocks = blocks[np.isin(blocks["id"], traced)]
-    blocks = blocks[np.lexsort((blocks["bytes"], blocks["id"]))]
-    blocks = blocks[np.unique(blocks["id"], return_index=True)[1]]
-    if len(blocks) != len(traced):
+    if len(np.setdiff1d(traced, units["id"])):
         raise LabError(f"region {parts[0].region}: its trace names blocks that are missing")
-    blocks = blocks[np.lexsort((blocks["content"], blocks["bytes"], blocks["address"]))]
-    index = np.zeros(1 + int(traced.max(initial=0)), np.uint32)
-    index[blocks["id"]] = np.arange(len(blocks), dtype=np.uint32)
+    index = np.zeros(1 + int(units["id"].max(initial=0)), np.uint32)
+    index[units["id"]] = np.arange(len(units), dtype=np.uint32)
     items, lengths, sequence = _joined(parts)
     arrays = {
-        "addresses": blocks["address"],
-        "sizes": blocks["bytes"],
-        "insns": blocks["insns"],
+        "addresses": units["address"],
+        "sizes": units["bytes"],
+        "insns": units["insns"],
         "items": index[items],
         "starts": np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]),
         "sequence": sequence,
