@@ -11,6 +11,7 @@ import pytest
 from kdelta.report import documents, json
 from kdelta.spec.run import RunStatus
 from tests.report.example import failed_report, report, run_report, stored
+from tests.report.example_cycles import LAYOUTS, with_cycles
 
 SCHEMAS = Path(json.__file__).parent / "schemas"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
@@ -55,6 +56,39 @@ def test_a_comparison() -> None:
     assert operations["futex-wake"]["costs"] is None
     assert operations["futex-wake"]["verdict"]["word"] == "not comparable"
     assert operations["open-close"]["costs"]["specials"]["lock"]["effect"]["value"] == -2
+
+
+def test_model_cycles() -> None:
+    document = decoded(json.compare_json([with_cycles(), with_cycles("zen2")], "0.1.0"))
+    assert [one["cpu"]["name"] for one in document["machines"]] == ["zen3", "zen2"]
+    assert document["machines"][0]["cpu"]["guessed"] == ["l1i", "itlb", "l2"]
+    cycles = document["machines"][0]["others"][0]["cycles"]
+    effects = {one["region"]: one for one in cycles["effects"]}
+    uname = effects["uname"]
+    assert uname["verdict"]["word"] == "placement only"
+    assert uname["layouts"] == [LAYOUTS, LAYOUTS]
+    assert uname["misses"]["l1i"]["base"]["shipped"] == 6.8
+    assert uname["misses"]["l1i"]["base"]["percentile"] > 50
+    assert uname["misses"]["itlb"]["effect"] == {"value": 0, "low": 0, "high": 0}
+    for figure in (*uname["misses"].values(), uname["hidden"], uname["exposed"]):
+        difference = figure["other"]["mean"] - figure["base"]["mean"]
+        assert figure["effect"]["value"] == pytest.approx(difference)
+    assert effects["open-close"]["unlike"] == [0, 1]
+    assert effects["uname"]["unlike"] == []
+    assert cycles["unlike"][1]["kernels"] == ["other"]
+    assert cycles["notes"] == ["remap-file-pages: only in base"]
+    assert effects["getppid"]["verdict"] == {
+        "word": "same",
+        "within": 0.01,
+        "layouts": None,
+        "reason": "",
+    }
+
+
+def test_without_a_cpu_there_are_no_model_cycles() -> None:
+    (machine,) = decoded(json.compare_json([report()], "0.1.0"))["machines"]
+    assert machine["cpu"] is None
+    assert machine["others"][0]["cycles"] is None
 
 
 def test_functions_add_up_in_json_too() -> None:

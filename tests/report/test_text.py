@@ -17,9 +17,10 @@ from kdelta.infer.estimate import Estimate
 from kdelta.report import figures
 from kdelta.report.model import Compared, CompareReport, RunReport, Side
 from kdelta.report.run_text import run_text
-from kdelta.report.text import compare_text
+from kdelta.report.text import compare_text, compares_text
 from kdelta.spec.errors import UserError
 from tests.report.example import MACHINE, failed_report, report, run_report
+from tests.report.example_cycles import with_cycles
 from tests.synthetic import own, region, run, user
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -57,11 +58,20 @@ def several() -> CompareReport:
     )
 
 
+def cycles_text(*cpus: str) -> str:
+    """Of one CPU the part on model cycles, of several the table at the end."""
+    text = compares_text([with_cycles(cpu) for cpu in cpus])
+    title = "model cycles an iteration, misses hidden" if len(cpus) > 1 else "model cycles an"
+    return text[text.index(title) :]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("compare.txt", lambda: compare_text(report())),
         ("compare-several.txt", lambda: compare_text(several())),
+        ("compare-cycles.txt", lambda: cycles_text("zen3")),
+        ("compare-cpus.txt", lambda: cycles_text("zen3", "skylake-server", "zen4", "zen2")),
         ("run.txt", lambda: run_text(run_report(), ["open-close"], functions=5)),
         ("run-failed.txt", lambda: run_text(failed_report())),
     ],

@@ -14,6 +14,7 @@ from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regio
 from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect, Verdict
 from kdelta.infer.estimate import Estimate, Quantity
 from kdelta.infer.functions import FunctionEffect
+from kdelta.report.cycles_json import JsonCPU, JsonCycles, json_cpu, json_cycles
 from kdelta.report.model import Compared, CompareReport, Facts, ReportedRun, RunReport, Side
 from kdelta.store.model import Run
 
@@ -140,12 +141,16 @@ class JsonCompared(msgspec.Struct, frozen=True):
     operations: list[JsonOperation]
     background: list[JsonBackground]
     warnings: list[str]
+    cycles: JsonCycles | None
 
 
 class JsonMachine(msgspec.Struct, frozen=True):
-    """The comparisons on one machine, which looks like one CPU."""
+    """The comparisons on one machine. `cpu`: the one that it looks like, by whose prices model
+    cycles are; null where none was named.
+    """
 
     machine: Facts
+    cpu: JsonCPU | None
     base: JsonSide
     others: list[JsonCompared]
     warnings: list[str]
@@ -361,6 +366,7 @@ def json_side(side: Side) -> JsonSide:
 def _machine(report: CompareReport) -> JsonMachine:
     return JsonMachine(
         machine=report.machine,
+        cpu=json_cpu(report.cpu) if report.cpu else None,
         base=json_side(report.base),
         others=[_compared(compared) for compared in report.others],
         warnings=list(report.warnings),
@@ -374,6 +380,7 @@ def _compared(compared: Compared) -> JsonCompared:
         operations=[_operation(operation) for operation in effects.operations],
         background=[_background(row) for row in effects.background],
         warnings=list(effects.warnings),
+        cycles=json_cycles(compared.cycles) if compared.cycles else None,
     )
 
 

@@ -5,6 +5,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects import Effects
+from kdelta.infer.placement_model import PlacementEffect
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 
@@ -39,11 +40,38 @@ class Side(msgspec.Struct, frozen=True):
         return tuple(run for run in self.runs if not run.ok)
 
 
+class ReportedCPU(msgspec.Struct, frozen=True):
+    """The CPU whose prices model cycles have; `guessed` are the kinds of misses whose prices nobody
+    ever calibrated.
+    """
+
+    name: str
+    title: str
+    guessed: tuple[str, ...] = ()
+
+
+class Unlike(msgspec.Struct, frozen=True):
+    """What kernels ("base", "other") did otherwise than on the CPU, and whose work hangs on it."""
+
+    text: str
+    kernels: tuple[str, ...]
+    regions: tuple[str, ...]
+
+
+class CycleReport(msgspec.Struct, frozen=True):
+    """What is known of model cycles. `notes`: which regions are not in it, and why."""
+
+    effects: tuple[PlacementEffect, ...]
+    unlike: tuple[Unlike, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base."""
 
     side: Side
     effects: Effects
+    cycles: CycleReport | None = None
 
 
 class CompareReport(msgspec.Struct, frozen=True):
@@ -51,7 +79,8 @@ class CompareReport(msgspec.Struct, frozen=True):
 
     `machine` are facts to be shown: name, memory_mib, qemu (its version), cpu (as asked for),
     cpu_model (as the guest names it), and whatever else there is to be known. `bytes_worked_on`:
-    how many bytes an iteration works on, for the operations where that is a fixed number.
+    how many bytes an iteration works on, for the operations where that is a fixed number. `cpu`:
+    what the machine was made to look like; None where it is nothing in particular.
     """
 
     workload: str
@@ -60,6 +89,7 @@ class CompareReport(msgspec.Struct, frozen=True):
     others: tuple[Compared, ...]
     warnings: tuple[str, ...] = ()
     bytes_worked_on: dict[str, int] = {}
+    cpu: ReportedCPU | None = None
 
 
 class RunReport(msgspec.Struct, frozen=True):

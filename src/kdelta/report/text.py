@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from kdelta.report.comparison import comparison_lines
+from kdelta.report.cycles import cpu_line, cpus_lines, cycle_lines
 from kdelta.report.layout import (
     failed_lines,
     finished,
@@ -23,8 +24,10 @@ COUNTED = (
 def compares_text(
     reports: Sequence[CompareReport], operations: int = 5, functions: int = 10
 ) -> str:
-    """The reports for several CPUs, one after the other."""
-    return "\n".join(compare_text(report, operations, functions) for report in reports)
+    """The reports for several CPUs, one after the other, and a table of kernels by CPUs."""
+    texts = [compare_text(report, operations, functions) for report in reports]
+    table = cpus_lines(reports)
+    return "\n".join([*texts, finished(table)] if table else texts)
 
 
 def compare_text(report: CompareReport, operations: int = 5, functions: int = 10) -> str:
@@ -36,6 +39,8 @@ def compare_text(report: CompareReport, operations: int = 5, functions: int = 10
         who = "other" if len(report.others) == 1 else f"other {number + 1}"
         lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
         lines += comparison_lines(compared.effects, operations, functions, report.bytes_worked_on)
+        if report.cpu and compared.cycles:
+            lines += cycle_lines(report.cpu, compared.cycles, compared.effects.operations)
         lines += warning_lines(compared.effects.warnings)
     lines += warning_lines(report.warnings)
     return finished(lines)
@@ -48,6 +53,8 @@ def _head(report: CompareReport) -> list[str]:
     for number, compared in enumerate(report.others):
         lines += _kernel("other" if alone else f"other {number + 1}", compared.side)
     lines += machine_lines(report.machine)
+    if report.cpu:
+        lines += labelled("priced", cpu_line(report.cpu))
     lines += labelled("runs", _runs(report))
     lines += labelled("counted", COUNTED)
     failed = failed_lines("base", report.base.failed)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles as text: both verdicts of each region, its misses, and both shipped layouts."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from kdelta.infer.effects import OperationEffect, Verdict, Word
+from kdelta.infer.ensembles import Interval
+from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
+from kdelta.report import figures
+from kdelta.report.layout import WIDTH, wrapped
+from kdelta.report.model import CompareReport, CycleReport, ReportedCPU
+
+_NAME = 16
+_FIGURE = 8
+_REACH = 6
+_PERCENTILE = 5
+_SHIPPED = _FIGURE + _PERCENTILE
+_WHOLE_FROM = 10**4
+"""From here on figures have no decimals, which would not fit their columns."""
+
+_ORDER = (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED, Word.SAME)
+_SIGNS = {
+    Word.SLOWER: "+",
+    Word.FASTER: "-",
+    Word.SAME: "=",
+    Word.PLACEMENT_ONLY: "p",
+    Word.UNRESOLVED: "?",
+}
+_SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
+_LABEL = 14
+_CELL = 20
+
+
+def cpu_line(cpu: ReportedCPU) -> str:
+    """Whose prices they are, and whether anybody measured them."""
+    guessed = f"; never calibrated: {', '.join(cpu.guessed)}" if cpu.guessed else "; calibrated"
+    return f"{cpu.name} ({cpu.title}); prices of misses are intervals{guessed}"
+
+
+def cycle_lines(
+    cpu: ReportedCPU, found: CycleReport, operations: Sequence[OperationEffect]
+) -> list[str]:
+    """For each region both verdicts, model cycles, misses, and where the shipped layouts stand."""
+    lines = ["", f"model cycles an iteration on {cpu.name}"]
+    if found.effects:
+        lines += wrapped(_about(found.effects), "  ", "  ")
+        lines += ["", _heading()]
+    paths = {one.name: one.verdict for one in operations}
+    percents = {one.name: one.costs.insns.percent for one in operations if one.costs}
+    marks = _marks(found)
+    for effect in sorted(found.effects, key=lambda one: _ORDER.index(one.verdict.word)):
+        path = _path(paths.get(effect.region), percents.get(effect.region))
+        lines += _block(effect, path, marks.get(effect.region, ""))
+    if found.notes:
+        lines += ["", "without model cycles"]
+        lines += [line for note in found.notes for line in wrapped(note, "  ", "    ")]
+    return lines + _unlike(cpu, found)
+
+
+def _about(effects: Sequence[PlacementEffect]) -> str:
+    counts = sorted({count for one in effects for count in one.layouts})
+    layouts = " and ".join(map(str, counts))
+    drawn = ", drawn alike" if all(one.paired for one in effects) else ""
+    confidence = min(one.confidence for one in effects)
+    return (
+        f"means over {layouts} random layouts of each kernel{drawn}, with their confidence "
+        f"interval ({100 * confidence:.4g} %); shipped: the layout that the linker made, and how "
+        "many per cent of the layouts cost less (p)"
+    )
+
+
+def _heading() -> str:
+    cells = " ".join(f"{word:>{_FIGURE}}" for word in ("base", "other", "diff"))
+    shipped = " ".join(f"{word:>{_SHIPPED}}" for word in ("base shipped", "other shipped"))
+    return f"{'':<{_NAME}} {cells} {'+-':>{_REACH}} {shipped}"
+
+
+def _block(effect: PlacementEffect, path: str, mark: str) -> list[str]:
+    lines = ["", f"{effect.region}{mark}", *wrapped(f"path {path}", "  ", "    ")]
+    lines += wrapped(f"model cycles {_words(effect)}", "  ", "    ")
+    lines.append(_row("misses hidden", effect.hidden))
+    lines.append(_row("misses exposed", effect.exposed))
+    quiet = []
+    for kind, compared in effect.misses.items():
+        if _nothing(compared.base) and _nothing(compared.other):
+            quiet.append(kind)
+        else:
+            lines.append(_row(f"{kind} misses", compared))
+    if quiet:
+        lines.append(f"  no misses in any layout: {', '.join(quiet)}")
+    return lines
+
+
+def _nothing(draws: Draws) -> bool:
+    return draws.most == draws.shipped == 0
+
+
+def _row(name: str, compared: Compared) -> str:
+    base, other = compared.base, compared.other
+    largest = max(base.mean, other.mean, base.shipped, other.shipped)
+    unit = figures.SCALE if largest >= _WHOLE_FROM else 1
+    left, right = (figures.scaled(Fraction(side.mean), unit) for side in (base, other))
+    diff = figures.signed(right - left, _FIGURE, Fraction(compared.effect.value), aligned=False)
+    shipped = " ".join(
+        _figure(figures.scaled(Fraction(side.shipped), unit)) + _percentile(side)
+        for side in (base, other)
+    )
+    cells = f"{_figure(left)} {_figure(right)} {diff} {_reach(compared):>{_REACH}}"
+    return f"{f'  {name}':<{_NAME}} {cells} {shipped}".rstrip()
+
+
+def _figure(hundredths: int) -> str:
+    return figures.plain(hundredths, _FIGURE, aligned=False)
+
+
+def _reach(compared: Compared) -> str:
+    """How far the effect's interval reaches from its value, at most."""
+    effect = compared.effect
+    reach = max(effect.high - effect.value, effect.value - effect.low)
+    return figures.short(Fraction(reach)) if math.isfinite(reach) else "?"
+
+
+def _percentile(draws: Draws) -> str:
+    text = "" if draws.percentile is None else f"p{draws.percentile:.0f}"
+    return f"{text:>{_PERCENTILE}}"
+
+
+def _path(verdict: Verdict | None, part: Fraction | None) -> str:
+    if verdict is None:
+        return "not known"
+    if verdict.word in {Word.SLOWER, Word.FASTER}:
+        return f"{verdict.word} ({figures.percent(part)})"
+    if verdict.word is Word.SAME:
+        return "same, exactly" if verdict.within == 0 else "same within the spread"
+    return f"{verdict.word} ({verdict.reason})"
+
+
+def _words(effect: PlacementEffect) -> str:
+    verdict = effect.verdict
+    words = str(verdict.word)
+    if verdict.word is Word.SAME:
+        words += ", exactly" if verdict.within == 0 else f" within {margin_text(verdict.within)}"
+    shipped = _in_per_cent(effect.shipped.relative)
+    words += f" ({_in_per_cent(effect.relative)}; as shipped {shipped})"
+    return words + (f": {cycle_reason(verdict)}" if verdict.reason else "")
+
+
+def cycle_reason(verdict: CycleVerdict) -> str:
+    """What a verdict hangs on, and what would settle it."""
+    if verdict.layouts is None:
+        return verdict.reason
+    return f"{verdict.reason}; --layouts {verdict.layouts} would probably do"
+
+
+def margin_text(margin: float | None) -> str:
+    """A margin in per cent."""
+    return f"{100 * (margin or 0):.4g} %"
+
+
+def _in_per_cent(interval: Interval) -> str:
+    """An interval of a fraction; one figure where both ends read the same."""
+    ends = [_percent(end) for end in (interval.low, interval.high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _percent(value: float) -> str:
+    return figures.percent(Fraction(100 * value)) if math.isfinite(value) else "any"
+
+
+def _marks(found: CycleReport) -> dict[str, str]:
+    """Behind a region's name, the numbers of what its path hangs on."""
+    marks: dict[str, str] = {}
+    for number, one in enumerate(found.unlike, start=1):
+        for region in one.regions:
+            marks[region] = marks.get(region, "") + f" [{number}]"
+    return marks
+
+
+def _unlike(cpu: ReportedCPU, found: CycleReport) -> list[str]:
+    if not found.unlike:
+        return []
+    title = f"not as on a real {cpu.name}, and the regions whose work hangs on it"
+    lines = ["", title]
+    for number, one in enumerate(found.unlike, start=1):
+        who = " and ".join(one.kernels)
+        lines += wrapped(f"[{number}] {who}: {one.text}", "  ", "      ")
+        if not one.regions:
+            lines.append("      no region")
+    return lines
+
+
+def cpus_lines(reports: Sequence[CompareReport]) -> list[str]:
+    """Kernels by CPUs: the model cycles of each region; as many CPUs a table as fit."""
+    priced = [report for report in reports if report.cpu and any(_cycles(report))]
+    if len(priced) < 2:
+        return []
+    wide = max(1, (WIDTH - 1 - _LABEL) // _CELL)
+    margin = next(effect.margin for report in priced for effect in _effects(report))
+    title = "model cycles an iteration, misses hidden to exposed, mean over layouts"
+    lines = [title, *wrapped(_SIGNS_NOTE.format(margin=margin_text(margin)), "", "")]
+    for start in range(0, len(priced), wide):
+        lines += _cpus_table(priced[start : start + wide])
+    return lines
+
+
+def _cpus_table(reports: Sequence[CompareReport]) -> Iterator[str]:
+    yield ""
+    names = (report.cpu.name for report in reports if report.cpu)
+    yield f"{'':<{_LABEL}}" + "".join(f"{name:>{_CELL - 2}}  " for name in names).rstrip()
+    regions = dict.fromkeys(effect.region for one in reports for effect in _effects(one))
+    others = len(reports[0].others)
+    for region in regions:
+        yield region
+        columns = [_column(report, region) for report in reports]
+        labels = ["base", *(["other"] if others == 1 else _numbered(others))]
+        for label in labels:
+            cells = "".join(f"{column.get(label, '-'):>{_CELL}}" for column in columns)
+            yield f"{f'  {label}':<{_LABEL}}{cells}".rstrip()
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"other {number + 1}" for number in range(count)]
+
+
+def _column(report: CompareReport, region: str) -> Mapping[str, str]:
+    """A region's model cycles by kernel, each with the sign of its verdict."""
+    cells: dict[str, str] = {}
+    alone = len(report.others) == 1
+    for number, found in enumerate(_cycles(report)):
+        for effect in found.effects if found else ():
+            if effect.region == region:
+                base = _range(effect.hidden.base.mean, effect.exposed.base.mean)
+                other = _range(effect.hidden.other.mean, effect.exposed.other.mean)
+                cells.setdefault("base", f"{base}  ")
+                label = "other" if alone else f"other {number + 1}"
+                cells[label] = f"{other} {_SIGNS[effect.verdict.word]}"
+    return cells
+
+
+def _range(low: float, high: float) -> str:
+    ends = [_brief(low), _brief(high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _brief(value: float) -> str:
+    if value >= _WHOLE_FROM:
+        return figures.short(Fraction(value))
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _cycles(report: CompareReport) -> list[CycleReport | None]:
+    return [compared.cycles for compared in report.others]
+
+
+def _effects(report: CompareReport) -> Iterator[PlacementEffect]:
+    for found in _cycles(report):
+        yield from found.effects if found else ()

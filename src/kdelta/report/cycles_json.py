@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles as JSON. Where nobody knows an end of an interval, it is null."""
+
+import math
+
+import msgspec
+
+from kdelta.infer.ensembles import Interval
+from kdelta.infer.placement_model import Bounds, Compared, Draws, PlacementEffect
+from kdelta.report.model import CycleReport, ReportedCPU
+
+
+class JsonCPU(msgspec.Struct, frozen=True):
+    """A CPU; `guessed` are the kinds of misses whose prices were never calibrated."""
+
+    name: str
+    title: str
+    guessed: list[str]
+
+
+class JsonInterval(msgspec.Struct, frozen=True):
+    """From the lowest to the highest."""
+
+    low: float | None
+    high: float | None
+
+
+class JsonBounds(msgspec.Struct, frozen=True):
+    """A figure with its confidence interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class JsonDraws(msgspec.Struct, frozen=True):
+    """An ensemble of layouts, and the shipped one: `percentile` of the layouts cost less."""
+
+    mean: float
+    least: float
+    median: float
+    most: float
+    shipped: float
+    percentile: float | None
+
+
+class JsonEnsembles(msgspec.Struct, frozen=True):
+    """A figure over both kernels' ensembles, an iteration; the effect is other less base."""
+
+    base: JsonDraws
+    other: JsonDraws
+    effect: JsonBounds
+
+
+class JsonCycleVerdict(msgspec.Struct, frozen=True):
+    """A verdict on model cycles. `within` is a fraction, for "same"; `layouts` are how many would
+    probably settle what is unresolved.
+    """
+
+    word: str
+    within: float | None
+    layouts: int | None
+    reason: str
+
+
+class JsonShipped(msgspec.Struct, frozen=True):
+    """How the shipped layouts differ: in model cycles, as a fraction of the base's, and the part of
+    the cycles that is only where the two lie in their ensembles.
+    """
+
+    cycles: JsonInterval
+    relative: JsonInterval
+    placement: JsonInterval
+
+
+class JsonCycleEffect(msgspec.Struct, frozen=True):
+    """The effect on a region's model cycles, an iteration, over all prices: `cycles`, and as a
+    fraction of the base's mean `relative`. `hidden` and `exposed` are at either end of the prices
+    of misses. `guessed`: the kinds of misses with prices that were never calibrated. `unlike`:
+    indexes of what its path hangs on that was not as on the CPU.
+    """
+
+    region: str
+    verdict: JsonCycleVerdict
+    layouts: tuple[int, int]
+    paired: bool
+    margin: float
+    confidence: float
+    guessed: list[str]
+    unlike: list[int]
+    cycles: JsonInterval
+    relative: JsonInterval
+    hidden: JsonEnsembles
+    exposed: JsonEnsembles
+    misses: dict[str, JsonEnsembles]
+    shipped: JsonShipped
+
+
+class JsonUnlike(msgspec.Struct, frozen=True):
+    """What kernels did otherwise than on the CPU, and the regions whose own work hangs on it."""
+
+    text: str
+    kernels: list[str]
+    regions: list[str]
+
+
+class JsonCycles(msgspec.Struct, frozen=True):
+    """All that is known of model cycles; `notes`: which regions are not in it, and why."""
+
+    effects: list[JsonCycleEffect]
+    unlike: list[JsonUnlike]
+    notes: list[str]
+
+
+def json_cpu(cpu: ReportedCPU) -> JsonCPU:
+    """A CPU."""
+    return JsonCPU(cpu.name, cpu.title, list(cpu.guessed))
+
+
+def json_cycles(found: CycleReport) -> JsonCycles:
+    """The effects on model cycles."""
+    return JsonCycles(
+        effects=[_effect(effect, found) for effect in found.effects],
+        unlike=[JsonUnlike(one.text, list(one.kernels), list(one.regions)) for one in found.unlike],
+        notes=list(found.notes),
+    )
+
+
+def _effect(effect: PlacementEffect, found: CycleReport) -> JsonCycleEffect:
+    verdict, shipped = effect.verdict, effect.shipped
+    return JsonCycleEffect(
+        region=effect.region,
+        verdict=JsonCycleVerdict(
+            verdict.word.value, verdict.within, verdict.layouts, verdict.reason
+        ),
+        layouts=effect.layouts,
+        paired=effect.paired,
+        margin=effect.margin,
+        confidence=effect.confidence,
+        guessed=list(effect.guessed),
+        unlike=[index for index, one in enumerate(found.unlike) if effect.region in one.regions],
+        cycles=_interval(effect.cycles),
+        relative=_interval(effect.relative),
+        hidden=_ensembles(effect.hidden),
+        exposed=_ensembles(effect.exposed),
+        misses={kind: _ensembles(compared) for kind, compared in effect.misses.items()},
+        shipped=JsonShipped(
+            _interval(shipped.cycles), _interval(shipped.relative), _interval(shipped.placement)
+        ),
+    )
+
+
+def _ensembles(compared: Compared) -> JsonEnsembles:
+    return JsonEnsembles(_draws(compared.base), _draws(compared.other), _bounds(compared.effect))
+
+
+def _draws(draws: Draws) -> JsonDraws:
+    return msgspec.convert(draws, JsonDraws, from_attributes=True)
+
+
+def _bounds(bounds: Bounds) -> JsonBounds:
+    return JsonBounds(bounds.value, _finite(bounds.low), _finite(bounds.high))
+
+
+def _interval(interval: Interval) -> JsonInterval:
+    return JsonInterval(_finite(interval.low), _finite(interval.high))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

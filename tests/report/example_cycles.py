@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The example's comparison with model cycles, every verdict among them."""
+
+import msgspec
+import numpy as np
+
+from kdelta.cpus import load_cpu
+from kdelta.infer.effects import Effects
+from kdelta.infer.ensembles import Ensemble, RegionCost
+from kdelta.infer.placement import placement_effects
+from kdelta.infer.placement_model import Code, PlacementEffect, Region
+from kdelta.infer.prices import executed_of, prices_of
+from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
+from tests.report.example import report
+
+LAYOUTS = 16
+MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], Code]] = {
+    "getppid": ((0, 0), (0, 0), Code.DIFFERENT),
+    "open-close": ((40, 4), (30, 4), Code.DIFFERENT),
+    "clock_gettime-vdso": ((0, 0), (0, 0), Code.DIFFERENT),
+    "mmap-touch-4m": ((1.5e6, 1e4), (1.9e6, 1e4), Code.DIFFERENT),
+    "page-fault": ((12, 6), (14, 6), Code.DIFFERENT),
+    "uname": ((5, 2), (5, 2), Code.RELINKED),
+    "a-name-that-is-longer-than-its-column": ((0, 0), (0.5, 0.1), Code.DIFFERENT),
+}
+"""Region -> mean and reach of misses of lines under each kernel, and what is known of its code."""
+
+
+def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:
+    """A cost without anything executed; the shipped layout is worse than most."""
+    draws = np.random.default_rng(seed).uniform(mean - reach, mean + reach, LAYOUTS)
+    nothing = np.zeros(LAYOUTS)
+    return RegionCost(
+        executed={},
+        ensemble=Ensemble(
+            tuple(range(LAYOUTS)), {kind: draws if kind == "l1i" else nothing for kind in kinds}
+        ),
+        shipped={kind: mean + 0.9 * reach if kind == "l1i" else 0.0 for kind in kinds},
+    )
+
+
+def cycle_effects(effects: Effects, cpu_name: str = "zen3") -> tuple[PlacementEffect, ...]:
+    """The effects on model cycles, from the path's and from misses that are drawn here."""
+    prices = prices_of(load_cpu(cpu_name))
+    regions = []
+    for number, one in enumerate(effects.operations):
+        if one.costs is None or one.name not in MISSES:
+            continue
+        base, other, code = MISSES[one.name]
+        sides = [
+            msgspec.structs.replace(_ensemble(*misses, ("l1i", "itlb"), seed), executed=executed)
+            for misses, executed, seed in zip(
+                (base, other), executed_of(one.costs), (number, 100 + number), strict=True
+            )
+        ]
+        if code is Code.RELINKED:
+            low = {**sides[1].shipped, "l1i": other[0] - 0.9 * other[1]}
+            sides[1] = msgspec.structs.replace(sides[1], shipped=low)
+        regions.append(Region(one.name, sides[0], sides[1], code))
+    return placement_effects(regions, prices)
+
+
+def with_cycles(cpu_name: str = "zen3") -> CompareReport:
+    """The example's report on a CPU."""
+    plain = report()
+    cpu = load_cpu(cpu_name)
+    found = CycleReport(
+        effects=cycle_effects(plain.others[0].effects, cpu_name),
+        unlike=(
+            Unlike(
+                "strings moved by the byte: by eight bytes (no fsrm); QEMU 7.2's TCG has no fsrm",
+                ("base", "other"),
+                ("open-close", "page-fault"),
+            ),
+            Unlike("retpolines: others (spectre_v2: IBRS)", ("other",), ("open-close",)),
+            Unlike("task state by XSAVES: by XSAVEOPT (no xsaves)", ("base",), ()),
+        ),
+        notes=("remap-file-pages: only in base",),
+    )
+    guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
+    other = msgspec.structs.replace(plain.others[0], cycles=found)
+    return msgspec.structs.replace(
+        plain, others=(other,), cpu=ReportedCPU(cpu.name, cpu.title, guessed)
+    )
