@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What layouts and orders cost several regions together, by the replay."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.replay.anneal import Judged
+from kdelta.replay.simulate import Kind, PreparedTrace
+from kdelta.replay.units import Units
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+OWN = 0
+
+REPLAYED: dict[MissKind, Kind] = {"l1i": "lines", "itlb": "pages", "btb": "branches"}
+"""The kinds of misses that code alone has, and how they are replayed."""
+
+Misses = dict[MissKind, I64]
+"""By kind, misses of each region's own work under each layout: (n_regions, n_layouts)."""
+
+_MOST_EXECUTED = 1 << 18
+_WINDOW = 1 << 14
+
+
+class Case(msgspec.Struct, frozen=True, eq=False):
+    """A region, and how much it counts; with a weight of 0 it is only shown."""
+
+    trace: Trace
+    weight: float = 1.0
+
+
+class CaseJudge:
+    """Judges layouts of `units.small` for all cases, by these kinds of misses.
+
+    The cost of a layout is the weighted mean over regions of what their misses cost, fully exposed,
+    as a fraction of what their instructions cost at the CPU's base rate. So a region counts by its
+    weight, however long it is.
+    """
+
+    def __init__(
+        self, cases: Sequence[Case], units: Units, cpu: CPU, kinds: Mapping[MissKind, Cache]
+    ) -> None:
+        self._units = units
+        self._kinds = dict(kinds)
+        self._prepared = [
+            PreparedTrace(case.trace, placed)
+            for case, placed in zip(cases, units.small.placed, strict=True)
+        ]
+        self._unit_of = units.of_function[units.functions]
+        self._prices = {kind: cpu.misses[kind].exposed for kind in kinds}
+        self._weights = weights_of(cases) / cpu.cycles_per_insn
+
+    def misses(self, layouts: U64) -> Misses:
+        """The misses of each region's own work under each layout."""
+        return {
+            kind: np.stack([self._own(prepared, layouts, kind) for prepared in self._prepared])
+            for kind in self._kinds
+        }
+
+    def costs(self, misses: Misses) -> F64:
+        """What the layouts of these misses cost, (n_layouts,)."""
+        found = np.zeros(next(iter(misses.values())).shape[1])
+        for kind, price in self._prices.items():
+            found += price * (self._weights @ misses[kind])
+        return found
+
+    def judge(self, orders: Sequence[I64]) -> Judged:
+        """What orders of the units cost, and which units miss."""
+        layouts = self._units.layouts(orders)
+        costs, blame = np.zeros(len(orders)), np.zeros((len(orders), len(self._units.names)))
+        for prepared, weight in zip(self._prepared, self._weights.tolist(), strict=True):
+            for kind, cache in self._kinds.items() if weight else ():
+                found = prepared.replay(layouts, cache, kind=REPLAYED[kind])
+                price = weight * self._prices[kind]
+                costs += price * found.total[:, OWN]
+                if found.by_function is not None:
+                    blame += price * self._by_unit(found.by_function)
+        return Judged(costs, blame)
+
+    def associative(self, layout: U64) -> dict[MissKind, I64]:
+        """The misses of each region, (n_regions,), under one layout if lines could lie anywhere in
+        a cache of the same size. What branches go to is not in it."""
+        return {
+            kind: np.concatenate(
+                [
+                    _own(prepared, layout[np.newaxis], cache.fully_associative, kind)
+                    for prepared in self._prepared
+                ]
+            )
+            for kind, cache in self._kinds.items()
+            if REPLAYED[kind] != "branches"
+        }
+
+    def _own(self, prepared: PreparedTrace, layouts: U64, kind: MissKind) -> I64:
+        return _own(prepared, layouts, self._kinds[kind], kind)
+
+    def _by_unit(self, by_function: U64) -> F64:
+        moves = np.flatnonzero(self._unit_of >= 0)
+        found = np.zeros((len(by_function), len(self._units.names)))
+        np.add.at(found.T, self._unit_of[moves], by_function[:, moves].T)
+        return found
+
+
+def _own(prepared: PreparedTrace, layouts: U64, cache: Cache, kind: MissKind) -> I64:
+    found = prepared.replay(layouts, cache, kind=REPLAYED[kind], by_function=False)
+    return found.total[:, OWN].astype(np.int64)
+
+
+def weights_of(cases: Sequence[Case]) -> F64:
+    """What one cycle of each region counts, (n_cases,): so that all weights are 1 together, and
+    each region's instructions are all of it."""
+    weights = np.array([case.weight for case in cases], dtype=np.float64)
+    insns = np.array([case.trace.executed_insns(OWN) for case in cases], dtype=np.float64)
+    shares = weights / weights.sum()
+    found: F64 = np.divide(shares, insns, out=np.zeros_like(shares), where=insns > 0)
+    return found
+
+
+def shortened(case: Case) -> Case:
+    """The case with so much of its trace that it can be replayed thousands of times: windows of it,
+    at equal distances. Most traces are short enough as they are."""
+    trace = case.trace
+    n_executed = len(trace.sequence)
+    if n_executed <= _MOST_EXECUTED:
+        return case
+    n_windows = _MOST_EXECUTED // _WINDOW
+    begins = np.linspace(0, n_executed - _WINDOW, n_windows).astype(np.int64)
+    kept = (begins[:, np.newaxis] + np.arange(_WINDOW)).ravel()
+    short = msgspec.structs.replace(
+        trace, sequence=trace.sequence[kept], contexts=trace.contexts[kept]
+    )
+    return Case(short, case.weight)

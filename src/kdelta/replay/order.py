@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A better order of functions for one or several regions on a CPU; the replay is the judge."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.replay.anneal import anneal
+from kdelta.replay.bound import least_misses
+from kdelta.replay.clusters import PAGE_BYTES, by_density, by_first_use, c3
+from kdelta.replay.functions import Placement
+from kdelta.replay.judge import OWN, REPLAYED, Case, CaseJudge, Misses, shortened, weights_of
+from kdelta.replay.layouts import as_linked, ordered, shuffles
+from kdelta.replay.transitions import transitions
+from kdelta.replay.units import Units, units_of
+from kdelta.spec.errors import UserError
+
+I64 = npt.NDArray[np.int64]
+
+SHIPPED = "shipped"
+HOT_APART = "hot apart"
+FIRST_USE = "first use"
+DENSITY = "density"
+C3 = "c3"
+C3_LARGE = "c3, large pages"
+ANNEALED = "annealed"
+
+DEFAULT_EVALUATIONS = 3000
+DEFAULT_LAYOUTS = 128
+
+_SEARCHED: tuple[MissKind, ...] = ("l1i", "itlb")
+
+
+class Draws(msgspec.Struct, frozen=True):
+    """What an ensemble of random layouts has."""
+
+    least: float
+    quarter: float
+    median: float
+    three_quarters: float
+    most: float
+
+
+class RegionOrder(msgspec.Struct, frozen=True):
+    """What orders are predicted to do to one region: misses of its own work, in all iterations.
+
+    weight: as given. insns: of its own work. methods: method -> kind -> misses, SHIPPED among them.
+    ensemble: kind -> misses of random layouts. associative: kind -> misses of the chosen order if
+    lines could lie anywhere in a cache of the same size (still evicting what was least recently
+    used): the rest of the misses are collisions. bound: kind -> what no order can be below.
+    truncated: the trace is not all of the region.
+    """
+
+    region: str
+    weight: float
+    iterations: int
+    insns: int
+    methods: dict[str, dict[MissKind, int]]
+    ensemble: dict[MissKind, Draws]
+    associative: dict[MissKind, int]
+    bound: dict[MissKind, int]
+    truncated: bool
+
+
+class PlaceResult(msgspec.Struct, frozen=True):
+    """The best order that was found.
+
+    order: names for an ordering file: all executed functions that can move; none if the method is
+    SHIPPED, since then nothing is better than the layout that there is. costs: of each method, the
+    weighted mean over regions of what misses cost, exposed, as a fraction of what the instructions
+    cost; ensemble: the same of random layouts. searched: kinds of misses that the search looked at,
+    judged: those of the costs. evaluations: orders that were judged in the search.
+    """
+
+    cpu: str
+    method: str
+    order: tuple[str, ...]
+    costs: dict[str, float]
+    ensemble: Draws
+    regions: tuple[RegionOrder, ...]
+    judged: tuple[MissKind, ...]
+    searched: tuple[MissKind, ...]
+    seed: int
+    evaluations: int
+
+    def payers(self, against: str = SHIPPED) -> tuple[tuple[str, MissKind], ...]:
+        """Regions and kinds of misses of which the chosen order has more than another method."""
+        return tuple(
+            (row.region, kind)
+            for row in self.regions
+            for kind in self.judged
+            if row.methods[self.method][kind] > row.methods[against][kind]
+        )
+
+
+def place(
+    placement: Placement,
+    cases: Sequence[Case],
+    cpu: CPU,
+    *,
+    seed: int = 1,
+    evaluations: int = DEFAULT_EVALUATIONS,
+    layouts: int = DEFAULT_LAYOUTS,
+) -> PlaceResult:
+    """An order of the executed functions that costs the least, of all that were tried.
+
+    placement: of the traces of these cases, in their order. evaluations: the most orders that the
+    search judges. layouts: of the ensemble. The result depends on these, on the seed, and on
+    nothing else. It is never worse than any rule of thumb, or than what was shipped, by the replay
+    of the whole traces.
+    UserError if nothing that was executed can move, or if all weights are 0.
+    """
+    if len(cases) != len(placement.placed):
+        raise ValueError(f"{len(cases)} cases, and a placement of {len(placement.placed)} traces")
+    units = units_of(placement)
+    _require_something(units, cases)
+    kinds: dict[MissKind, Cache] = {"l1i": cpu.l1i, "itlb": cpu.itlb}
+    if cpu.btb:
+        kinds["btb"] = cpu.btb
+    judge = CaseJudge(cases, units, cpu, kinds)
+    drawn = judge.misses(shuffles(placement, layouts, seed)[:, units.functions])
+    orders = _rules_of_thumb(placement, cases, units, cpu)
+    varying = _varying([drawn, judge.misses(units.layouts(list(orders.values())))])
+    searched = {kind: kinds[kind] for kind in varying}
+    search = CaseJudge([shortened(case) for case in cases], units, cpu, searched)
+    best = int(np.argmin(search.judge(list(orders.values())).costs))
+    start = list(orders.values())[best]
+    found = anneal(search.judge, start, units.bytes, seed=seed, evaluations=evaluations)
+    orders[ANNEALED] = found.order
+    names = {method: units.order(order) for method, order in orders.items()}
+    laid = [as_linked(placement), *(ordered(placement, order)[0] for order in names.values())]
+    misses = judge.misses(np.stack([layout[units.functions] for layout in laid]))
+    costs = dict(zip((SHIPPED, *names), judge.costs(misses).tolist(), strict=True))
+    method = min(costs, key=lambda method: costs[method])
+    chosen = laid[list(costs).index(method)][units.functions]
+    table = _Table(tuple(costs), misses, drawn, judge.associative(chosen))
+    return PlaceResult(
+        cpu=cpu.name,
+        method=method,
+        order=names.get(method, ()),
+        costs=costs,
+        ensemble=_draws(judge.costs(drawn)),
+        regions=tuple(
+            _row(table, index, case, _bounds(placement, index, case, kinds))
+            for index, case in enumerate(cases)
+        ),
+        judged=tuple(kinds),
+        searched=tuple(searched),
+        seed=seed,
+        evaluations=found.evaluations,
+    )
+
+
+def _require_something(units: Units, cases: Sequence[Case]) -> None:
+    if not units.names:
+        raise UserError(
+            "nothing that was executed can be moved by a relink",
+            "take a workload that runs in the kernel's .text: modules and user programs stay",
+        )
+    if any(case.weight < 0 for case in cases) or not any(case.weight > 0 for case in cases):
+        raise UserError(
+            "no region counts: all weights are 0, or one is below",
+            "give weights of at least 0, and one region more than that",
+        )
+
+
+def _rules_of_thumb(
+    placement: Placement, cases: Sequence[Case], units: Units, cpu: CPU
+) -> dict[str, I64]:
+    """By method, the orders of the units that need no search."""
+    traces = [case.trace for case in cases]
+    graph = transitions(traces, placement, units.of_function, weights_of(cases).tolist())
+    found = {
+        HOT_APART: np.arange(len(units.names)),
+        FIRST_USE: by_first_use(graph, len(units.names)),
+        DENSITY: by_density(graph, units.bytes),
+        C3: c3(graph, units.bytes, PAGE_BYTES),
+    }
+    if cpu.itlb.line_bytes > PAGE_BYTES:
+        found[C3_LARGE] = c3(graph, units.bytes, cpu.itlb.line_bytes)
+    return found
+
+
+def _varying(found: Sequence[Misses]) -> tuple[MissKind, ...]:
+    """What is worth a search: misses of L1I, and others if any two layouts differ in them."""
+    return tuple(
+        kind
+        for kind in _SEARCHED
+        if kind == _SEARCHED[0] or np.ptp(np.hstack([some[kind] for some in found]), axis=1).any()
+    )
+
+
+class _Table(msgspec.Struct, frozen=True, eq=False):
+    """All that was replayed: misses under each method and in the ensemble."""
+
+    methods: tuple[str, ...]
+    misses: Misses
+    drawn: Misses
+    associative: dict[MissKind, I64]
+
+
+def _row(table: _Table, index: int, case: Case, bound: dict[MissKind, int]) -> RegionOrder:
+    return RegionOrder(
+        region=case.trace.region,
+        weight=case.weight,
+        iterations=case.trace.iterations,
+        insns=case.trace.executed_insns(OWN),
+        methods={
+            method: {kind: int(counts[index, at]) for kind, counts in table.misses.items()}
+            for at, method in enumerate(table.methods)
+        },
+        ensemble={kind: _draws(counts[index]) for kind, counts in table.drawn.items()},
+        associative={kind: int(counts[index]) for kind, counts in table.associative.items()},
+        bound=bound,
+        truncated=case.trace.truncated,
+    )
+
+
+def _bounds(
+    placement: Placement, index: int, case: Case, kinds: Mapping[MissKind, Cache]
+) -> dict[MissKind, int]:
+    """Of what is a line or a page; nothing is known of branches."""
+    return {
+        kind: least_misses(case.trace, placement.placed[index], placement, cache)
+        for kind, cache in kinds.items()
+        if REPLAYED[kind] != "branches"
+    }
+
+
+def _draws(counts: npt.NDArray[np.float64] | I64) -> Draws:
+    least, quarter, median, three_quarters, most = np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))
+    return Draws(float(least), float(quarter), float(median), float(three_quarters), float(most))

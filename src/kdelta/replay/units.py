@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an order of functions moves: units that an ordering file cannot part, executed ones only.
+
+A linker knows functions by their names and moves whole sections. So functions of one group go
+together, and so do functions that share a name.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.replay.functions import Placement, Range
+from kdelta.replay.layouts import in_orders
+from kdelta.replay.simulate import Placed
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+
+class Units(msgspec.Struct, frozen=True, eq=False):
+    """The executed units that can move, by address as linked.
+
+    names: of each unit, what an ordering file has of it, by address. bytes (n_units,): of each with
+    all that moves with it. of_function: the unit of each function of the placement, -1 for what is
+    not executed or does not move. small: a placement of these units and of what stays, with
+    all else that moves in one piece at the end of its range: its layouts are made in a fraction of
+    the time. chosen: of each unit, indexes of functions of `small`, one of each group, in their
+    order. functions: the index in the whole placement of each function of `small`; of such a piece,
+    that of a function in it.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    bytes: I64
+    of_function: I64
+    small: Placement
+    chosen: tuple[tuple[int, ...], ...]
+    functions: I64
+
+    def order(self, units: Iterable[int]) -> tuple[str, ...]:
+        """The names of an ordering file that puts these units first, in this order."""
+        return tuple(dict.fromkeys(name for unit in units for name in self.names[unit]))
+
+    def layouts(self, orders: Sequence[I64]) -> U64:
+        """The start of each function of `small` under each order of all units, (n_orders, n).
+
+        They are those of `layouts.ordered`, but where functions of unlike alignment are in what is
+        never executed: what is behind it may then lie a little apart.
+        """
+        rows = [[at for unit in order.tolist() for at in self.chosen[unit]] for order in orders]
+        return in_orders(self.small, rows)
+
+
+def plain(name: str) -> str:
+    """The name that a linker knows: without the number of one of several functions."""
+    return name.partition("#")[0]
+
+
+def units_of(placement: Placement) -> Units:
+    """The units of a placement of which anything is executed by any of its traces."""
+    functions = placement.functions
+    executed = placement.executed
+    running = {functions[index].group for index in np.flatnonzero(executed).tolist()
+               if functions[index].movable}  # fmt: skip
+    members: dict[int, list[int]] = {}
+    for index, function in enumerate(functions):
+        if function.movable:
+            members.setdefault(function.group, []).append(index)
+    spoken = {
+        group: tuple(dict.fromkeys(plain(functions[i].name) for i in members[group] if executed[i]))
+        for group in sorted(running)
+    }
+    merged = _merged(placement, spoken)
+    units = [[*dict.fromkeys(name for group in unit for name in spoken.get(group, ()))]
+             for unit in merged]  # fmt: skip
+    small, kept = _small(placement, {group for unit in merged for group in unit})
+    place = {index: at for at, index in enumerate(kept.tolist())}
+    of_function = np.full(len(functions), -1, dtype=np.int64)
+    for unit, groups in enumerate(merged):
+        of_function[[i for group in groups for i in members[group]]] = unit
+    return Units(
+        names=tuple(tuple(names) for names in units),
+        bytes=np.array(
+            [sum(functions[i].bytes for group in unit for i in members[group]) for unit in merged],
+            dtype=np.int64,
+        ),
+        of_function=of_function,
+        small=small,
+        chosen=tuple(tuple(place[i] for i in _as_ordered(placement, names)) for names in units),
+        functions=kept,
+    )
+
+
+def _as_ordered(placement: Placement, names: Sequence[str]) -> list[int]:
+    """One function of each group, in the order in which these names bring them."""
+    found: dict[int, int] = {}
+    for name in names:
+        for index in placement.indexes[name]:
+            if placement.functions[index].movable:
+                found.setdefault(placement.functions[index].group, index)
+    return list(found.values())
+
+
+def _merged(placement: Placement, spoken: dict[int, tuple[str, ...]]) -> list[list[int]]:
+    """Groups that share a name, together; each and all by address."""
+    parent: dict[int, int] = {}
+
+    def root(group: int) -> int:
+        while parent.setdefault(group, group) != group:
+            group = parent[group]
+        return group
+
+    for group, names in spoken.items():
+        for name in names:
+            for index in placement.indexes[name]:
+                function = placement.functions[index]
+                if function.movable:
+                    one, other = sorted((root(group), root(function.group)))
+                    parent[other] = one
+    found: dict[int, list[int]] = {}
+    for group in sorted(parent):
+        found.setdefault(root(group), []).append(group)
+    return list(found.values())
+
+
+def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
+    """The placement with only these groups, what stays, and the rest of each range as one group;
+    and the index of each of its functions in the whole one.
+    """
+    keeps = np.array([not f.movable or f.group in running for f in placement.functions], dtype=bool)
+    rests = [_rest(part, keeps) for part in placement.ranges]
+    kept = np.flatnonzero(keeps)
+    kept = np.sort(np.concatenate([kept, [rest.member for rest in rests if rest.member >= 0]]))
+    kept = kept.astype(np.int64)
+    place = np.full(len(placement.functions), -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    parts = zip(placement.ranges, rests, strict=True)
+    small = Placement(
+        functions=tuple(placement.functions[index] for index in kept.tolist()),
+        placed=tuple(
+            Placed(place[found.function].astype(np.uint32), found.offset)
+            for found in placement.placed
+        ),
+        text=placement.text,
+        ranges=tuple(_part(part, place, rest) for part, rest in parts),
+        indexes={},
+        executed=placement.executed[kept],
+    )
+    return small, kept
+
+
+class _Rest(msgspec.Struct, frozen=True):
+    """The groups of a range that are not executed, packed in their order.
+
+    group: the last of them, which stands for all, and its last function; -1 for none.
+    """
+
+    group: int = -1
+    member: int = -1
+    bytes: int = 0
+    alignment: int = 1
+
+
+def _rest(part: Range, keeps: npt.NDArray[np.bool_]) -> _Rest:
+    is_rest = np.ones(len(part.keys), dtype=bool)
+    is_rest[part.groups[keeps[part.members]]] = False
+    groups = np.flatnonzero(is_rest)
+    if not len(groups):
+        return _Rest()
+    end = 0
+    for size, alignment in zip(
+        part.bytes[groups].tolist(), part.alignments[groups].tolist(), strict=True
+    ):
+        end = -(-end // alignment) * alignment + size
+    last = int(groups[-1])
+    member = int(part.members[np.flatnonzero(part.groups == last)[-1]])
+    return _Rest(last, member, end, int(part.alignments[groups].max()))
+
+
+def _part(part: Range, place: I64, rest: _Rest) -> Range:
+    """A range of only those functions that have a place."""
+    is_kept = place[part.members] >= 0
+    groups = np.unique(part.groups[is_kept])
+    sizes, alignments, first = part.bytes.copy(), part.alignments.copy(), place[part.first]
+    if rest.group >= 0:
+        sizes[rest.group], alignments[rest.group] = rest.bytes, rest.alignment
+        first[rest.group] = place[rest.member]
+    return Range(
+        kind=part.kind,
+        start=part.start,
+        end=part.end,
+        keys=part.keys[groups],
+        bytes=sizes[groups],
+        alignments=alignments[groups],
+        first=first[groups],
+        members=place[part.members[is_kept]],
+        groups=np.searchsorted(groups, part.groups[is_kept]),
+        offsets=part.offsets[is_kept],
+        holes=part.holes,
+    )

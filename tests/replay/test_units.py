@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an ordering file can move, and that its layouts are those that a linker is said to make."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdelta.replay.functions import Placement
+from kdelta.replay.layouts import ordered
+from kdelta.replay.units import I64, Units, units_of
+from tests.replay.kernels import lines, placed, region
+from tests.replay.made_kernel import START, Row, text_rows, trace_of
+
+
+def assert_same_layout(placement: Placement, units: Units, order: I64) -> None:
+    """For all that is executed or stays."""
+    layout, unknown = ordered(placement, units.order(order.tolist()))
+    assert not unknown
+    counts = [
+        units.of_function[index] >= 0 or not placement.functions[index].movable
+        for index in units.functions.tolist()
+    ]
+    found = units.layouts([order])[0]
+    assert found[counts].tolist() == layout[units.functions][counts].tolist()
+
+
+def test_only_executed_functions_that_can_move_are_units() -> None:
+    rows = lines(alpha=1, beta=2, gamma=3)
+    units = units_of(placed(rows, region(rows, ["gamma", "do_syscall_64", "alpha"])))
+    assert units.names == (("alpha",), ("gamma",))
+    assert units.bytes.tolist() == [64, 192]
+    assert units.of_function.tolist() == [0, -1, 1, -1, -1]
+    # beta stands for all that is not executed.
+    small = [function.name for function in units.small.functions]
+    assert small == ["alpha", "beta", "gamma", "do_syscall_64", "[rest]"]
+    assert units.small.ranges[0].bytes.tolist() == [64, 128, 192]
+
+
+def test_functions_that_share_a_name_cannot_be_parted() -> None:
+    rows = text_rows({"one": 64, "two": 64, "three": 64, "four": 64}, alignment=64)
+    rows = [(at, kind, "init" if name in ("one", "three") else name) for at, kind, name in rows]
+    trace = trace_of([(START, 8), (START + 64, 8)], [[0, 1]], [0])
+    placement = placed(rows, trace)
+    units = units_of(placement)
+    assert units.names == (("init",), ("two",))
+    assert units.bytes.tolist() == [128, 64]
+    assert_same_layout(placement, units, np.array([1, 0]))
+    small = [function.name for function in units.small.functions]
+    assert small[:4] == ["init", "two", "init#2", "four"]
+
+
+def test_what_falls_into_the_next_function_is_one_unit() -> None:
+    rows = text_rows({"alpha": 64, "beta": 64, "gamma": 64}, alignment=64)
+    trace = trace_of([(START, 64), (START + 64, 8), (START + 128, 8)], [[0, 1, 2]], [0])
+    assert units_of(placed(rows, trace)).names == (("alpha", "beta"), ("gamma",))
+
+
+@st.composite
+def kernels(draw: st.DrawFn) -> tuple[list[Row], list[str]]:
+    sizes = draw(st.lists(st.integers(1, 300), min_size=2, max_size=9))
+    rows = text_rows({f"f{i}": size for i, size in enumerate(sizes)})
+    executed = draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1))
+    return rows, [f"f{index}" for index in executed if sizes[index] > 1] or ["do_syscall_64"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(kernels(), st.integers(0, 99))
+def test_layouts_of_units_are_those_of_the_whole_kernel(
+    kernel: tuple[list[Row], list[str]], seed: int
+) -> None:
+    rows, executed = kernel
+    placement = placed(rows, region(rows, executed))
+    units = units_of(placement)
+    assert_same_layout(placement, units, np.random.default_rng(seed).permutation(len(units.names)))
