@@ -115,7 +115,7 @@ static enum status collect(struct collisions *c, struct worker *w, const struct 
         status = worker_prepare(w, job->layouts);
     if (status != DONE)
         return status;
-    c->tags = calloc((size_t)job->sets * job->ways, sizeof *c->tags);
+    c->tags = calloc((size_t)w->geometry.sets * w->geometry.ways, sizeof *c->tags);
     if (!c->tags || (job->flags & WARM && !pass(c, w)))
         return NO_MEMORY;
     c->measured = true;

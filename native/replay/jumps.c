@@ -2,7 +2,7 @@
 /* Branch targets: an entry is the address of a run's last byte, its value the address that the run was left for. */
 #include "worker.h"
 
-/* In the state: tags of all sets, their values in the same places, then the run that is under way and its context. */
+/* In the state: tags of all sets, their values in the same places, then the run that is under way, plus one, and its context. */
 struct under_way { uint32_t run, context; };
 
 static uint32_t *values_of(const struct worker *w)
@@ -15,32 +15,54 @@ static struct under_way *under_way(const struct worker *w)
     return (struct under_way *)(values_of(w) + (size_t)w->geometry.sets * w->geometry.ways);
 }
 
-size_t jumps_state_bytes(const struct geometry *g)
+static size_t state_bytes(const struct replay_job *job)
 {
-    size_t bytes = (size_t)g->sets * g->ways * 2 * sizeof(uint32_t) + sizeof(struct under_way);
+    const struct replay_cache *c = &job->caches[0];
+    size_t bytes = (size_t)c->sets * c->ways * 2 * sizeof(uint32_t) + sizeof(struct under_way);
 
     return (bytes + 31) / 32 * 32;
 }
 
-enum status jumps_make(struct worker *w, const uint64_t *layout)
+static bool init(struct worker *w)
 {
-    const struct plan *plan = w->plan;
-    const struct geometry *g = &w->geometry;
+    struct jumps *j = &w->jumps;
+    size_t n = w->plan->n_runs + 1;
 
-    numbers_clear(&w->places.tags);
-    numbers_clear(&w->targets);
-    for (uint32_t i = 0; i < plan->n_runs; i++) {
-        const struct run *run = &plan->runs[i];
+    j->target = malloc(n * sizeof *j->target);
+    j->branch = malloc(n * sizeof *j->branch);
+    j->start = malloc(n * sizeof *j->start);
+    return j->target && j->branch && j->start;
+}
+
+static void release(struct worker *w)
+{
+    numbers_free(&w->jumps.tags);
+    numbers_free(&w->jumps.targets);
+    free(w->jumps.target);
+    free(w->jumps.branch);
+    free(w->jumps.start);
+}
+
+static enum status place(struct worker *w, const uint64_t *layout)
+{
+    struct jumps *j = &w->jumps;
+    struct geometry *g = &w->geometry;
+
+    g->state_bytes = state_bytes(w->job);
+    numbers_clear(&j->tags);
+    numbers_clear(&j->targets);
+    for (uint32_t i = 0; i < w->plan->n_runs; i++) {
+        const struct run *run = &w->plan->runs[i];
         uint64_t start = layout[run->function] + run->offset, last = start + (run->bytes - 1);
-        uint32_t tag = number_of(&w->places.tags, last);
+        uint32_t tag = number_of(&j->tags, last);
 
-        w->start[i] = start;
-        w->target[i] = number_of(&w->targets, start);
-        w->branch[i] = tag << g->set_bits | (uint32_t)((last >> g->line_shift) & (g->sets - 1));
-        if (!tag || !w->target[i])
+        j->start[i] = start;
+        j->target[i] = number_of(&j->targets, start);
+        j->branch[i] = tag << g->set_bits | (uint32_t)((last >> g->line_shift) & (g->sets - 1));
+        if (!tag || !j->target[i])
             return NO_MEMORY;
     }
-    return (uint64_t)w->places.tags.n << g->set_bits > UINT32_MAX ? TOO_MANY_LINES : DONE;
+    return (uint64_t)j->tags.n << g->set_bits > UINT32_MAX ? TOO_MANY_LINES : DONE;
 }
 
 /* Makes the branch the most recent of its set. Whether it was not there, or went elsewhere the last time. */
@@ -64,39 +86,42 @@ static bool missed(struct worker *w, uint32_t branch, uint32_t target)
 
 static bool taken(const struct worker *w, uint32_t from, uint32_t to)
 {
-    return w->start[from] + w->plan->runs[from].bytes != w->start[to];
+    return w->jumps.start[from] + w->plan->runs[from].bytes != w->jumps.start[to];
 }
 
-void jumps_warm(struct worker *w)
+/* Makes all branches in the order of their last execution: this leaves what a whole pass leaves. */
+static bool warm(struct worker *w)
 {
-    under_way(w)->run = NONE;
-    if (!(w->job->flags & WARM))
-        return;
     for (uint32_t i = 0; i < w->plan->n_jumps; i++) {
         struct pair jump = w->plan->jumps[i];
 
         if (taken(w, jump.from, jump.to))
-            missed(w, w->branch[jump.from], w->target[jump.to]);
+            missed(w, w->jumps.branch[jump.from], w->jumps.target[jump.to]);
     }
+    return true;
 }
 
-bool jumps_piece(struct worker *w, uint32_t piece, uint32_t context)
+static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
 {
     const struct plan *plan = w->plan;
     struct under_way at = *under_way(w);
+    uint64_t before = w->log_end - w->log;
 
-    if (!log_reserve(w, plan->starts[piece + 1] - plan->starts[piece]))
+    if (!log_reserve(w, plan->starts[piece + 1] - plan->starts[piece] + 1))
         return false;
     for (uint64_t i = plan->starts[piece]; i < plan->starts[piece + 1]; i++) {
-        uint32_t to = plan->items[i];
+        uint32_t to = plan->items[i], from = at.run - 1;
 
-        if (at.run != NONE && is_branch(at.context, context) && taken(w, at.run, to)) {
-            *w->log_end = plan->runs[at.run].function;
-            w->log_end += missed(w, w->branch[at.run], w->target[to]);
+        if (at.run && is_branch(at.context, context) && taken(w, from, to)) {
+            *w->log_end = plan->runs[from].function;
+            w->log_end += missed(w, w->jumps.branch[from], w->jumps.target[to]);
             w->stats[TOUCHES]++;
         }
-        at = (struct under_way){ to, context };
+        at = (struct under_way){ to + 1, context };
     }
     *under_way(w) = at;
+    w->misses[context] += w->log_end - w->log - before;
     return true;
 }
+
+const struct mode mode_branches = { state_bytes, init, place, warm, simulate_piece, release };

@@ -122,36 +122,53 @@ static struct edge *edge_find(struct memo *m, uint32_t unit)
     return &m->edges[recent];
 }
 
-/* Adds up what the edges stand for; then the memo and the log are empty. */
-static void settle(struct worker *w, uint64_t *total, uint64_t *by_function)
+static void add_misses(const struct worker *w, uint64_t *total, const uint32_t *misses, uint64_t uses)
+{
+    for (uint32_t i = 0; i < w->n_misses; i++)
+        total[i] += uses * misses[i];
+}
+
+/* Adds up what the edges stand for. They and their log stay, to be used again. */
+static void add_edges(struct worker *w, uint64_t *total, uint64_t *by_function)
 {
     struct memo *m = &w->memo;
 
     for (uint64_t i = 0; i < m->n_edges; i++) {
-        const struct edge *e = &m->edges[i];
+        struct edge *e = &m->edges[i];
         const uint32_t *log = w->log + e->log_start;
-        uint64_t misses = 0;
 
-        for (int c = 0; c < CONTEXTS; c++) {
-            misses += e->misses[c];
-            total[c] += e->uses * e->misses[c];
-        }
-        for (uint64_t k = 0; by_function && k < misses; k++)
+        if (total)
+            add_misses(w, total, e->misses, e->uses);
+        for (uint32_t k = 0; total && by_function && k < e->n_log; k++)
             by_function[log[k]] += e->uses;
+        e->uses = 0;
     }
-    w->log_end = w->log;
-    if (m->state != NONE)
-        memcpy(w->state, m->states + m->state * w->geometry.state_bytes, w->geometry.state_bytes);
-    memo_clear(m, w->plan);
 }
 
-static void drain_log(struct worker *w, const uint32_t *from, uint64_t *total, uint64_t *by_function)
+/* The state from the memo into the worker's buffer. */
+static void leave_memo(struct worker *w)
 {
-    for (int c = 0; c < CONTEXTS; c++)
-        total[c] += w->misses[c];
-    for (const uint32_t *at = from; by_function && at < w->log_end; at++)
+    struct memo *m = &w->memo;
+
+    if (m->state != NONE)
+        memcpy(w->state, m->states + m->state * w->geometry.state_bytes, w->geometry.state_bytes);
+    m->state = NONE;
+}
+
+/* Simulates a unit from the worker's state, and counts its misses if `total` is there. */
+static bool step_directly(struct worker *w, uint32_t unit, uint64_t *total, uint64_t *by_function)
+{
+    uint64_t used = w->log_end - w->log;
+
+    leave_memo(w);
+    if (!simulate_unit(w, unit))
+        return false;
+    for (uint32_t i = 0; total && i < w->n_misses; i++)
+        total[i] += w->misses[i];
+    for (const uint32_t *at = w->log + used; total && by_function && at < w->log_end; at++)
         by_function[*at]++;
-    w->log_end = w->log + (from - w->log);
+    w->log_end = w->log + used;
+    return true;
 }
 
 /* Simulates a unit from the memo's state and remembers it. */
@@ -163,10 +180,11 @@ static bool edge_add(struct worker *w, uint32_t unit, bool by_function)
     memcpy(w->state, m->states + m->state * w->geometry.state_bytes, w->geometry.state_bytes);
     if (!simulate_unit(w, unit))
         return false;
-    for (int c = 0; c < CONTEXTS; c++)
-        e.misses[c] = (uint32_t)w->misses[c];
+    for (uint32_t i = 0; i < w->n_misses; i++)
+        e.misses[i] = (uint32_t)w->misses[i];
     if (!by_function)
         w->log_end = w->log + e.log_start;
+    e.n_log = (uint32_t)(w->log_end - w->log - e.log_start);
     e.to = state_number(w);
     if (e.to == NONE || !table_put(&m->edge_table, mix((uint64_t)e.from << 32 | unit), (uint32_t)m->n_edges))
         return false;
@@ -189,7 +207,7 @@ static bool memo_on(struct worker *w)
 {
     struct memo *m = &w->memo;
 
-    if (!w->memo_allowed)
+    if (!(w->job->flags & MEMO))
         return false;
     if (m->rest) {
         m->rest--;
@@ -210,53 +228,49 @@ static bool memo_on(struct worker *w)
     return true;
 }
 
-static bool step_directly(struct worker *w, uint32_t unit, uint64_t *total, uint64_t *by_function)
+void memo_start(struct worker *w)
 {
-    uint64_t used = w->log_end - w->log;
-
-    if (w->memo.state != NONE) {
-        memcpy(w->state, w->memo.states + w->memo.state * w->geometry.state_bytes,
-               w->geometry.state_bytes);
-        w->memo.state = NONE;
-    }
-    if (!simulate_unit(w, unit))
-        return false;
-    drain_log(w, w->log + used, total, by_function);
-    return true;
-}
-
-bool memo_walk(struct worker *w, uint64_t *total, uint64_t *by_function)
-{
-    const struct units *units = &w->plan->units;
     struct memo *m = &w->memo;
 
     w->log_end = w->log;
     m->tried = m->found = m->pause = m->rest = 0;
     m->most_states = (uint32_t)(m->bytes / w->geometry.state_bytes);
     memo_clear(m, w->plan);
-    for (uint64_t i = 0; i < units->n_sequence; i++) {
-        uint32_t unit = units->sequence[i];
-        struct edge *e;
+}
 
-        if (!memo_on(w)) {
-            if (!step_directly(w, unit, total, by_function))
-                return false;
-            continue;
-        }
-        if (memo_full(w))
-            settle(w, total, by_function);
-        if (m->state == NONE && (m->state = state_number(w)) == NONE)
-            return false;
-        m->tried++;
-        e = edge_find(m, unit);
-        if (e) {
-            m->found++;
-            e->uses++;
-            m->state = e->to;
-        } else if (!edge_add(w, unit, by_function)) {
-            return false;
-        }
+static bool step(struct worker *w, uint32_t unit, uint64_t *total, uint64_t *by_function)
+{
+    struct memo *m = &w->memo;
+
+    if (!memo_on(w))
+        return step_directly(w, unit, total, by_function);
+    if (memo_full(w)) {
+        add_edges(w, total, by_function);
+        leave_memo(w);
+        memo_clear(m, w->plan);
+        w->log_end = w->log;
     }
-    settle(w, total, by_function);
+    if (m->state == NONE && (m->state = state_number(w)) == NONE)
+        return false;
+    struct edge *e = edge_find(m, unit);
+
+    m->tried++;
+    if (!e)
+        return edge_add(w, unit, by_function);
+    m->found++;
+    e->uses++;
+    m->state = e->to;
+    return true;
+}
+
+bool memo_walk(struct worker *w, uint64_t *total, uint64_t *by_function)
+{
+    const struct units *units = &w->plan->units;
+
+    for (uint64_t i = 0; i < units->n_sequence; i++)
+        if (!step(w, units->sequence[i], total, by_function))
+            return false;
+    w->stats[UNITS] += units->n_sequence;
+    add_edges(w, total, by_function);
     return true;
 }

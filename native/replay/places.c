@@ -42,9 +42,9 @@ void numbers_free(struct numbers *s)
 }
 
 /* The line's number in this cache; 0 if memory is short. */
-static uint32_t line_number(struct places *p, const struct geometry *g, uint64_t line)
+static uint32_t line_number(struct places *p, const struct geometry *g, uint64_t line, uint64_t size)
 {
-    uint64_t tag = line >> g->set_bits;
+    uint64_t tag = line >> g->set_bits | size;
 
     if (!p->tag || p->value != tag) {
         p->value = tag;
@@ -68,14 +68,22 @@ static bool add_more(struct places *p, uint32_t line)
     return line;
 }
 
-static bool place(struct places *p, struct place *place, const struct geometry *g, uint64_t first,
-                  uint64_t last)
+static bool place(struct places *p, struct place *place, const struct geometry *g, uint64_t address,
+                  uint32_t bytes)
 {
+    uint32_t shift = p->shifts ? p->shifts[place->function] : g->line_shift;
+    uint64_t size = p->shifts ? (uint64_t)shift << 56 : 0; /* the same page of another size is another one */
+
     place->more = (uint32_t)p->n_more;
-    place->lines[0] = line_number(p, g, first);
-    place->lines[1] = first == last ? place->lines[0] : line_number(p, g, first + 1);
+    place->lines[0] = place->lines[1] = 0;
+    if (p->shifts && shift == NOT_HERE)
+        return true;
+    uint64_t first = address >> shift, last = (address + (bytes - 1)) >> shift;
+
+    place->lines[0] = line_number(p, g, first, size);
+    place->lines[1] = first == last ? place->lines[0] : line_number(p, g, first + 1, size);
     for (uint64_t line = first + 2; line <= last; line++)
-        if (!add_more(p, line_number(p, g, line)))
+        if (!add_more(p, line_number(p, g, line, size)))
             return false;
     return place->lines[0] && place->lines[1];
 }
@@ -90,11 +98,9 @@ enum status places_make(struct places *p, const struct plan *plan, const uint64_
     p->n_more = 0;
     for (uint32_t i = 0; i < plan->n_runs; i++) {
         const struct run *run = &plan->runs[i];
-        uint64_t address = layout[run->function] + run->offset;
 
         p->all[i].function = run->function;
-        if (!place(p, &p->all[i], g, address >> g->line_shift,
-                   (address + (run->bytes - 1)) >> g->line_shift))
+        if (!place(p, &p->all[i], g, layout[run->function] + run->offset, run->bytes))
             return NO_MEMORY;
         if ((uint64_t)p->tags.n << g->set_bits > UINT32_MAX || p->n_more > UINT32_MAX)
             return TOO_MANY_LINES;

@@ -10,13 +10,14 @@ static bool same_run(const void *owner, uint32_t id, const void *key)
 {
     const struct run *a = &((const struct runs *)owner)->all[id], *b = key;
 
-    return a->offset == b->offset && a->function == b->function && a->bytes == b->bytes;
+    return a->offset == b->offset && a->physical == b->physical && a->function == b->function &&
+        a->bytes == b->bytes;
 }
 
 /* The run's number, or NONE if memory is short. */
 static uint32_t run_number(struct runs *runs, const struct run *run)
 {
-    uint64_t hash = mix_two(run->offset, (uint64_t)run->function << 32 | run->bytes);
+    uint64_t hash = mix_two(run->offset + mix(run->physical), (uint64_t)run->function << 32 | run->bytes);
     uint32_t id = table_get(&runs->table, hash, same_run, runs, run);
 
     if (id != NONE)
@@ -38,7 +39,7 @@ static uint32_t run_number(struct runs *runs, const struct run *run)
 
 static bool follows(const struct run *open, const struct run *next)
 {
-    return open->bytes && open->function == next->function &&
+    return open->bytes && open->function == next->function && open->physical == next->physical &&
         open->offset + open->bytes == next->offset && open->bytes + next->bytes <= MOST_RUN_BYTES;
 }
 
@@ -51,9 +52,17 @@ static uint32_t piece_runs(struct runs *runs, const struct replay_trace *t, uint
     for (uint64_t i = t->starts[piece]; i < t->starts[piece + 1]; i++) {
         uint32_t block = t->items[i];
 
-        if (block & DATA_ITEM)
+        if (block & DATA_ITEM && !t->physical)
             continue;
-        struct run next = { t->offsets[block], t->functions[block], t->sizes[block] };
+        if (block & DATA_ITEM) {
+            if (open.bytes && (out[n++] = run_number(runs, &open)) == NONE)
+                return NONE;
+            open.bytes = 0;
+            out[n++] = block;
+            continue;
+        }
+        struct run next = { t->offsets[block], t->physical ? t->physical[block] : 0,
+                            t->functions[block], t->sizes[block] };
 
         if (follows(&open, &next)) {
             open.bytes += next.bytes;
@@ -196,6 +205,27 @@ static bool make_jumps(struct plan *plan, const struct replay_trace *t)
     return good;
 }
 
+static bool make_data(struct plan *plan, const struct replay_trace *t)
+{
+    size_t bytes = t->n_data * sizeof *plan->data;
+
+    plan->n_data = t->n_data;
+    plan->data = malloc(2 * bytes + 1);
+    if (plan->data && t->n_data) {
+        memcpy(plan->data, t->data_virtual, bytes);
+        memcpy(plan->data + t->n_data, t->data_physical, bytes);
+    }
+    return plan->data;
+}
+
+static bool make_rest(struct plan *plan, const struct replay_trace *t)
+{
+    count_executions(plan, t);
+    if (t->physical ? !make_data(plan, t) : !make_order(plan, t) || !make_jumps(plan, t))
+        return false;
+    return units_make(plan, t);
+}
+
 struct plan *plan_new(const struct replay_trace *t)
 {
     struct plan *plan = calloc(1, sizeof *plan);
@@ -206,11 +236,8 @@ struct plan *plan_new(const struct replay_trace *t)
     plan->items = malloc((t->starts[t->n_pieces] + 1) * sizeof *plan->items);
     plan->starts = calloc(t->n_pieces + 1, sizeof *plan->starts);
     plan->executions = calloc(t->n_pieces + 1, sizeof *plan->executions);
-    if (plan->items && plan->starts && plan->executions && make_runs(plan, t)) {
-        count_executions(plan, t);
-        if (make_order(plan, t) && make_jumps(plan, t) && units_make(plan, t))
-            return plan;
-    }
+    if (plan->items && plan->starts && plan->executions && make_runs(plan, t) && make_rest(plan, t))
+        return plan;
     plan_free(plan);
     return NULL;
 }
@@ -225,6 +252,7 @@ void plan_free(struct plan *plan)
     free(plan->executions);
     free(plan->order);
     free(plan->jumps);
+    free(plan->data);
     free(plan->units.symbols);
     free(plan->units.starts);
     free(plan->units.sequence);

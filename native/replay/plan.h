@@ -13,18 +13,21 @@ enum { OWN, INTERRUPTS, OTHER, CONTEXTS };
 
 #define DATA_ITEM (1u << 31)
 
-/* The caller's arrays; native.py mirrors it. */
+/* The caller's arrays; native.py mirrors it. With data, `physical` says how far a block's physical address is from its virtual one,
+ * and items with the bit DATA_ITEM are accesses to lines of data; else `physical` is NULL and such items are passed over.
+ */
 struct replay_trace {
-    uint64_t n_blocks, n_pieces, n_executed;
+    uint64_t n_blocks, n_pieces, n_executed, n_data;
     const uint32_t *sizes, *functions; /* of each block; function: the unit that moves as one */
     const uint64_t *offsets;           /* of each block, from its function's start */
     const uint32_t *items;
     const uint64_t *starts;
     const uint32_t *sequence;
     const uint8_t *contexts;
+    const uint64_t *physical, *data_virtual, *data_physical;
 };
 
-struct run { uint64_t offset; uint32_t function, bytes; };
+struct run { uint64_t offset, physical; uint32_t function, bytes; };
 struct pair { uint32_t from, to; };
 
 /* Sequences of (piece << 2 | context). */
@@ -38,11 +41,13 @@ struct units {
 
 struct plan {
     struct run *runs;
-    uint32_t *items;      /* runs */
+    uint32_t *items;      /* runs, and accesses to data if they are wanted */
     uint64_t *starts;     /* piece i is items[starts[i]..starts[i + 1]) */
     uint32_t *executions; /* of each piece */
-    uint32_t *order;      /* all runs that were executed, by the last time */
-    struct pair *jumps;   /* all pairs of runs that were executed in a row, by the last time */
+    uint32_t *order;      /* without data: all runs that were executed, by the last time */
+    struct pair *jumps;   /* and all pairs of runs that were executed in a row, by the last time */
+    uint64_t *data;       /* with data: virtual addresses of all lines, then physical ones */
+    uint64_t n_data;
     struct units units;
     uint32_t n_runs, n_pieces, n_order, n_jumps;
 };

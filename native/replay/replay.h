@@ -7,16 +7,27 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum kind { LINES, BRANCHES };
+enum kind { LINES, BRANCHES, HIERARCHY };
+enum { L1I, L1D, L2, CACHES }; /* of a HIERARCHY; else there is one cache */
+enum { L1I_MISSES, L2_CODE, L1D_MISSES, L2_DATA, KINDS }; /* of misses; functions have the first two */
 enum { WARM = 1, MEMO = 2, PORTABLE = 4 };
 enum status { DONE, NO_MEMORY, TOO_MANY_LINES };
+#define NOT_HERE UINT8_MAX
+
 enum { TOUCHES, UNITS, SIMULATED, STATES, STATS };
 
-/* What is asked for. total: n_layouts x CONTEXTS; by_function: n_layouts x n_functions or NULL; stats: STATS sums. */
+struct replay_cache { uint32_t sets, ways, line_shift; };
+
+/* What is asked for. total: n_layouts x CONTEXTS; by_function: n_layouts x n_functions or NULL; stats: STATS sums. With a HIERARCHY,
+ * total is n_layouts x KINDS x CONTEXTS, by_function n_layouts x 2 x n_functions. shifts: NULL, or of each function the size of its
+ * lines; NOT_HERE if they do not go through this cache. A shift is 8 at least.
+ */
 struct replay_job {
-    uint32_t sets, ways, line_shift, kind, flags, threads;
+    uint32_t kind, flags, threads;
+    struct replay_cache caches[CACHES];
     uint64_t n_layouts, n_functions;
     const uint64_t *layouts; /* n_layouts x n_functions: where each function starts */
+    const uint8_t *shifts;
     uint64_t *total, *by_function, *stats;
 };
 
@@ -77,9 +88,9 @@ typedef uint32_t *touch_fn(const struct geometry *g, void *state, const struct t
 touch_fn *touch_choose(struct geometry *g, bool few, bool portable);
 
 /* What the state takes at most, whichever is chosen. */
-size_t touch_most_state_bytes(const struct geometry *g);
+size_t touch_most_state_bytes(const struct replay_cache *cache);
 
-/* Where a run lies under one layout: its first line, and its second or again its first one. */
+/* Where a run lies under one layout: its first line, and its second or again its first one; 0 if it is not in this cache. */
 struct place { uint32_t lines[2], function, more; };
 
 struct places {
@@ -87,6 +98,7 @@ struct places {
     struct place *all;    /* of each run, and one that says where `more` ends */
     uint32_t *more;       /* the third and later lines: of place i, more[i.more]..more[(i + 1).more) */
     uint64_t n_more, capacity;
+    const uint8_t *shifts;
     uint64_t value;       /* the tag that was looked up last, */
     uint32_t tag;         /* and its number or 0 */
 };

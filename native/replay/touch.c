@@ -127,9 +127,9 @@ AVX2 static uint32_t *touch_avx2_wide(const struct geometry *g, void *state, con
 }
 #endif
 
-size_t touch_most_state_bytes(const struct geometry *g)
+size_t touch_most_state_bytes(const struct replay_cache *cache)
 {
-    return (size_t)g->sets * ((g->ways + 15) / 16 * 16) * sizeof(uint32_t) + 31;
+    return (size_t)cache->sets * ((cache->ways + 15) / 16 * 16) * sizeof(uint32_t) + 31;
 }
 
 touch_fn *touch_choose(struct geometry *g, bool few, bool portable)

@@ -202,3 +202,44 @@ def test_a_cache_beyond_all_bounds_is_refused(cache: Cache) -> None:
     trace, placed, layouts = looping(2)
     with pytest.raises(UserError, match="cannot be replayed"):
         replay(trace, placed, layouts, cache)
+
+
+@settings(max_examples=100, deadline=None)
+@given(made_traces(), caches, st.data(), st.booleans(), st.booleans())
+def test_lines_of_several_sizes_share_a_cache(
+    made: Made, cache: Cache, data: st.DataObject, warm: bool, portable: bool
+) -> None:
+    trace, placed, layouts = made
+    sizes = data.draw(
+        st.lists(
+            st.sampled_from([0, 256, 4096, 2 << 20]),
+            min_size=layouts.shape[1],
+            max_size=layouts.shape[1],
+        )
+    )
+    prepared = PreparedTrace(trace, placed)
+    how: dict[str, Any] = {"kind": "pages", "warm": warm, "portable": portable, "threads": 1}
+    found = prepared.replay(layouts, cache, line_bytes=np.array(sizes), **how)
+    assert found.by_function is not None
+    for index, layout in enumerate(layouts):
+        expected = naive_lines(trace, placed, layout, cache, warm=warm, line_bytes=sizes)
+        assert Found(found.total[index].tolist(), found.by_function[index].tolist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what"),
+    [
+        (np.full(39, 4096), "39 functions, and the layouts 40"),
+        (np.full(40, 4095), "4095, and not a power of two"),
+        (np.full(40, 64), "64, and not a power of two"),
+        (np.full(40, -4096), "power of two"),
+        (np.full(40, 4096.0), "not a vector of numbers"),
+    ],
+)
+def test_sizes_of_lines_that_do_not_fit_are_refused(sizes: Any, what: str) -> None:
+    trace, placed, layouts = looping(2)
+    prepared = PreparedTrace(trace, placed)
+    with pytest.raises(ValueError, match=what):
+        prepared.replay(layouts, L1I, kind="pages", line_bytes=sizes)
+    with pytest.raises(ValueError, match="branches have no lines"):
+        prepared.replay(layouts, L1I, kind="branches", line_bytes=np.full(40, 4096))

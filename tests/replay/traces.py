@@ -58,6 +58,7 @@ class LeastRecent:
         self.sets: list[dict[int, int]] = [{} for _ in range(cache.sets)]
 
     def misses(self, number: int, key: int, value: int = 0) -> bool:
+        """Whether the key was not there, or with another value, in the set of that number."""
         held = self.sets[number % self.cache.sets]
         missed = held.pop(key, None) != value
         held[key] = value
@@ -84,7 +85,15 @@ class Found(NamedTuple):
     by_function: list[int]
 
 
-def naive_lines(trace: Trace, placed: Placed, layout: U64, cache: Cache, *, warm: bool) -> Found:
+def naive_lines(
+    trace: Trace,
+    placed: Placed,
+    layout: U64,
+    cache: Cache,
+    *,
+    warm: bool,
+    line_bytes: Sequence[int] | None = None,
+) -> Found:
     """Misses of one layout, touch by touch."""
     held = LeastRecent(cache)
     for measured in (False, True) if warm else (True,):
@@ -92,10 +101,12 @@ def naive_lines(trace: Trace, placed: Placed, layout: U64, cache: Cache, *, warm
         for block, context in steps(trace):
             function = int(placed.function[block])
             address = int(layout[function]) + int(placed.offset[block])
-            first = address // cache.line_bytes
-            last = (address + int(trace.sizes[block]) - 1) // cache.line_bytes
-            for line in range(first, last + 1):
-                if held.misses(line, line) and measured:
+            size = line_bytes[function] if line_bytes is not None else cache.line_bytes
+            if not size:
+                continue
+            last = (address + int(trace.sizes[block]) - 1) // size
+            for line in range(address // size, last + 1):
+                if held.misses(line, line * 2**64 + size) and measured:
                     total[context] += 1
                     by_function[function] += 1
     return Found(total, by_function)

@@ -75,9 +75,7 @@ def collisions(
         trace = PreparedTrace(trace, placed)
     layouts = trace.checked(layout[np.newaxis], cache)
     job = native.NativeJob(
-        sets=cache.sets,
-        ways=cache.ways,
-        line_shift=cache.line_bytes.bit_length() - 1,
+        caches=native.caches(cache),
         kind=native.LINES,
         flags=warm * native.WARM | native.PORTABLE,
         threads=1,

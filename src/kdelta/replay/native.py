@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.cpus.model import Cache
 from kdelta.host.native import build
 from kdelta.spec.errors import LabError
 
-LINES, BRANCHES = 0, 1
+LINES, BRANCHES, HIERARCHY = 0, 1, 2
 WARM, MEMO, PORTABLE = 1, 2, 4
 NO_MEMORY, TOO_MANY_LINES = 1, 2
+NOT_HERE = 255
+STATS = 4
 
 _U8 = ctypes.POINTER(ctypes.c_uint8)
 _U32 = ctypes.POINTER(ctypes.c_uint32)
@@ -27,6 +30,7 @@ class NativeTrace(ctypes.Structure):
         ("n_blocks", ctypes.c_uint64),
         ("n_pieces", ctypes.c_uint64),
         ("n_executed", ctypes.c_uint64),
+        ("n_data", ctypes.c_uint64),
         ("sizes", _U32),
         ("functions", _U32),
         ("offsets", _U64),
@@ -34,6 +38,19 @@ class NativeTrace(ctypes.Structure):
         ("starts", _U64),
         ("sequence", _U32),
         ("contexts", _U8),
+        ("physical", _U64),
+        ("data_virtual", _U64),
+        ("data_physical", _U64),
+    )
+
+
+class NativeCache(ctypes.Structure):
+    """struct replay_cache."""
+
+    _fields_ = (
+        ("sets", ctypes.c_uint32),
+        ("ways", ctypes.c_uint32),
+        ("line_shift", ctypes.c_uint32),
     )
 
 
@@ -41,15 +58,14 @@ class NativeJob(ctypes.Structure):
     """struct replay_job."""
 
     _fields_ = (
-        ("sets", ctypes.c_uint32),
-        ("ways", ctypes.c_uint32),
-        ("line_shift", ctypes.c_uint32),
         ("kind", ctypes.c_uint32),
         ("flags", ctypes.c_uint32),
         ("threads", ctypes.c_uint32),
+        ("caches", NativeCache * 3),
         ("n_layouts", ctypes.c_uint64),
         ("n_functions", ctypes.c_uint64),
         ("layouts", _U64),
+        ("shifts", _U8),
         ("total", _U64),
         ("by_function", _U64),
         ("stats", _U64),
@@ -96,6 +112,16 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
         return None
     kinds: dict[Any, Any] = {np.dtype(np.uint8): _U8, np.dtype(np.uint32): _U32}
     return array.ctypes.data_as(kinds.get(array.dtype, _U64))
+
+
+def caches(*given: Cache) -> Any:
+    """The caches of a job."""
+    return (NativeCache * 3)(*(NativeCache(c.sets, c.ways, log2(c.line_bytes)) for c in given))
+
+
+def log2(power: int) -> int:
+    """Of a power of two."""
+    return power.bit_length() - 1
 
 
 def check(status: int) -> None:

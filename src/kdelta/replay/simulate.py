@@ -34,6 +34,7 @@ MOST_SETS = 1 << 20
 MOST_WAYS = 1 << 12
 _MOST_BLOCK_BYTES = 1 << 16
 _MOST_PIECES = 1 << 30
+_LEAST_LINE, _MOST_LINE = 1 << 8, 1 << 40  # of lines whose size is each function's own
 _LAYOUTS_A_CALL = 8  # a thread; between calls an interrupt (Ctrl-C) gets through
 
 Number = TypeVar("Number", bound=np.generic)
@@ -119,16 +120,35 @@ def _check_cache(cache: Cache) -> None:
         )
 
 
+def _check_data(trace: Trace) -> None:
+    """Raises UserError for a trace without data, LabError for damaged data."""
+    lines = (trace.data_virtual, trace.data_physical)
+    if trace.physical is None or lines[0] is None or lines[1] is None:
+        raise UserError(
+            f"the trace of region {trace.region} has no accesses to data",
+            "make the run again with data lines traced",
+        )
+    if len(trace.physical) != len(trace.addresses) or len(lines[0]) != len(lines[1]):
+        raise _damaged(trace, "its tables of physical addresses differ in length from the others")
+    items = trace.items[trace.items >= DATA]
+    if len(items) and int(items.max()) - DATA >= len(lines[0]):
+        raise _damaged(trace, "a piece has a line of data that is not there")
+
+
 class PreparedTrace:
     """A trace with what holds of it for all layouts: made once, replayed as often as wanted.
 
-    Raises LabError for a damaged trace, ValueError for a `placed` that does not fit it. Threads may
-    share it.
+    data: keep the accesses to data, for a hierarchy of caches; else they are passed over.
+    Raises LabError for a damaged trace, ValueError for a `placed` that does not fit it, UserError
+    for one without data where that is wanted. Threads may share it.
     """
 
-    def __init__(self, trace: Trace, placed: Placed) -> None:
+    def __init__(self, trace: Trace, placed: Placed, *, data: bool = False) -> None:
         _check_trace(trace)
-        self._work = np.zeros(4, dtype=np.uint64)
+        if data:
+            _check_data(trace)
+        self.data = data
+        self._work = np.zeros(native.STATS, dtype=np.uint64)
         function = _as(placed.function, np.uint32, "placed.function")
         offset = _as(placed.offset, np.uint64, "placed.offset")
         if not len(function) == len(offset) == len(trace.addresses):
@@ -147,23 +167,28 @@ class PreparedTrace:
         """The library's own."""
         weakref.finalize(self, native.library().replay_free, self.plan)
 
-    @staticmethod
-    def _prepared(trace: Trace, function: U32, offset: U64, sizes: U32) -> int:
-        items = _as(trace.items, np.uint32, "trace.items")
-        starts = _as(trace.starts, np.uint64, "trace.starts")
-        sequence = _as(trace.sequence, np.uint32, "trace.sequence")
-        contexts: U8 = _as(trace.contexts, np.uint8, "trace.contexts")
+    def _prepared(self, trace: Trace, function: U32, offset: U64, sizes: U32) -> int:
+        columns: dict[str, npt.NDArray[Any]] = {
+            "sizes": sizes,
+            "functions": function,
+            "offsets": offset,
+            "items": _as(trace.items, np.uint32, "trace.items"),
+            "starts": _as(trace.starts, np.uint64, "trace.starts"),
+            "sequence": _as(trace.sequence, np.uint32, "trace.sequence"),
+            "contexts": _as(trace.contexts, np.uint8, "trace.contexts"),
+        }
+        if self.data and trace.physical is not None and trace.data_virtual is not None:
+            # How far it is from the virtual address; the sum of both wraps around at 2^64.
+            columns["physical"] = _as(trace.physical - trace.addresses, np.uint64, "physical")
+            columns["data_virtual"] = _as(trace.data_virtual, np.uint64, "data_virtual")
+            physical = trace.data_virtual if trace.data_physical is None else trace.data_physical
+            columns["data_physical"] = _as(physical, np.uint64, "data_physical")
         given = native.NativeTrace(
             n_blocks=len(sizes),
-            n_pieces=len(starts) - 1,
-            n_executed=len(sequence),
-            sizes=native.pointer(sizes),
-            functions=native.pointer(function),
-            offsets=native.pointer(offset),
-            items=native.pointer(items),
-            starts=native.pointer(starts),
-            sequence=native.pointer(sequence),
-            contexts=native.pointer(contexts),
+            n_pieces=len(trace.starts) - 1,
+            n_executed=len(trace.sequence),
+            n_data=len(columns.get("data_virtual", ())),
+            **{name: native.pointer(column) for name, column in columns.items()},
         )
         plan: int | None = native.library().replay_plan(ctypes.byref(given))
         if not plan:
@@ -174,9 +199,10 @@ class PreparedTrace:
         """What all replays of this trace have cost."""
         return Work(*(int(n) for n in self._work))
 
-    def checked(self, layouts: U64, cache: Cache) -> U64:
+    def checked(self, layouts: U64, *caches: Cache) -> U64:
         """The layouts as the library wants them. UserError and ValueError as of `replay`."""
-        _check_cache(cache)
+        for cache in caches:
+            _check_cache(cache)
         if layouts.ndim != 2 or layouts.dtype != np.uint64:
             raise ValueError(
                 f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
@@ -199,6 +225,7 @@ class PreparedTrace:
         by_function: bool = True,
         threads: int | None = None,
         warm: bool = True,
+        line_bytes: npt.NDArray[Any] | None = None,
         memo: bool = True,
         portable: bool = False,
     ) -> Misses:
@@ -208,35 +235,70 @@ class PreparedTrace:
         kind "branches": an entry is the address of the last byte of a block after which execution
         did not go on at the next byte, its value is where it went; both have to be there for a hit.
         An interrupt's entry is no branch. `cache.line_bytes` is what separates the sets there.
+        line_bytes (n_functions,): sizes of each function's own lines instead of the cache's; 0 for
+        functions that do not go through it. A TLB that holds pages of several sizes is such one.
         memo: repetitions from the same state are not simulated again; portable: no vectors. The
         result is the same with and without, and for any number of threads (default: all cores).
-        Raises UserError for a cache that is too large, ValueError for layouts that do not fit.
+        Raises UserError for a cache that is too large, ValueError for what does not fit.
         """
         layouts = self.checked(layouts, cache)
-        n_layouts, n_functions = layouts.shape
-        total = np.zeros((n_layouts, len(CONTEXTS)), dtype=np.uint64)
-        rows = np.zeros((n_layouts, n_functions), dtype=np.uint64) if by_function else None
-        flags = warm * native.WARM | memo * native.MEMO | portable * native.PORTABLE
+        if self.data:
+            raise ValueError("a trace that was prepared with data goes through a hierarchy")
+        shifts = None
+        if line_bytes is not None:
+            if kind == "branches":
+                raise ValueError("branches have no lines of several sizes")
+            shifts = _shifts(line_bytes, layouts.shape[1])
+        flags = memo * native.MEMO | portable * native.PORTABLE
+        total = np.zeros((len(layouts), len(CONTEXTS)), dtype=np.uint64)
+        rows = np.zeros(layouts.shape, dtype=np.uint64) if by_function else None
+        job = native.NativeJob(
+            kind=_KINDS[kind],
+            flags=flags | warm * native.WARM,
+            caches=native.caches(cache),
+            shifts=native.pointer(shifts),
+        )
+        self.run(job, layouts, total, rows, threads)
+        return Misses(total, rows)
+
+    def run(
+        self,
+        job: native.NativeJob,
+        layouts: U64,
+        total: U64,
+        by_function: U64 | None,
+        threads: int | None,
+    ) -> None:
+        """Does a job for all layouts, as `checked` gave them; fills `total` and `by_function`,
+        which have a row for each.
+        """
         threads = max(1, threads or cores())
         stats = np.zeros_like(self._work)
-        for part in _parts(n_layouts, _LAYOUTS_A_CALL * threads):
-            job = native.NativeJob(
-                sets=cache.sets,
-                ways=cache.ways,
-                line_shift=cache.line_bytes.bit_length() - 1,
-                kind=_KINDS[kind],
-                flags=flags,
-                threads=min(threads, part.stop - part.start),
-                n_layouts=part.stop - part.start,
-                n_functions=n_functions,
-                layouts=native.pointer(layouts[part]),
-                total=native.pointer(total[part]),
-                by_function=None if rows is None else native.pointer(rows[part]),
-                stats=native.pointer(stats),
-            )
+        job.n_functions = layouts.shape[1]
+        job.stats = native.pointer(stats)
+        for part in _parts(len(layouts), _LAYOUTS_A_CALL * threads):
+            job.n_layouts = part.stop - part.start
+            job.threads = min(threads, part.stop - part.start)
+            job.layouts = native.pointer(layouts[part])
+            job.total = native.pointer(total[part])
+            job.by_function = native.pointer(None if by_function is None else by_function[part])
             native.check(native.library().replay_run(self.plan, ctypes.byref(job)))
         self._work += stats
-        return Misses(total, rows)
+
+
+def _shifts(line_bytes: npt.NDArray[Any], n_functions: int) -> U8:
+    """Sizes of lines as the library wants them: their logarithms."""
+    sizes = _as(line_bytes, np.uint64, "line_bytes")
+    if len(sizes) != n_functions:
+        raise ValueError(f"line_bytes has {len(sizes)} functions, and the layouts {n_functions}")
+    shifts = np.full(n_functions, native.NOT_HERE, dtype=np.uint8)
+    for size in np.unique(sizes[sizes > 0]):
+        if not _LEAST_LINE <= size <= _MOST_LINE or int(size) & (int(size) - 1):
+            raise ValueError(
+                f"line_bytes has {size}, and not a power of two from {_LEAST_LINE} to {_MOST_LINE}"
+            )
+        shifts[sizes == size] = native.log2(int(size))
+    return shifts
 
 
 def _parts(n: int, size: int) -> Iterator[slice]:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Code and data in two levels, against caches written for clarity."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.cpus.model import Cache
+from kdelta.replay.hierarchy import HierarchyMisses, replay_hierarchy
+from kdelta.replay.simulate import Placed, PreparedTrace, replay
+from kdelta.spec.errors import LabError, UserError
+
+from .traces import L1I, OWN, Block, LeastRecent, Made, looping, made_traces, make_trace
+
+BIG = Cache(sets=1024, ways=16, line_bytes=64)
+PAGES = 0x1000
+small = st.builds(
+    Cache, sets=st.sampled_from([1, 2, 8]), ways=st.integers(1, 5), line_bytes=st.just(64)
+)
+
+
+Access = tuple[list[int], int, int]
+
+
+class Levels(NamedTuple):
+    l1i: Cache
+    l1d: Cache
+    l2: Cache
+
+
+def with_data(trace: Trace, virtual: list[int], every: int, pages: int) -> Trace:
+    """The trace with an access to one of the lines after each `every`-th block. A page lies where
+    `pages` times its number says, so that some lie in one place.
+    """
+    items: list[int] = []
+    starts = [0]
+    for piece in range(len(trace.starts) - 1):
+        for block in trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]:
+            items.append(int(block))
+            if virtual and len(items) % every == 0:
+                items.append(DATA | (len(items) * 7 // 2 % len(virtual)))
+        starts.append(len(items))
+    lines = np.array(virtual, dtype=np.uint64)
+    where = [line % PAGES + line // PAGES % 4 * pages * PAGES for line in virtual]
+    return msgspec.structs.replace(
+        trace,
+        items=np.array(items, dtype=np.uint32),
+        starts=np.array(starts, dtype=np.uint64),
+        physical=trace.addresses % np.uint64(1 << 40) + np.uint64(pages * PAGES),
+        data_virtual=lines,
+        data_physical=np.array(where, dtype=np.uint64),
+        data_stores=np.zeros(len(virtual), dtype=np.bool_),
+    )
+
+
+def naive(trace: Trace, placed: Placed, layout: U64, levels: Levels, *, warm: bool) -> Any:
+    """l1i, l2_code, l1d, l2_data by context, and l1i and l2_code by function."""
+    assert trace.physical is not None
+    assert trace.data_virtual is not None
+    assert trace.data_physical is not None
+    held = [LeastRecent(cache) for cache in levels]
+
+    def fetch(first: int, virtual: int, physical: int) -> tuple[bool, bool]:
+        missed = held[first].misses(virtual // 64, physical // 64)
+        return missed, missed and held[2].misses(physical // 64, physical // 64)
+
+    for measured in (False, True) if warm else (True,):
+        total = np.zeros((4, 3), dtype=int)
+        rows = np.zeros((2, len(layout)), dtype=int)
+        for piece, context in zip(trace.sequence, trace.contexts, strict=True):
+            for item in map(int, trace.items[int(trace.starts[piece]) :][: lengths(trace)[piece]]):
+                if item & DATA:
+                    line = item - DATA
+                    virtual, physical = trace.data_virtual[line], trace.data_physical[line]
+                    total[2:, context] += fetch(1, int(virtual), int(physical))
+                    continue
+                function = placed.function[item]
+                start = int(layout[function]) + int(placed.offset[item])
+                shift = int(trace.physical[item]) - int(trace.addresses[item])
+                for line in range(start // 64, (start + int(trace.sizes[item]) - 1) // 64 + 1):
+                    missed = fetch(0, line * 64, line * 64 + shift)
+                    total[:2, context] += missed
+                    rows[:, function] += missed
+        if measured:
+            return total.tolist(), rows.tolist()
+    raise AssertionError
+
+
+def lengths(trace: Trace) -> list[int]:
+    return [int(n) for n in np.diff(trace.starts)]
+
+
+def as_lists(found: HierarchyMisses, index: int) -> Any:
+    kinds = (found.l1i.total, found.l2_code.total, found.l1d, found.l2_data)
+    rows = (found.l1i.by_function, found.l2_code.by_function)
+    return [k[index].tolist() for k in kinds], [r[index].tolist() for r in rows if r is not None]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    made_traces(),
+    st.tuples(
+        st.lists(st.integers(0, 300).map(lambda n: n * 64), max_size=12),
+        st.integers(1, 5),
+        st.integers(1, 3),
+    ),
+    st.builds(Levels, small, small, small),
+    st.fixed_dictionaries({"warm": st.booleans(), "memo": st.booleans(), "threads": st.just(1)}),
+)
+def test_misses_are_those_of_plain_caches(
+    made: Made, access: Access, levels: Levels, how: dict[str, Any]
+) -> None:
+    trace, placed, layouts = made
+    trace = with_data(trace, *access)
+    found = replay_hierarchy(trace, placed, layouts, **levels._asdict(), **how)
+    for index, layout in enumerate(layouts):
+        expected = naive(trace, placed, layout, levels, warm=how["warm"])
+        assert as_lists(found, index) == expected
+
+
+def test_the_first_level_of_code_does_not_see_the_data() -> None:
+    trace, placed, layouts = looping(30, noise=3)
+    full = with_data(trace, [n * 64 for n in range(50)], 3, 1)
+    found = replay_hierarchy(full, placed, layouts, l1i=L1I, l1d=Cache(4, 2, 64), l2=BIG)
+    alone = replay(trace, placed, layouts, L1I)
+    assert found.l1i.total.tolist() == alone.total.tolist()
+    assert found.l1i.total.sum() > 0
+    assert found.l1d.sum() > 0
+    assert len({tuple(row) for row in found.l1d.tolist()}) == 1
+    # All of it fits in the second level, which is warm.
+    assert found.l2_total().sum() == 0
+
+
+def test_code_and_data_share_the_second_level() -> None:
+    """Two lines that never meet in the first level put each other out in the second."""
+    blocks = [Block(0, 0, 8), Block(0, 64, 8)]
+    trace, placed = make_trace(blocks, [[0, 1]], [(0, OWN)] * 10)
+    line = Cache(sets=1, ways=1, line_bytes=64)
+    two = Cache(sets=1, ways=2, line_bytes=64)
+    layout = np.zeros((1, 1), dtype=np.uint64)
+    without = with_data(trace, [], 1, 1)
+    found = replay_hierarchy(without, placed, layout, l1i=line, l1d=line, l2=two)
+    assert (found.l1i.total.sum(), found.l2_total().sum()) == (20, 0)
+    full = with_data(trace, [4096 * 2, 4096 * 3], 1, 2)
+    found = replay_hierarchy(full, placed, layout, l1i=line, l1d=line, l2=two)
+    assert (found.l1i.total.sum(), found.l2_code.total.sum()) == (20, 20)
+    assert (found.l1d.sum(), found.l2_data.sum()) == (20, 20)
+
+
+def test_a_loop_is_simulated_only_while_it_is_new() -> None:
+    trace, placed, layouts = looping(700, noise=7)
+    full = with_data(trace, [n * 64 for n in range(50)], 3, 1)
+    prepared = PreparedTrace(full, placed, data=True)
+    caches: dict[str, Any] = {"l1i": L1I, "l1d": L1I, "l2": Cache(64, 4, 64)}
+    fast = replay_hierarchy(prepared, None, layouts, **caches)
+    work = prepared.work()
+    assert work.simulated * 10 < work.units
+    slow = replay_hierarchy(prepared, None, layouts, **caches, memo=False)
+    assert prepared.work().simulated - work.simulated == work.units
+    assert [as_lists(fast, i) for i in range(9)] == [as_lists(slow, i) for i in range(9)]
+    one = replay_hierarchy(prepared, None, layouts, **caches, threads=1)
+    assert [as_lists(fast, i) for i in range(9)] == [as_lists(one, i) for i in range(9)]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    trace, placed, layouts = looping(2)
+    full = with_data(trace, [64], 3, 1)
+    caches: dict[str, Any] = {"l1i": L1I, "l1d": L1I, "l2": BIG}
+    with pytest.raises(UserError, match="region made has no accesses to data"):
+        replay_hierarchy(trace, placed, layouts, **caches)
+    with pytest.raises(ValueError, match="needs to be placed"):
+        replay_hierarchy(full, None, layouts, **caches)
+    with pytest.raises(ValueError, match="prepared without data"):
+        replay_hierarchy(PreparedTrace(full, placed), None, layouts, **caches)
+    with pytest.raises(ValueError, match="goes through a hierarchy"):
+        PreparedTrace(full, placed, data=True).replay(layouts, L1I)
+    with pytest.raises(UserError, match="lines of 32, 64 bytes"):
+        replay_hierarchy(full, placed, layouts, **(caches | {"l1d": Cache(16, 4, 32)}))
+    short = Cache(16, 4, 32)
+    with pytest.raises(UserError, match="lines of 32 bytes"):
+        replay_hierarchy(full, placed, layouts, l1i=short, l1d=short, l2=short)
+    with pytest.raises(UserError, match="cannot be replayed"):
+        replay_hierarchy(full, placed, layouts, l1i=L1I, l1d=L1I, l2=Cache(1 << 21, 1, 64))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("items", np.full(999, DATA | 1, dtype=np.uint32)),
+        ("physical", np.zeros(319, dtype=np.uint64)),
+        ("data_physical", np.zeros(2, dtype=np.uint64)),
+    ],
+)
+def test_damaged_data_is_refused(name: str, value: Any) -> None:
+    trace, placed, layouts = looping(2)
+    full = with_data(trace, [64], 3, 1)
+    damaged = msgspec.structs.replace(full, **{name: value[: len(full.items)]})
+    with pytest.raises(LabError, match="region made is damaged"):
+        replay_hierarchy(damaged, placed, layouts, l1i=L1I, l1d=L1I, l2=BIG)
