@@ -44,8 +44,10 @@ def shuffled(placement: Placement, seed: int) -> U64:
     return found
 
 
-def shuffles(placement: Placement, n: int, seed: int, *, slide: bool = False) -> U64:
-    """n random layouts: shape (n, n_functions).
+def shuffles(
+    placement: Placement, n: int, seed: int, *, slide: bool = False, first: int = 0
+) -> U64:
+    """n random layouts, from the one numbered `first`: shape (n, n_functions).
 
     The groups of each range in random order, each aligned as it was. Layout i depends on seed and
     i alone, not on n. The order comes from the functions' names: two kernels that have the same
@@ -58,7 +60,7 @@ def shuffles(placement: Placement, n: int, seed: int, *, slide: bool = False) ->
     found = _linked(placement, n)
     for begin in range(0, n, _AT_ONCE):
         rows = range(begin, min(n, begin + _AT_ONCE))
-        streams = np.array([_stream(seed, row) for row in rows], dtype=np.uint64)
+        streams = np.array([_stream(seed, first + row) for row in rows], dtype=np.uint64)
         orders = [_random_orders(part, streams) for part in placement.ranges]
         slides = _mix(streams ^ np.uint64(_GOLDEN)) % np.uint64(_SLIDE_BYTES) if slide else None
         _lay_out(placement, found[begin : begin + len(rows)], orders, slides=slides)

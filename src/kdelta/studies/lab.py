@@ -36,6 +36,7 @@ from kdelta.kernels.obtain import obtain
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, run
+from kdelta.replay.kernel_text import Symbol, parse_symbols
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
@@ -50,6 +51,13 @@ EXECUTED = "executed"
 
 TRACES = "traces"
 """The attachment of a run that keeps the sequences of blocks of its regions."""
+
+SYMBOLS = "symbols"
+"""The attachment of a traced run that keeps the kernel's /proc/kallsyms, so that its traces can be
+placed without the guest."""
+
+MODULE_SYMBOLS = "module-symbols"
+"""The same of the modules that were loaded for the run."""
 
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
 RECORD = 2
@@ -194,7 +202,7 @@ class Lab:
         wanted = self._recording
         if wanted.simulate and misses_name(wanted.simulate) not in stored.attachments:
             return False
-        if wanted.trace != "off" and TRACES not in stored.attachments:
+        if wanted.trace != "off" and not {TRACES, SYMBOLS} <= stored.attachments.keys():
             return False
         return wanted.trace != "data" or have_data(self._store.get(stored.attachments[TRACES]))
 
@@ -284,14 +292,16 @@ async def _execute(
     counts = msgspec.structs.replace(counts, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
     executed = await asyncio.to_thread(_executed, files, sources)
-    recorded = await asyncio.to_thread(_recorded, outcome.counts, setting.recording)
+    recorded = await asyncio.to_thread(_recorded, outcome.counts, sources, setting.recording)
     return _Counted(counts, {EXECUTED: executed, **recorded}), outcome
 
 
-def _recorded(file: Path, recording: Recording) -> dict[str, bytes]:
+def _recorded(file: Path, sources: Sources, recording: Recording) -> dict[str, bytes]:
     kept = {}
     if recording.trace != "off":
         kept[TRACES] = encode_traces(read_traces(file))
+        kept[SYMBOLS] = sources.symbols.read_bytes()
+        kept[MODULE_SYMBOLS] = sources.modules
     if recording.simulate:
         kept[misses_name(recording.simulate)] = encode_simulated(read_simulated(file))
     return kept
@@ -377,6 +387,14 @@ def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:
     if TRACES not in run.attachments:
         raise LabError(f"run {run.id} was not traced", "make the run again with --again")
     return decode_traces(store.get(run.attachments[TRACES]))
+
+
+def symbols_of(store: Store, run: Run) -> list[Symbol]:
+    """The symbols of a traced run's kernel and modules, by address; LabError if none are kept."""
+    if SYMBOLS not in run.attachments:
+        raise LabError(f"run {run.id} kept no symbols", "make the run again with --again")
+    kept = [run.attachments[name] for name in (SYMBOLS, MODULE_SYMBOLS) if name in run.attachments]
+    return [row for blob in kept for row in parse_symbols(store.get(blob))]
 
 
 def _clock_ticks(outcome: Outcome) -> dict[str, int]:

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stage that studies of placement share: from a kernel and a workload to what layouts cost.
+
+A kernel is run once, traced, and from then on only replayed. Of one kernel:
+
+    (found,) = await placed(lab, store, [kernel], [work])
+    costs_of = costs(found, cpu, drawn(found, layouts, seed))
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.model import CONTEXTS, KERNEL, RunCounts, merged_regions
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.host.command import quiet
+from kdelta.host.files import lab_errors
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
+from kdelta.infer.executed import executed_estimates
+from kdelta.kernels.built import DIGEST, built_folder
+from kdelta.kernels.digest import Digest
+from kdelta.kernels.digest_file import is_current, load_digest
+from kdelta.kernels.kconfig import number, parse_config
+from kdelta.kernels.model import Kernel
+from kdelta.replay.functions import Placement, placement_of
+from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
+from kdelta.replay.layouts import I64, U64, as_linked, shuffles
+from kdelta.replay.pairs import paired_shuffles
+from kdelta.replay.simulate import Kind, Placed, PreparedTrace
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done, Lab, Work, symbols_of, traces_of
+from kdelta.studies.requests import LabRequest
+
+OWN = CONTEXTS.index("own")
+
+REPLAYED: dict[MissKind, Kind] = {"l1i": "lines", "itlb": "pages", "btb": "branches"}
+"""The kinds of misses that code alone has, and how they are replayed."""
+
+_ALIGNMENT = "CONFIG_FUNCTION_ALIGNMENT"
+_DRAW_BITS = 32
+_AT_ONCE = 256  # layouts that are made together: of 60,000 functions they are 120 MB
+
+
+class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
+    """A kernel, its traced run, and where its code lies.
+
+    traces: of the run's regions, in the order of `placement.placed`. counts: of that run. executed
+    (n_executed,): indexes of the functions that any trace executes; a layout has to say no more
+    than where these lie. places: for each trace, where its blocks lie in these. digest: of a kernel
+    that was built; None where nothing is known of its objects.
+    """
+
+    kernel: Kernel
+    run: Run
+    counts: RunCounts
+    traces: tuple[Trace, ...]
+    placement: Placement
+    executed: I64
+    places: tuple[Placed, ...]
+    digest: Digest | None = None
+
+    def shipped(self) -> U64:
+        """The layout that the kernel has, of its executed functions: (n_executed,)."""
+        layout: U64 = as_linked(self.placement)[self.executed]
+        return layout
+
+    def prepared(self, index: int) -> PreparedTrace:
+        """A trace, ready to be replayed under layouts (n, n_executed)."""
+        return PreparedTrace(self.traces[index], self.places[index])
+
+    def iterations(self, index: int) -> float:
+        """Of how many iterations a trace is: all of its region's, unless it was truncated. Then of
+        that part that its instructions are of those that were counted.
+        """
+        trace = self.traces[index]
+        region = merged_regions(self.counts).get(trace.region)
+        if region is None or not trace.truncated:
+            return float(max(1, trace.iterations))
+        part = trace.executed_insns(OWN) / max(1, region.cost("own").insns)
+        return region.iteration_count * min(1.0, part) or 1.0
+
+    @property
+    def truncated(self) -> tuple[str, ...]:
+        """The regions whose trace was cut off at its limit."""
+        return tuple(trace.region for trace in self.traces if trace.truncated)
+
+
+class Drawn(msgspec.Struct, frozen=True, eq=False):
+    """Random layouts of a kernel's executed functions, (n, n_executed), and what each was drawn
+    from.
+    """
+
+    layouts: U64
+    draws: tuple[int, ...]
+
+
+def tracing(request: LabRequest) -> LabRequest:
+    """The same request for one traced run: perturbation 0, which is not shaken."""
+    return msgspec.structs.replace(request, trace=True, perturbations=1)
+
+
+async def placed(
+    lab: Lab, store: Store, kernels: Sequence[Kernel], works: Sequence[Work]
+) -> list[PlacedKernel | Done]:
+    """Each kernel with its work, run and traced, or found in the store so; a run that did not go
+    well is returned as it is. The lab's request has to be one that `tracing` made.
+
+    UserError for a kernel whose symbols do not say where its code is.
+    """
+    found = await lab.runs(kernels, works)
+    with interruptible():
+        return [
+            placed_run(kernel, done, store)
+            for kernel, (done, *_) in zip(kernels, found, strict=True)
+        ]
+
+
+def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel | Done:
+    """A traced run, placed; one that did not go well as it is."""
+    if done.counts is None:
+        return done
+    symbols = symbols_of(store, done.run)
+    linked = _linked_symbols(kernel)
+    if linked:
+        symbols = [*linked, *(row for row in symbols if row[3] != KERNEL)]
+    return place_traces(kernel, done.run, done.counts, traces_of(store, done.run), symbols)
+
+
+def place_traces(
+    kernel: Kernel, run: Run, counts: RunCounts, traces: tuple[Trace, ...], symbols: list[Symbol]
+) -> PlacedKernel:
+    """The traces of a run, placed by the symbols of its kernel and modules."""
+    digest = _digest(kernel)
+    alignment = _alignment(kernel)
+    placement = placement_of(traces, symbols, digest=digest, alignment=alignment)
+    executed = np.flatnonzero(placement.executed)
+    places = tuple(
+        Placed(np.searchsorted(executed, one.function).astype(np.uint32), one.offset)
+        for one in placement.placed
+    )
+    return PlacedKernel(kernel, run, counts, traces, placement, executed, places, digest)
+
+
+def _digest(kernel: Kernel) -> Digest | None:
+    """Of a kernel that was built, if it is still there and made by today's rules."""
+    if kernel.built is None:
+        return None
+    path = built_folder(kernel.built) / DIGEST
+    return load_digest(path) if path.is_file() and is_current(path) else None
+
+
+def _alignment(kernel: Kernel) -> int | None:
+    """What the config says that functions are aligned to; None if it says nothing."""
+    if kernel.config is None:
+        return None
+    path = Path(kernel.config)
+    with lab_errors("reading", path):
+        config = parse_config(path.read_text("utf-8", "replace")) if path.is_file() else {}
+    return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
+
+
+def drawn(one: PlacedKernel, n: int, seed: int) -> Drawn:
+    """n random layouts of one kernel."""
+    found = np.concatenate(
+        [
+            shuffles(one.placement, min(n - at, _AT_ONCE), seed, first=at)[:, one.executed]
+            for at in range(0, n, _AT_ONCE)
+        ]
+    )
+    return Drawn(found, draws_of(n, seed))
+
+
+def drawn_pairs(a: PlacedKernel, b: PlacedKernel, n: int, seed: int) -> tuple[Drawn, Drawn]:
+    """n random layouts of each of two kernels, alike where their functions are."""
+    parts = []
+    for at in range(0, n, _AT_ONCE):
+        both = paired_shuffles(a.placement, b.placement, min(n - at, _AT_ONCE), seed, first=at)
+        parts.append((both[0][:, a.executed], both[1][:, b.executed]))
+    draws = draws_of(n, seed)
+    ours, theirs = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return Drawn(ours, draws), Drawn(theirs, draws)
+
+
+def draws_of(n: int, seed: int) -> tuple[int, ...]:
+    """What names each of n layouts of a seed."""
+    return tuple((seed << _DRAW_BITS) + index for index in range(n))
+
+
+def caches_of(cpu: CPU) -> dict[MissKind, Cache]:
+    """What of a CPU can be replayed from code alone."""
+    caches: dict[MissKind, Cache] = {"l1i": cpu.l1i, "itlb": cpu.itlb}
+    return caches if cpu.btb is None else {**caches, "btb": cpu.btb}
+
+
+def costs(
+    one: PlacedKernel,
+    cpu: CPU,
+    layouts: Drawn,
+    *,
+    runs: Sequence[RunCounts] = (),
+    doing: Callable[[str], None] = quiet,
+) -> dict[str, RegionCost]:
+    """region -> what it costs an iteration: what its own work executes, and its own misses in the
+    shipped layout and in each of these.
+
+    runs: all runs of this kernel, over which what is executed is an estimate; without any, that is
+    known of the traced one alone. doing: is told each region. In the replay, interrupts and other
+    tasks evict what they evict, but their misses are not counted.
+    """
+    executed = executed_estimates(runs or (one.counts,))
+    caches = caches_of(cpu)
+    found = {}
+    for index, trace in enumerate(one.traces):
+        doing(trace.region)
+        with interruptible():
+            prepared, per = one.prepared(index), one.iterations(index)
+            shipped = own_misses(prepared, one.shipped()[np.newaxis], caches, per)
+            misses = own_misses(prepared, layouts.layouts, caches, per)
+        found[trace.region] = RegionCost(
+            executed=executed.get(trace.region, {}),
+            ensemble=Ensemble(layouts.draws, {str(kind): row for kind, row in misses.items()}),
+            shipped={str(kind): float(row[0]) for kind, row in shipped.items()},
+        )
+    return found
+
+
+def own_misses(
+    prepared: PreparedTrace, layouts: U64, caches: Mapping[MissKind, Cache], per: float
+) -> dict[MissKind, Floats]:
+    """By kind, the misses of the region's own work under each layout, divided by `per`: (n,)."""
+    return {
+        kind: prepared.replay(layouts, cache, kind=REPLAYED[kind], by_function=False).total[:, OWN]
+        / per
+        for kind, cache in caches.items()
+    }
+
+
+def _linked_symbols(kernel: Kernel) -> list[Symbol]:
+    """Those of a vmlinux that still has them; none where the image has none.
+
+    They are in the order of linked objects, whatever the order of functions: so functions that
+    share a name are told apart alike in all links of the same objects.
+    """
+    if kernel.built is None or kernel.image_format != "vmlinux":
+        return []
+    return vmlinux_symbols(Path(kernel.image))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Misses of a made kernel under made layouts, down to what a region costs."""
+
+from fractions import Fraction
+
+import msgspec
+import numpy as np
+import pytest
+
+from kdelta.counts.model import Cost
+from kdelta.counts.trace import Trace
+from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import CPU, Cache
+from kdelta.kernels.model import Kernel
+from kdelta.replay.kernel_text import parse_symbols
+from kdelta.store.model import Run
+from kdelta.studies.placement import (
+    Drawn,
+    PlacedKernel,
+    caches_of,
+    costs,
+    drawn,
+    drawn_pairs,
+    place_traces,
+)
+from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
+from tests.synthetic import interrupts, own, region, run
+
+LINE = 64
+SIZES = {"alpha": LINE, "beta": LINE, "gamma": LINE, "delta": LINE}
+KERNEL = Kernel(identity="made", spec="made", image="", arch="x86_64", release="6.0")
+RUN = Run("r", "k", None, False, "", "made", "made", "6.0", {}, "made", "", 0, 0.0)
+
+
+def small_cpu(sets: int = 4) -> CPU:
+    """One line a set: two functions that lie a multiple of `sets` lines apart collide."""
+    cpu = load_cpu("generic-x86-64")
+    return msgspec.structs.replace(cpu, l1i=Cache(sets, 1, LINE), itlb=Cache(1, 1, 4096), btb=None)
+
+
+def made_trace(functions: list[int], contexts: list[int], name: str = "loop") -> Trace:
+    """Executes one line of each of these functions in turn, each in its context."""
+    trace = trace_of(
+        [(START + LINE * number, LINE) for number in range(4)],
+        [[0], [1], [2], [3]],
+        functions,
+    )
+    return msgspec.structs.replace(
+        trace, region=name, contexts=np.array(contexts, dtype=np.uint8), iterations=10
+    )
+
+
+def made(trace: Trace, insns: int = 40) -> PlacedKernel:
+    counts = run(region("loop", {own("alpha"): Cost(insns), interrupts("delta"): 7}, 10))
+    symbols = parse_symbols(kallsyms(text_rows(SIZES, LINE)))
+    return place_traces(KERNEL, RUN, counts, (trace,), symbols)
+
+
+def _at(alpha: int, beta: int, gamma: int, delta: int) -> Drawn:
+    """One layout: the functions at these lines."""
+    layout = START + LINE * np.array([[alpha, beta, gamma, delta]], dtype=np.uint64)
+    return Drawn(layout, (1,))
+
+
+def test_misses_are_those_of_own_work_an_iteration() -> None:
+    one = made(made_trace([0, 1, 3] * 10, [0, 0, 1] * 10))
+    apart = costs(one, small_cpu(), _at(0, 1, 3, 2))["loop"]
+    assert apart.shipped == {"l1i": 0.0, "itlb": 0.0}
+    assert apart.ensemble.misses["l1i"].tolist() == [0.0]
+    both = costs(one, small_cpu(), _at(0, 4, 3, 2))["loop"]
+    assert both.ensemble.misses["l1i"].tolist() == [2.0]
+    assert both.ensemble.draws == (1,)
+    interrupted = costs(one, small_cpu(), _at(0, 1, 3, 4))["loop"]
+    assert interrupted.ensemble.misses["l1i"].tolist() == [1.0]
+    far = costs(one, small_cpu(), _at(0, 65, 3, 2))["loop"]
+    # The interrupt is on alpha's page: it brings it back, at its own cost.
+    assert far.ensemble.misses["itlb"].tolist() == [1.0]
+
+
+def test_what_is_executed_is_an_estimate_over_the_runs_that_are_given() -> None:
+    one = made(made_trace([0, 1], [0, 0]), insns=40)
+    layouts = _at(0, 1, 2, 3)
+    assert costs(one, small_cpu(), layouts)["loop"].amount("insns").value == 4
+    more = run(region("loop", {own("alpha"): Cost(60, specials={"lock": 5})}, 10))
+    found = costs(one, small_cpu(), layouts, runs=(one.counts, more))["loop"]
+    insns = found.amount("insns")
+    assert [insns.low, insns.value, insns.high] == [4, 5, 6]
+    assert found.amount("lock").value == Fraction(1, 4)
+
+
+def test_a_truncated_trace_is_of_the_iterations_that_it_has() -> None:
+    whole = made_trace([0, 1] * 10, [0, 0] * 10)
+    assert made(whole, insns=20).iterations(0) == 10
+    cut = msgspec.structs.replace(made_trace([0, 1] * 5, [0, 0] * 5), truncated=True)
+    one = made(cut, insns=20)
+    assert one.truncated == ("loop",)
+    assert one.iterations(0) == pytest.approx(5)
+    found = costs(one, small_cpu(), _at(0, 4, 2, 3))["loop"]
+    assert found.ensemble.misses["l1i"].tolist() == [2.0]
+
+
+def test_layouts_are_named_by_seed_and_number_however_many_are_drawn() -> None:
+    one = made(made_trace([0, 1, 3], [0, 0, 0]))
+    few, many = drawn(one, 3, 7), drawn(one, 600, 7)
+    assert few.layouts.shape == (3, 4)
+    assert many.layouts[:3].tolist() == few.layouts.tolist()
+    assert many.draws[:3] == few.draws
+    assert len(set(many.draws)) == 600
+    assert not set(drawn(one, 3, 8).draws) & set(few.draws)
+    assert len(np.unique(many.layouts[256:], axis=0)) > 10
+
+
+def test_a_kernel_and_itself_cost_the_same_in_each_pair() -> None:
+    one = made(made_trace([0, 1, 3] * 10, [0, 0, 0] * 10))
+    ours, theirs = drawn_pairs(one, one, 300, 5)
+    first, second = (costs(one, small_cpu(2), drawn)["loop"] for drawn in (ours, theirs))
+    assert first.ensemble.draws == second.ensemble.draws
+    assert first.ensemble.misses["l1i"].tolist() == second.ensemble.misses["l1i"].tolist()
+    assert len(set(first.ensemble.misses["l1i"].tolist())) > 1
+
+
+def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps() -> None:
+    cpu = small_cpu()
+    assert list(caches_of(cpu)) == ["l1i", "itlb"]
+    with_btb = msgspec.structs.replace(cpu, btb=Cache(1, 1, 1))
+    one = made(made_trace([0, 2] * 10, [0, 0] * 10))
+    assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 2.0
