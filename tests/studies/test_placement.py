@@ -107,11 +107,11 @@ def test_layouts_are_named_by_seed_and_number_however_many_are_drawn() -> None:
     assert many.draws[:3] == few.draws
     assert len(set(many.draws)) == 600
     assert not set(drawn(one, 3, 8).draws) & set(few.draws)
-    assert len(np.unique(many.layouts[256:], axis=0)) > 10
+    assert many.layouts[256:512].tolist() != many.layouts[:256].tolist()
 
 
 def test_a_kernel_and_itself_cost_the_same_in_each_pair() -> None:
-    one = made(made_trace([0, 1, 3] * 10, [0, 0, 0] * 10))
+    one = made(made_trace([0, 3] * 10, [0, 0] * 10))
     ours, theirs = drawn_pairs(one, one, 300, 5)
     first, second = (costs(one, small_cpu(2), drawn)["loop"] for drawn in (ours, theirs))
     assert first.ensemble.draws == second.ensemble.draws
@@ -124,4 +124,5 @@ def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps()
     assert list(caches_of(cpu)) == ["l1i", "itlb"]
     with_btb = msgspec.structs.replace(cpu, btb=Cache(1, 1, 1))
     one = made(made_trace([0, 2] * 10, [0, 0] * 10))
-    assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 2.0
+    # 20 blocks take 19 branches, and the first of a pass finds the last of the pass before.
+    assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 1.8
