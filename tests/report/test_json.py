@@ -76,7 +76,7 @@ def test_model_cycles() -> None:
     assert effects["open-close"]["unlike"] == [0, 1]
     assert effects["uname"]["unlike"] == []
     assert cycles["unlike"][1]["kernels"] == ["other"]
-    assert cycles["notes"] == ["remap-file-pages: only in base"]
+    assert cycles["notes"] == ["page-fault: its trace was cut off in base"]
     assert effects["getppid"]["verdict"] == {
         "word": "same",
         "within": 0.01,

@@ -10,7 +10,7 @@ from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
 from kdelta.report.layout import WIDTH, wrapped
-from kdelta.report.model import CompareReport, CycleReport, ReportedCPU
+from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
 
 _NAME = 16
 _FIGURE = 8
@@ -45,29 +45,33 @@ def cycle_lines(
     """For each region both verdicts, model cycles, misses, and where the shipped layouts stand."""
     lines = ["", f"model cycles an iteration on {cpu.name}"]
     if found.effects:
-        lines += wrapped(_about(found.effects), "  ", "  ")
+        lines += wrapped(_about(cpu, found.effects), "  ", "  ")
         lines += ["", _heading()]
     paths = {one.name: one.verdict for one in operations}
     percents = {one.name: one.costs.insns.percent for one in operations if one.costs}
     marks = _marks(found)
     for effect in sorted(found.effects, key=lambda one: _ORDER.index(one.verdict.word)):
         path = _path(paths.get(effect.region), percents.get(effect.region))
+        if effect.region in found.relinked:
+            path += ", of the same code linked anew"
         lines += _block(effect, path, marks.get(effect.region, ""))
     if found.notes:
-        lines += ["", "without model cycles"]
+        lines += ["", "notes on model cycles"]
         lines += [line for note in found.notes for line in wrapped(note, "  ", "    ")]
     return lines + _unlike(cpu, found)
 
 
-def _about(effects: Sequence[PlacementEffect]) -> str:
+def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:
     counts = sorted({count for one in effects for count in one.layouts})
     layouts = " and ".join(map(str, counts))
     drawn = ", drawn alike" if all(one.paired for one in effects) else ""
     confidence = min(one.confidence for one in effects)
+    unseen = ", ".join(kind for kind in cpu.kinds if not any(kind in one.misses for one in effects))
+    left_out = f"; {unseen} misses are not in them" if unseen else ""
     return (
         f"means over {layouts} random layouts of each kernel{drawn}, with their confidence "
         f"interval ({100 * confidence:.4g} %); shipped: the layout that the linker made, and how "
-        "many per cent of the layouts cost less (p)"
+        f"many per cent of the layouts cost less (p){left_out}; docs/cpus.md has what else is not"
     )
 
 
@@ -172,7 +176,7 @@ def _percent(value: float) -> str:
 def _marks(found: CycleReport) -> dict[str, str]:
     """Behind a region's name, the numbers of what its path hangs on."""
     marks: dict[str, str] = {}
-    for number, one in enumerate(found.unlike, start=1):
+    for number, one in enumerate(_hanging(found), start=1):
         for region in one.regions:
             marks[region] = marks.get(region, "") + f" [{number}]"
     return marks
@@ -183,12 +187,18 @@ def _unlike(cpu: ReportedCPU, found: CycleReport) -> list[str]:
         return []
     title = f"not as on a real {cpu.name}, and the regions whose work hangs on it"
     lines = ["", title]
-    for number, one in enumerate(found.unlike, start=1):
+    for number, one in enumerate(_hanging(found), start=1):
         who = " and ".join(one.kernels)
         lines += wrapped(f"[{number}] {who}: {one.text}", "  ", "      ")
-        if not one.regions:
-            lines.append("      no region")
+    rest = dict.fromkeys(one.name for one in found.unlike if not one.regions)
+    if rest:
+        lines += wrapped(f"no region hangs on: {'; '.join(rest)}", "  ", "      ")
     return lines
+
+
+def _hanging(found: CycleReport) -> list[Unlike]:
+    """What was not as on the CPU, and has a bearing on some region."""
+    return [one for one in found.unlike if one.regions]
 
 
 def cpus_lines(reports: Sequence[CompareReport]) -> list[str]:

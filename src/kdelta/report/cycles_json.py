@@ -99,15 +99,19 @@ class JsonCycleEffect(msgspec.Struct, frozen=True):
 class JsonUnlike(msgspec.Struct, frozen=True):
     """What kernels did otherwise than on the CPU, and the regions whose own work hangs on it."""
 
+    name: str
     text: str
     kernels: list[str]
     regions: list[str]
 
 
 class JsonCycles(msgspec.Struct, frozen=True):
-    """All that is known of model cycles; `notes`: which regions are not in it, and why."""
+    """All that is known of model cycles. `relinked`: regions that execute the same code, only
+    linked anew. `notes`: what is to be known about regions.
+    """
 
     effects: list[JsonCycleEffect]
+    relinked: list[str]
     unlike: list[JsonUnlike]
     notes: list[str]
 
@@ -121,7 +125,11 @@ def json_cycles(found: CycleReport) -> JsonCycles:
     """The effects on model cycles."""
     return JsonCycles(
         effects=[_effect(effect, found) for effect in found.effects],
-        unlike=[JsonUnlike(one.text, list(one.kernels), list(one.regions)) for one in found.unlike],
+        relinked=list(found.relinked),
+        unlike=[
+            JsonUnlike(one.name, one.text, list(one.kernels), list(one.regions))
+            for one in found.unlike
+        ],
         notes=list(found.notes),
     )
 

@@ -41,27 +41,34 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class ReportedCPU(msgspec.Struct, frozen=True):
-    """The CPU whose prices model cycles have; `guessed` are the kinds of misses whose prices nobody
-    ever calibrated.
+    """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
+    those of them whose price nobody ever calibrated.
     """
 
     name: str
     title: str
+    kinds: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
 
 
 class Unlike(msgspec.Struct, frozen=True):
-    """What kernels ("base", "other") did otherwise than on the CPU, and whose work hangs on it."""
+    """What kernels ("base", "other") did otherwise than on the CPU: the name of a path, what they
+    did in words, and the regions whose work hangs on it.
+    """
 
+    name: str
     text: str
     kernels: tuple[str, ...]
     regions: tuple[str, ...]
 
 
 class CycleReport(msgspec.Struct, frozen=True):
-    """What is known of model cycles. `notes`: which regions are not in it, and why."""
+    """What is known of model cycles. `relinked`: regions that execute the same code, only linked
+    anew. `notes`: what is to be known about regions.
+    """
 
     effects: tuple[PlacementEffect, ...]
+    relinked: tuple[str, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -2,7 +2,7 @@
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
+from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
@@ -40,7 +41,8 @@ class Side(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """The base against one other kernel; no effects when a side has no run that went well.
 
-    cpu: what the machine looked like, None where it was nothing in particular.
+    cpu: what the machine looked like, None where it was nothing in particular. cycles: what is
+    known of model cycles on it, where both sides have a run that went well.
     """
 
     workload: str
@@ -48,6 +50,7 @@ class Comparison(msgspec.Struct, frozen=True):
     other: Side
     effects: Effects | None
     cpu: CPU | None = None
+    cycles: Cycles | None = None
 
 
 async def run_compare(
@@ -68,15 +71,44 @@ async def run_compare(
     works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
     found: list[Comparison] = []
     for cpu, lab_request in machines:
-        results = iter(await Lab(lab_request, store, progress).runs(kernels, works))
-        base, *others = [
-            msgspec.structs.replace(side, done=tuple(next(results))) if side.kernel else side
-            for side in wanted
-        ]
-        found += [
-            Comparison(workload.name, base, other, _effects(base, other), cpu) for other in others
-        ]
+        if cpu is None:
+            runs = await Lab(lab_request, store, progress).runs(kernels, works)
+            results = [Traced(tuple(done)) for done in runs]
+        else:
+            results = await traced_runs(lab_request, store, progress, kernels, works)
+        found += _comparisons(request, cpu, _with(wanted, results), progress)
     return tuple(found)
+
+
+def _with(wanted: Sequence[Side], results: Sequence[Traced]) -> list[tuple[Side, Traced]]:
+    """The sides with their runs; one without a kernel has none."""
+    left = iter(results)
+    return [
+        (msgspec.structs.replace(side, done=made.done), made)
+        for side in wanted
+        for made in [next(left) if side.kernel else Traced(())]
+    ]
+
+
+def _comparisons(
+    request: CompareRequest,
+    cpu: CPU | None,
+    sides: Sequence[tuple[Side, Traced]],
+    progress: Progress,
+) -> Iterator[Comparison]:
+    (base, ours), *others = sides
+    for other, theirs in others:
+        cycles = None
+        if cpu is not None:
+            cycles = cycles_between(
+                ours,
+                theirs,
+                cpu,
+                layouts=request.layouts,
+                margin=request.margin,
+                progress=progress,
+            )
+        yield Comparison(request.workload, base, other, _effects(base, other), cpu, cycles)
 
 
 def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:

@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.cpus.model import CPU
 from kdelta.infer.effects import OperationEffect, Word
 from kdelta.infer.gate import Decision, Judged, decide
+from kdelta.infer.placement_model import Code, PlacementEffect
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side, run_compare
 from kdelta.studies.requests import GateRequest, Progress
@@ -32,9 +34,17 @@ def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
     """The verdicts of a comparison as a gate sees them, those on larger effects first."""
     if comparison.effects is None:
         return
-    operations = sorted(comparison.effects.operations, key=_percent, reverse=True)
-    for operation in operations:
-        yield _on_path(operation, path_margin)
+    codes = comparison.cycles.codes if comparison.cycles else {}
+    for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
+        judged = _on_path(operation, path_margin)
+        if judged.word is Word.SLOWER and codes.get(operation.name) is Code.RELINKED:
+            judged = Judged(operation.name, Word.PLACEMENT_ONLY)
+        yield judged
+    if comparison.cycles and comparison.cpu:
+        effects = sorted(comparison.cycles.effects, key=lambda one: -one.relative.low)
+        for effect in effects:
+            yield _on_cycles(effect, comparison.cpu)
+        yield from _without_cycles(comparison, comparison.cpu)
 
 
 def failures_of(comparison: Comparison) -> Iterator[str]:
@@ -60,6 +70,27 @@ def _percent(operation: OperationEffect) -> Fraction:
         return Fraction(0)
     part = operation.costs.insns.percent
     return operation.costs.insns.effect.value * 100 if part is None else part
+
+
+def _on_cycles(effect: PlacementEffect, cpu: CPU) -> Judged:
+    verdict, name = effect.verdict, f"{effect.region} on {cpu.name}"
+    if verdict.word is Word.SLOWER:
+        low, high = (f"{100 * end:+.3g}%" for end in (effect.relative.low, effect.relative.high))
+        return Judged(f"{name} {low} to {high} model cycles", Word.SLOWER)
+    reason = verdict.reason
+    if verdict.layouts is not None:
+        reason += f"; --layouts {verdict.layouts} would probably do"
+    return Judged(name, verdict.word, reason)
+
+
+def _without_cycles(comparison: Comparison, cpu: CPU) -> Iterator[Judged]:
+    """The regions that both kernels have, and of whose model cycles nothing is known."""
+    operations = comparison.effects.operations if comparison.effects else ()
+    known = {one.region for one in comparison.cycles.effects} if comparison.cycles else set()
+    for one in operations:
+        if one.costs is not None and one.name not in known:
+            reason = "its model cycles are not known"
+            yield Judged(f"{one.name} on {cpu.name}", Word.UNRESOLVED, reason)
 
 
 def _on_path(operation: OperationEffect, margin: Fraction) -> Judged:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles of two kernels on one CPU: traced runs, layouts drawn alike, effects, verdicts."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.cpus.model import CPU
+from kdelta.infer.placement import placement_effects
+from kdelta.infer.placement_model import Code, PlacementEffect, Region
+from kdelta.infer.prices import prices_of
+from kdelta.kernels.model import Kernel
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done, Lab, Work
+from kdelta.studies.placement import PlacedKernel, costs, drawn_pairs, placed, tracing
+from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.same_code import Known, codes_of
+
+SEED = 1
+"""Of the layouts: the same ones always, so that asking again gives the same verdicts."""
+
+
+class Cycles(msgspec.Struct, frozen=True):
+    """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
+    what is to be known about regions.
+    """
+
+    effects: tuple[PlacementEffect, ...]
+    codes: dict[str, Code] = {}
+    notes: tuple[str, ...] = ()
+
+
+class Traced(msgspec.Struct, frozen=True, eq=False):
+    """A kernel's runs, and its code as placed; None where the traced run did not go well."""
+
+    done: tuple[Done, ...]
+    placed: PlacedKernel | None = None
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        """What the runs counted that went well."""
+        return tuple(one.counts for one in self.done if one.counts is not None)
+
+
+async def traced_runs(
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    kernels: Sequence[Kernel],
+    works: Sequence[Work],
+) -> list[Traced]:
+    """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
+    so the first is made once; but asked for `again`, it is first made as it was.
+    """
+    lab = Lab(request, store, progress)
+    first = await lab.runs(kernels, works) if request.again else None
+    known = msgspec.structs.replace(tracing(request), again=False)
+    found = await placed(Lab(known, store, progress), store, kernels, works)
+    every = first or await lab.runs(kernels, works)
+    return [
+        Traced(tuple(done), one if isinstance(one, PlacedKernel) else None)
+        for done, one in zip(every, found, strict=True)
+    ]
+
+
+def cycles_between(
+    base: Traced,
+    other: Traced,
+    cpu: CPU,
+    *,
+    layouts: int,
+    margin: float,
+    progress: Progress,
+) -> Cycles | None:
+    """The effects on the model cycles of the regions that both have; None without traced runs.
+
+    layouts: how many are drawn for each. margin: which differences matter, as a fraction.
+    """
+    if base.placed is None or other.placed is None:
+        return None
+    step = f"replay {other.placed.kernel.release} on {cpu.name}"
+    progress.begin(step)
+    drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
+    sides = [
+        costs(
+            one.placed,
+            cpu,
+            mine,
+            runs=one.counts,
+            doing=lambda region: progress.doing(step, region),
+        )
+        for one, mine in zip((base, other), drawn, strict=True)
+        if one.placed
+    ]
+    codes = codes_of(_known(base.placed), _known(other.placed))
+    regions = [
+        Region(name, sides[0][name], sides[1][name], codes.get(name, Code.DIFFERENT))
+        for name in sides[0]
+        if name in sides[1]
+    ]
+    effects = placement_effects(regions, prices_of(cpu), margin)
+    progress.end(step, f"{layouts} layouts of each kernel")
+    return Cycles(
+        effects=effects,
+        codes={one.name: one.code for one in regions},
+        notes=(*_cut("base", base.placed), *_cut("other", other.placed)),
+    )
+
+
+def _known(one: PlacedKernel) -> Known:
+    return Known(one.kernel.identity, one.digest, one.counts, one.run.workload_identity)
+
+
+def _cut(word: str, one: PlacedKernel) -> list[str]:
+    return [
+        f"{region}: its trace was cut off in {word}, so its misses are those of its first part"
+        for region in one.truncated
+    ]
