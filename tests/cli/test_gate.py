@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,16 +16,23 @@ import pytest
 from kdelta.cli import main as cli
 from kdelta.cli.gate import gate_code
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects import compare
+from kdelta.cpus import load_cpu
+from kdelta.infer.effects import Word, compare
+from kdelta.infer.ensembles import Interval
+from kdelta.infer.gate import decide
+from kdelta.infer.placement_model import Code, CycleVerdict
 from kdelta.kernels.model import Kernel
+from kdelta.report.gate import gate_line
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side
+from kdelta.studies.cycles import Cycles
 from kdelta.studies.gate import judge
 from kdelta.studies.lab import Done
 from kdelta.studies.requests import CompareRequest, Progress
-from tests.report.example import stored
+from tests.report.example import report, stored
+from tests.report.example_cycles import cycle_effects
 from tests.synthetic import own, region, run
 
 Captured = pytest.CaptureFixture[str]
@@ -227,6 +235,60 @@ def test_a_line_that_nobody_reads_does_not_turn_bad_into_good(
     monkeypatch.setattr("kdelta.cli.output._forget", lambda _: None)
     monkeypatch.setattr("sys.stdout", Gone())
     assert cli.ended(["gate", *KERNELS]) == 1
+
+
+def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparison:
+    """A path that is slower, and that verdict on model cycles."""
+    plain = comparison(side(1000, 1000), side(1001, 1001))
+    assert plain.effects
+    (effect, *_) = cycle_effects(report().others[0].effects)
+    effect = msgspec.structs.replace(
+        effect,
+        region="open-close",
+        verdict=CycleVerdict(word, **verdict),
+        relative=Interval(0.02, 0.0345),
+    )
+    cycles = Cycles((effect,), {"open-close": code})
+    return msgspec.structs.replace(plain, cpu=load_cpu("zen3"), cycles=cycles)
+
+
+@pytest.mark.parametrize(
+    ("found", "percent", "code", "line"),
+    [
+        (on_zen3(Word.SAME), "0", 1, "slower: open-close +0.1% instructions"),
+        (on_zen3(Word.SAME), "1", 0, "not slower: 2 same"),
+        (on_zen3(Word.FASTER), "1", 0, "not slower: 1 faster, 1 same"),
+        (
+            on_zen3(Word.SLOWER),
+            "1",
+            1,
+            "slower: open-close on zen3 +2% to +3.45% model cycles",
+        ),
+        (
+            on_zen3(Word.UNRESOLVED, reason="layouts differ", layouts=700),
+            "1",
+            125,
+            "cannot tell: open-close on zen3: layouts differ; --layouts 700 would probably do",
+        ),
+        # The same code linked anew is never slower.
+        (
+            on_zen3(Word.PLACEMENT_ONLY, Code.RELINKED),
+            "0",
+            0,
+            "not slower: 2 placement only",
+        ),
+        (
+            msgspec.structs.replace(on_zen3(Word.SAME), cycles=None),
+            "1",
+            125,
+            "cannot tell: open-close on zen3: its model cycles are not known",
+        ),
+    ],
+)
+def test_both_verdicts_count(found: Comparison, percent: str, code: int, line: str) -> None:
+    judged = tuple(judge(found, Fraction(percent) / 100))
+    decision = decide(judged)
+    assert (decision.exit, gate_line(decision, judged)) == (code, f"{line}\n")
 
 
 def test_many_are_counted_and_not_named(answering: Answering, capsys: Captured) -> None:

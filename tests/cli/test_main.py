@@ -2,6 +2,7 @@
 """The commands, as a user calls them; studies are replaced, guests are not booted here."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ import pytest
 from kdelta import __version__
 from kdelta.cli import doctor
 from kdelta.cli import main as cli
-from kdelta.cpus import list_cpus
+from kdelta.cpus import CPU, list_cpus
 from kdelta.host.command import run
 from kdelta.host.doctor import Check
+from kdelta.infer.placement_model import Code
 from kdelta.kernels.model import Kernel
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.spec.errors import LabError, UserError
@@ -25,9 +27,11 @@ from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side
+from kdelta.studies.cycles import Cycles
 from kdelta.studies.lab import Done
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, RunRequest
-from tests.report.example import base_counts, other_counts
+from tests.report.example import base_counts, other_counts, report
+from tests.report.example_cycles import cycle_effects
 
 Captured = pytest.CaptureFixture[str]
 
@@ -55,10 +59,16 @@ def make_run(store: Store, status: RunStatus, index: int = 0, **more: object) ->
         status,
         counts=counts,
         console="".join(f"console {line}\n" for line in range(30)),
-        attachments={"stdout": b"hello\n", "cpuinfo": b"model name\t: QEMU CPU\n"},
+        attachments={"stdout": b"hello\n", "cpuinfo": b"model name\t: QEMU CPU\nflags\t: erms\n"},
         **more,  # type: ignore[arg-type]
     )
     return Done(made, counts)
+
+
+def _on(cpu: CPU, comparison: Comparison) -> Comparison:
+    effects = cycle_effects(report().others[0].effects, cpu.name)
+    cycles = Cycles(effects, {"uname": Code.RELINKED})
+    return msgspec.structs.replace(comparison, cpu=cpu, cycles=cycles)
 
 
 class Studies:
@@ -87,7 +97,8 @@ class Studies:
         )
         kernel = Kernel("a" * 64, request.base, "/vmlinuz", "x86_64", "6.1.0-a")
         sides = Side(request.base, kernel, done), Side(request.base, kernel, others + bad)
-        return (Comparison("syscalls", sides[0], sides[1], None),)
+        comparison = Comparison("syscalls", sides[0], sides[1], None)
+        return tuple(_on(cpu, comparison) for cpu in request.cpus) or (comparison,)
 
     async def command(
         self, request: RunRequest, store: Store, progress: Progress
@@ -182,6 +193,31 @@ def test_a_cpu_is_named_more_than_once_for_compare(studies: Studies) -> None:
     assert [cpu.name for cpu in request.cpus] == ["zen3", "skylake-server"]
     assert (request.layouts, request.margin) == (16, 0.005)
     assert request.lab.machine == MachineOptions()
+
+
+def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: Captured) -> None:
+    arguments = ("compare", "image:a", "image:b", "--cpu", "zen3")
+    assert kdelta(*arguments) == 0
+    shown = capsys.readouterr().out
+    assert "priced   zen3 (AMD Zen 3: EPYC 7003); prices of misses are intervals" in shown
+    assert "never\n         calibrated: l1i, itlb, l2\n" in shown
+    block = shown[shown.index("\nuname") :]
+    assert "  path same, exactly, of the same code linked anew\n  model cycles place" in block
+    assert re.search(r"\n  l1i misses +5.14 +4.45 +-0.69 .* p88 .* p6\n", shown)
+    # The guest's flags have erms and nothing else.
+    assert "[1] base and other: strings moved by the byte (ERMS)" not in shown
+    assert re.search(r"\nopen-close( \[\d\])+\n  path faster", shown)
+    assert "(no fsrm)" in shown
+    assert kdelta(*arguments, "--json") == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=JsonCompare)
+    (machine,) = document.machines
+    assert machine.cpu
+    assert machine.cpu.name == "zen3"
+    cycles = machine.others[0].cycles
+    assert cycles
+    assert cycles.relinked == ["uname"]
+    assert {one.kernels == ["base", "other"] for one in cycles.unlike} == {True}
+    assert len(studies.asked) == 2
 
 
 def test_a_cpu_sets_the_machine_of_a_run(studies: Studies, tmp_path: Path) -> None:

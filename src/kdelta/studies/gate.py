@@ -40,9 +40,9 @@ def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
         if judged.word is Word.SLOWER and codes.get(operation.name) is Code.RELINKED:
             judged = Judged(operation.name, Word.PLACEMENT_ONLY)
         yield judged
-    if comparison.cycles and comparison.cpu:
-        effects = sorted(comparison.cycles.effects, key=lambda one: -one.relative.low)
-        for effect in effects:
+    if comparison.cpu:
+        effects = comparison.cycles.effects if comparison.cycles else ()
+        for effect in sorted(effects, key=lambda one: -one.relative.low):
             yield _on_cycles(effect, comparison.cpu)
         yield from _without_cycles(comparison, comparison.cpu)
 
