@@ -161,6 +161,18 @@ def test_every_order_is_as_likely() -> None:
     assert np.abs(counts - 1000).max() < 144
 
 
+@given(kernels(), st.sampled_from([16, 64]), st.integers(0, 100))
+def test_random_orders_can_be_aligned_too(found: Placement, alignment: int, seed: int) -> None:
+    for layout in shuffles(found, 2, seed, alignment=alignment):
+        assert_possible(found, layout, alignment)
+
+
+def test_layouts_go_on_from_any_number() -> None:
+    found = placement()
+    many = shuffles(found, 40, 3)
+    assert shuffles(found, 7, 3, first=33).tolist() == many[33:].tolist()
+
+
 def test_one_seed_orders_the_functions_of_two_links_alike() -> None:
     one = placement()
     other = placement(text_rows(dict(reversed(SIZES.items())), after=AFTER))
