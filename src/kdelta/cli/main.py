@@ -19,6 +19,7 @@ from kdelta.cli.gate import EPILOG as GATE_EPILOG
 from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.kernels import build, kernels
+from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
@@ -214,6 +215,7 @@ def show(
     emit(text)
 
 
+app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(ablate)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)

@@ -45,7 +45,13 @@ def shuffled(placement: Placement, seed: int) -> U64:
 
 
 def shuffles(
-    placement: Placement, n: int, seed: int, *, slide: bool = False, first: int = 0
+    placement: Placement,
+    n: int,
+    seed: int,
+    *,
+    slide: bool = False,
+    first: int = 0,
+    alignment: int | None = None,
 ) -> U64:
     """n random layouts, from the one numbered `first`: shape (n, n_functions).
 
@@ -56,14 +62,17 @@ def shuffles(
     slide: what stays but lies behind the ranges also begins at a random line, as it would after any
     change in the size of what is before it. A relink of the very same functions does not do that;
     it is for ensembles of two kernels, whose difference should not have that one draw in it.
+    alignment: of functions, as in `aligned`, which says when it raises UserError.
     """
     found = _linked(placement, n)
+    alignments = None if alignment is None else _aligned_kinds(alignment)
     for begin in range(0, n, _AT_ONCE):
         rows = range(begin, min(n, begin + _AT_ONCE))
         streams = np.array([_stream(seed, first + row) for row in rows], dtype=np.uint64)
         orders = [_random_orders(part, streams) for part in placement.ranges]
         slides = _mix(streams ^ np.uint64(_GOLDEN)) % np.uint64(_SLIDE_BYTES) if slide else None
-        _lay_out(placement, found[begin : begin + len(rows)], orders, slides=slides)
+        part = found[begin : begin + len(rows)]
+        _lay_out(placement, part, orders, alignments=alignments, slides=slides)
     return found
 
 
@@ -73,16 +82,20 @@ def aligned(placement: Placement, n: int) -> U64:
     Functions of .text.unlikely keep theirs, as gcc before 14 does not align them. UserError when n
     is no power of two up to 4096.
     """
+    alignments = _aligned_kinds(n)
+    found = _linked(placement, 1)
+    orders = [np.arange(len(part.keys))[np.newaxis] for part in placement.ranges]
+    _lay_out(placement, found, orders, alignments=alignments)
+    layout: U64 = found[0]
+    return layout
+
+
+def _aligned_kinds(n: int) -> dict[str, int]:
     if not 0 < n <= _LARGEST or n & (n - 1):
         raise UserError(
             f"functions cannot be aligned to {n} bytes", f"a power of two up to {_LARGEST} can be"
         )
-    found = _linked(placement, 1)
-    orders = [np.arange(len(part.keys))[np.newaxis] for part in placement.ranges]
-    alignments = {"hot": n, "main": n}
-    _lay_out(placement, found, orders, alignments=alignments)
-    layout: U64 = found[0]
-    return layout
+    return {"hot": n, "main": n}
 
 
 def ordered(placement: Placement, names: Iterable[str]) -> tuple[U64, tuple[str, ...]]:

@@ -8,10 +8,12 @@ import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
+from kdelta.report.layout_json import JsonLayout
 
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
     "kdelta.compare/2": JsonCompare,
+    "kdelta.layout/1": JsonLayout,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
 }

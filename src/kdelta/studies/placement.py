@@ -31,6 +31,7 @@ from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
 from kdelta.replay.layouts import I64, U64, as_linked, shuffles
 from kdelta.replay.pairs import paired_shuffles
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace
+from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, symbols_of, traces_of
@@ -115,15 +116,15 @@ async def placed(
     found = await lab.runs(kernels, works)
     with interruptible():
         return [
-            placed_run(kernel, done, store)
+            placed_run(kernel, done, store) if done.counts else done
             for kernel, (done, *_) in zip(kernels, found, strict=True)
         ]
 
 
-def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel | Done:
-    """A traced run, placed; one that did not go well as it is."""
+def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel:
+    """A traced run that went well, placed; LabError for another."""
     if done.counts is None:
-        return done
+        raise LabError(f"run {done.run.id} did not go well: there is no trace of it")
     symbols = symbols_of(store, done.run)
     linked = _linked_symbols(kernel)
     if linked:
@@ -164,15 +165,14 @@ def _alignment(kernel: Kernel) -> int | None:
     return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
 
 
-def drawn(one: PlacedKernel, n: int, seed: int) -> Drawn:
-    """n random layouts of one kernel."""
-    found = np.concatenate(
-        [
-            shuffles(one.placement, min(n - at, _AT_ONCE), seed, first=at)[:, one.executed]
-            for at in range(0, n, _AT_ONCE)
-        ]
-    )
-    return Drawn(found, draws_of(n, seed))
+def drawn(one: PlacedKernel, n: int, seed: int, alignment: int | None = None) -> Drawn:
+    """n random layouts of one kernel; alignment: of functions, in bytes, if not as it has them."""
+    parts = []
+    for at in range(0, n, _AT_ONCE):
+        count = min(n - at, _AT_ONCE)
+        layouts = shuffles(one.placement, count, seed, first=at, alignment=alignment)
+        parts.append(layouts[:, one.executed])
+    return Drawn(np.concatenate(parts), draws_of(n, seed))
 
 
 def drawn_pairs(a: PlacedKernel, b: PlacedKernel, n: int, seed: int) -> tuple[Drawn, Drawn]:

@@ -4,8 +4,11 @@
 import re
 from collections.abc import Sequence
 
+from kdelta.cpus.model import CPU
+from kdelta.cpus.representative import differences
+from kdelta.infer.representative import marked_regions
 from kdelta.kernels.model import Kernel
-from kdelta.report.model import Facts, ReportedRun, Side
+from kdelta.report.model import Facts, ReportedCPU, ReportedRun, Side, Unlike
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -48,3 +51,27 @@ def attachment(run: Run, name: str, store: Store) -> str:
     """A text that came out of the guest; empty if there is none of that name."""
     blob = run.attachments.get(name)
     return store.get(blob).decode("utf-8", "replace") if blob else ""
+
+
+def reported_cpu(cpu: CPU) -> ReportedCPU:
+    """The CPU, and which of its prices nobody measured."""
+    guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
+    return ReportedCPU(cpu.name, cpu.title, tuple(cpu.misses), guessed)
+
+
+def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unlike, ...]:
+    """What the kernel of a run did otherwise than on that CPU, with the regions that hang on it."""
+    if done.counts is None:
+        return ()
+    texts = (attachment(done.run, name, store) for name in ("cpuinfo", "vulnerabilities"))
+    found = differences(cpu, *texts)
+    marks = marked_regions(found, done.counts)
+    return tuple(
+        Unlike(
+            one.path.name,
+            one.text,
+            (who,),
+            tuple(dict.fromkeys(mark.region for mark in marks if mark.path == one.path.name)),
+        )
+        for one in found
+    )

@@ -59,6 +59,20 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     path_margin: Fraction = Fraction(0)
 
 
+class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel whose sensitivity to placement is asked for, on a CPU that its machine looks like.
+    layouts, seed: of the ensemble. No operations means all of the workload.
+    """
+
+    kernel: str
+    cpu: CPU
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    layouts: int = DEFAULT_LAYOUTS
+    seed: int = 1
+    lab: LabRequest = LabRequest(perturbations=1)
+
+
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A command of the host for a kernel; `files` are carried along, each as HOST[:GUEST]."""
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta layout`: its arguments."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
+from kdelta.host.command import set_echo
+from kdelta.report.layout_json import layout_json
+from kdelta.report.layout_text import layout_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.lab import open_store
+from kdelta.studies.layout import run_layout
+from kdelta.studies.requests import LayoutRequest
+
+ModelCpu = Annotated[
+    str,
+    typer.Option(
+        "--cpu",
+        metavar="CPU",
+        help="Whose caches: a name that kdelta cpus lists, or a CPU file. The machine looks like "
+        "it, too.",
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", metavar="N", min=0, help="Of the random layouts: the same, the same."),
+]
+
+
+def layout(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed."),
+    ],
+    *,
+    workload: options.Workload = "syscalls",
+    operation: options.Operations = None,
+    cpu: ModelCpu = DEFAULT_CPU,
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    seed: Seed = 1,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    explain: Annotated[
+        int,
+        typer.Option(
+            "--explain",
+            metavar="N",
+            min=0,
+            help="Operations to take apart: those on which placement bears most.",
+        ),
+    ] = 5,
+    collisions: Annotated[
+        int,
+        typer.Option("--collisions", metavar="N", min=0, help="Collisions to name an operation."),
+    ] = 10,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Say how much a workload hangs on where the linker put the kernel's functions.
+
+    Runs the workload once, recorded, and replays the recording with the functions in other places:
+    in random orders, and aligned otherwise. Prints how the misses are distributed over these, and
+    where the kernel as it is stands among them. Misses are exact; what they cost is an interval.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    kernels = [str(spec) for spec in parse_kernel_words(words)]
+    if len(kernels) != 1:
+        raise UserError(
+            f"{len(kernels)} kernels, not one: {', '.join(kernels)}",
+            "kdelta compare --cpu holds kernels against each other",
+        )
+    request = LayoutRequest(
+        kernel=kernels[0],
+        cpu=load_cpu(cpu),
+        workload=workload,
+        operations=tuple(operation or ()),
+        layouts=layouts,
+        seed=seed,
+        lab=options.lab_request(
+            perturb=1,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=None,
+            memory=memory,
+            qemu_cpu="",
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_layout(request, store, progress))
+    emit(layout_json(report, __version__) if json else layout_text(report, explain, collisions))
+    return 0 if report.regions else RUNS_FAILED

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `kdelta layout` reports, whatever the form."""
+
+import msgspec
+
+from kdelta.infer.ensembles import Interval
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.sensitivity import CycleRange, Distribution
+from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+
+
+class Aligned(msgspec.Struct, frozen=True):
+    """Misses an iteration, by kind, with each function aligned to so many bytes: in the order that
+    the kernel has, and over random orders.
+    """
+
+    bytes: int
+    same_order: dict[str, float]
+    drawn: dict[str, Distribution]
+
+
+class Collision(msgspec.Struct, frozen=True):
+    """Two functions (or one, with itself) that put out each other's lines in the shipped layout:
+    misses an iteration of any context, in which sets, and what these cost in model cycles.
+    """
+
+    functions: tuple[str, str]
+    misses: float
+    sets: tuple[int, ...]
+    cycles: Interval
+
+
+class LayoutRegion(msgspec.Struct, frozen=True):
+    """One region. misses: kind -> misses an iteration of its own work; draws: those of each layout.
+    insns: of its own work an iteration. collisions: of lines, the costliest first; colliding: how
+    many misses an iteration they have together, with those of the pairs that are not named.
+    truncated: its trace was cut off, and the misses are those of the part that was kept.
+    """
+
+    name: str
+    iterations: int
+    insns: Estimate
+    misses: dict[str, Distribution]
+    draws: dict[str, tuple[float, ...]]
+    cycles: CycleRange
+    aligned: tuple[Aligned, ...]
+    collisions: tuple[Collision, ...]
+    colliding: float
+    pairs: int
+    truncated: bool = False
+
+
+class LayoutReport(msgspec.Struct, frozen=True):
+    """A kernel under a workload on a CPU; no regions if its run failed.
+
+    caches: what is replayed, in words. layouts, seed: of the ensemble. executed, movable: functions
+    that the workload executes, and how many of them a relink can move. alignment: what most of
+    these are aligned to, in bytes.
+    """
+
+    workload: str
+    cpu: ReportedCPU
+    caches: tuple[str, ...]
+    machine: Facts
+    kernel: Side
+    layouts: int
+    seed: int
+    executed: int = 0
+    movable: int = 0
+    alignment: int = 0
+    regions: tuple[LayoutRegion, ...] = ()
+    unlike: tuple[Unlike, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How much a workload's regions hang on where the linker put the code."""
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.model import merged_regions
+from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.ensembles import Interval, RegionCost
+from kdelta.infer.prices import INSNS, prices_of
+from kdelta.infer.sensitivity import cycle_range, distribution
+from kdelta.replay.collisions import Collisions, collisions
+from kdelta.replay.functions import REST
+from kdelta.replay.layouts import aligned
+from kdelta.replay.simulate import PreparedTrace
+from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutReport
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.placement import (
+    PlacedKernel,
+    caches_of,
+    costs,
+    drawn,
+    own_misses,
+    placed_run,
+)
+from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.studies.requests import LayoutRequest, Progress, Silent
+from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
+
+ALIGNMENTS = (16, 32, 64)
+"""What functions may be aligned to, in bytes."""
+
+_NAMED = 50
+_LINES: MissKind = "l1i"
+_SMALL_PAGE_BYTES = 4096
+_SILENT = Silent()
+_NOT_IN_THE_MODEL = (
+    "not in the model: misses in the L2, mispredicted branches, how code lies within a line (fetch "
+    "windows, decoded operations), prefetching, page walks, other CPUs; docs/cpus.md has all of it"
+)
+_AS_LINKED = (
+    "the path is that of the kernel as it was linked: functions that search tables of addresses "
+    "may take other steps under another layout"
+)
+
+
+async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -> LayoutReport:
+    """The report. A kernel that could not be built, and a run that failed, are in it as such.
+
+    UserError for an unknown workload or operation, and for a kernel without symbols.
+    """
+    found = await traced_kernel(
+        request.kernel,
+        request.cpu,
+        [(request.workload, request.operations)],
+        lab=request.lab,
+        store=store,
+        progress=progress,
+    )
+    if found.kernel is None or not found.ok:
+        return _report(request, found, None, (), store)
+    step = f"replay on {request.cpu.name}"
+    progress.begin(step)
+    with interruptible():
+        placed = placed_run(found.kernel, found.done[0], store)
+    regions = layout_regions(
+        placed,
+        request.cpu,
+        layouts=request.layouts,
+        seed=request.seed,
+        step=step,
+        progress=progress,
+    )
+    progress.end(step, f"{request.layouts} layouts")
+    return _report(request, found, placed, regions, store)
+
+
+def layout_regions(
+    placed: PlacedKernel,
+    cpu: CPU,
+    *,
+    layouts: int,
+    seed: int,
+    step: str = "",
+    progress: Progress = _SILENT,
+) -> tuple[LayoutRegion, ...]:
+    """What hangs on placement in each region of a traced run, in the order of the run."""
+    return _Study(placed, cpu, layouts, seed).regions(step, progress)
+
+
+class _Study:
+    """One kernel's traces on one CPU."""
+
+    def __init__(self, placed: PlacedKernel, cpu: CPU, layouts: int, seed: int) -> None:
+        self._placed = placed
+        self._cpu = cpu
+        self._prices = prices_of(cpu)
+        self._caches = caches_of(cpu)
+        self._drawn = drawn(placed, layouts, seed)
+        self._aligned = {
+            size: (
+                aligned(placed.placement, size)[placed.executed],
+                drawn(placed, layouts, seed, alignment=size),
+            )
+            for size in ALIGNMENTS
+        }
+
+    def regions(self, step: str, progress: Progress) -> tuple[LayoutRegion, ...]:
+        """All of them; progress is told each."""
+        cost_of = costs(
+            self._placed,
+            self._cpu,
+            self._drawn,
+            doing=lambda region: progress.doing(step, region),
+        )
+        counted = merged_regions(self._placed.counts)
+        found = []
+        for index, trace in enumerate(self._placed.traces):
+            if trace.region not in counted:
+                continue
+            progress.doing(step, f"{trace.region}: alignments, collisions")
+            with interruptible():
+                found.append(self._region(index, cost_of[trace.region]))
+        return tuple(found)
+
+    def _region(self, index: int, cost: RegionCost) -> LayoutRegion:
+        trace = self._placed.traces[index]
+        prepared, per = self._placed.prepared(index), self._placed.iterations(index)
+        lines = collisions(prepared, None, self._placed.shipped(), self._cpu.l1i)
+        total = prepared.replay(
+            self._placed.shipped()[np.newaxis], self._cpu.l1i, by_function=False
+        ).total.sum()
+        _must_add_up(trace.region, lines, int(total))
+        pairs = _unordered(lines)
+        return LayoutRegion(
+            name=trace.region,
+            iterations=trace.iterations,
+            insns=cost.amount(INSNS),
+            misses={
+                kind: distribution(draws, cost.shipped[kind])
+                for kind, draws in cost.ensemble.misses.items()
+            },
+            draws={kind: tuple(draws.tolist()) for kind, draws in cost.ensemble.misses.items()},
+            cycles=cycle_range(cost, self._prices),
+            aligned=tuple(self._aligned_to(size, prepared, per) for size in self._aligned),
+            collisions=tuple(self._collision(pair, per) for pair in pairs[:_NAMED]),
+            colliding=sum(misses for _, misses, _ in pairs) / per,
+            pairs=len(pairs),
+            truncated=trace.truncated,
+        )
+
+    def _aligned_to(self, size: int, prepared: PreparedTrace, per: float) -> Aligned:
+        same_order, layouts = self._aligned[size]
+        ordered = own_misses(prepared, same_order[np.newaxis], self._caches, per)
+        found = own_misses(prepared, layouts.layouts, self._caches, per)
+        one = {str(kind): float(counts[0]) for kind, counts in ordered.items()}
+        return Aligned(
+            size,
+            one,
+            {str(kind): distribution(counts, one[str(kind)]) for kind, counts in found.items()},
+        )
+
+    def _collision(self, pair: "_Pair", per: float) -> Collision:
+        (one, other), misses, sets = pair
+        price = self._cpu.misses[_LINES]
+        count = misses / per
+        return Collision(
+            functions=(self._name(one), self._name(other)),
+            misses=count,
+            sets=sets,
+            cycles=Interval(count * price.hidden, count * price.exposed),
+        )
+
+    def _name(self, function: int) -> str:
+        return self._placed.placement.functions[int(self._placed.executed[function])].name
+
+
+_Pair = tuple[tuple[int, int], int, tuple[int, ...]]
+"""Two functions, the misses of both on lines that the other put out, and in which sets."""
+
+
+def _unordered(found: Collisions) -> list[_Pair]:
+    """The pairs, whichever of two put out the other, those with the most misses first."""
+    misses: Counter[tuple[int, int]] = Counter()
+    sets: dict[tuple[int, int], set[int]] = {}
+    for pair in found.pairs():
+        key = min(pair.function, pair.evictor), max(pair.function, pair.evictor)
+        misses[key] += pair.misses
+        sets.setdefault(key, set()).update(pair.sets)
+    ranked = sorted(misses.items(), key=lambda item: (-item[1], item[0]))
+    return [(key, count, tuple(sorted(sets[key]))) for key, count in ranked]
+
+
+def _must_add_up(region: str, found: Collisions, total: int) -> None:
+    """Raises LabError unless the collisions are all misses that the replay finds."""
+    collided = int(found.misses.sum()) + found.first
+    if collided != total or int(found.by_set.sum()) != total:
+        raise LabError(
+            f"{region}: collisions add up to {collided} misses of {total}",
+            "this is a fault of kdelta's; please report it with the kernel and the CPU",
+        )
+
+
+def _report(
+    request: LayoutRequest,
+    found: TracedKernel,
+    placed: PlacedKernel | None,
+    regions: tuple[LayoutRegion, ...],
+    store: Store,
+) -> LayoutReport:
+    cpu = reported_cpu(request.cpu)
+    kinds = [kind for kind in cpu.guessed if kind in caches_of(request.cpu)]
+    report = LayoutReport(
+        workload=request.workload,
+        cpu=msgspec.structs.replace(cpu, guessed=tuple(kinds)),
+        caches=cache_texts(request.cpu),
+        machine=machine_facts(found.done, store),
+        kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
+        layouts=request.layouts,
+        seed=request.seed,
+    )
+    if placed is None:
+        return report
+    functions = [placed.placement.functions[index] for index in placed.executed.tolist()]
+    alignments = Counter(one.alignment for one in functions if one.movable and one.kind == "main")
+    return msgspec.structs.replace(
+        report,
+        executed=sum(one.origin != REST for one in functions),
+        movable=sum(one.movable for one in functions),
+        alignment=alignments.most_common(1)[0][0] if alignments else 0,
+        regions=regions,
+        unlike=unlike(request.cpu, found.done[0], store),
+        notes=_notes(request.cpu, placed),
+        warnings=placed.counts.warnings,
+    )
+
+
+def cache_texts(cpu: CPU) -> tuple[str, ...]:
+    """What is replayed, in words."""
+    texts = [f"L1I {_size(cpu.l1i.bytes)}, {_ways(cpu.l1i)}, lines of {cpu.l1i.line_bytes}"]
+    texts.append(f"ITLB {cpu.itlb.entries} pages of {_size(cpu.itlb.line_bytes)}")
+    if cpu.btb:
+        texts.append(f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}")
+    return tuple(texts)
+
+
+def _size(count: int) -> str:
+    return f"{count >> 10} KiB" if count < 1 << 20 else f"{count / (1 << 20):g} MiB"
+
+
+def _ways(cache: Cache) -> str:
+    return f"{cache.ways}-way"
+
+
+def _notes(cpu: CPU, placed: PlacedKernel) -> tuple[str, ...]:
+    """What is not in the figures."""
+    notes = [_NOT_IN_THE_MODEL, _AS_LINKED]
+    if cpu.btb is None:
+        notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
+    if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:
+        notes.append(
+            "pages are taken as the kernel's own code is mapped, for modules and programs too, "
+            "which have smaller ones"
+        )
+    notes += [
+        f"{region}: its trace was cut off at its limit; its misses are those of the part before"
+        for region in placed.truncated
+    ]
+    return tuple(notes)
