@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
+from kdelta.replay import bound as bound_module
 from kdelta.replay.bound import least_misses
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import as_linked, in_orders
@@ -170,3 +171,20 @@ def test_a_sparse_function_takes_its_own_lines() -> None:
     )
     # With the first, 48 bytes before the function; with the last, 47 from its last 15 on.
     assert shares == pytest.approx([4 / 52, 4 / 12, 4 / 12, 4 / 12, 4 / 51])
+
+
+def test_a_long_trace_is_bounded_by_the_sum_of_its_segments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = lines(**dict.fromkeys([f"f{index}" for index in range(10)], 1))
+    blocks = [(START + 128 * index, 64) for index in range(5)]
+    trace = trace_of(blocks, [[index] for index in range(5)], list(range(5)) * 40)
+    placement = placed(rows, trace)
+    whole = bound(trace, placement, Cache(1, 3, 64))
+    monkeypatch.setattr(bound_module, "_SEGMENT", 21)
+    # Each segment begins with a full cache, as the whole does.
+    calls = list(range(5)) * 40
+    parts = [belady(calls[at : at + 21], 3) for at in range(0, 200, 21)]
+    assert bound(trace, placement, Cache(1, 3, 64)) == sum(parts) < whole
+    monkeypatch.setattr(bound_module, "_WINDOWS", 50)
+    assert 0 < bound(trace, placement, Cache(1, 1, 64)) < belady(calls, 1)

@@ -128,13 +128,23 @@ def test_the_shipped_layout_stays_if_nothing_is_better() -> None:
 
 
 def test_pages_count_too() -> None:
-    rows = text_rows({"a": 2048, "x": 8192, "b": 2048, "y": 8192, "c": 2048}, alignment=64)
-    trace = region(rows, ["a", "b", "c"], times=10)
-    result = placed_by(rows, [(trace, 1)], cpu_of(1024, 1, Cache(1, 2, 4096)))
+    """As linked, b is a page from a; with c before or behind them, they share one."""
+    rows = text_rows({"a": 2048, "c": 4096, "b": 2048}, alignment=64)
+    trace = region(rows, [*["a", "b"] * 20, "c"], times=10)
+    result = placed_by(rows, [(trace, 1)], cpu_of(1024, 1, Cache(1, 1, 4096)))
     assert result.searched == ("l1i", "itlb")
-    assert result.regions[0].methods[SHIPPED]["itlb"] == 30
+    misses = {method: kinds["itlb"] for method, kinds in result.regions[0].methods.items()}
+    assert misses[SHIPPED] == misses[HOT_APART] == 420
+    assert misses[result.method] == 20
     assert C3_LARGE not in result.costs
-    assert C3_LARGE in placed_by(rows, [(trace, 1)], cpu_of(1024, 1)).costs
+
+
+def test_what_no_order_changes_is_not_searched() -> None:
+    rows = lines(a=2, cold=9, b=2)
+    trace = region(rows, ["a", "b"], times=10)
+    result = placed_by(rows, [(trace, 1)], cpu_of(4, 1, btb=Cache(4, 1, 1)))
+    assert (result.searched, result.judged) == (("l1i",), ("l1i", "itlb", "btb"))
+    assert C3_LARGE in result.costs
 
 
 def test_what_is_printed_is_what_a_plain_cache_has() -> None:

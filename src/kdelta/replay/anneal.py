@@ -17,7 +17,7 @@ I64 = npt.NDArray[np.int64]
 # over batches of 4 to 32, temperatures from 0.005 to 0.1 down to 0.0001 to 0.001 and with each kind
 # of move left out; docs/placement.md has what came of it.
 _BATCH = 16
-_HOT, _COLD = 0.02, 0.0005  # temperature, as a fraction of the cost of the start
+_HOT, _COLD = 0.01, 0.0002  # temperature, as a fraction of the cost of the start
 _BLAMED_SHARE = 0.7
 _SWAP_SHARE, _LIKE_SHARE = 0.34, 0.16
 _ALIKE = 12  # how many units of about the same size a unit is swapped with

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.trace import DATA, Trace
+from kdelta.counts.trace import DATA, U8, U32, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
 from kdelta.replay.line_shares import Stretches, shares_of_lines
@@ -23,8 +23,11 @@ Flags = npt.NDArray[np.bool_]
 
 _OWN = 0
 _NEVER = 1 << 62
-_WINDOWS = 10_000  # 0.1 ms each
-_EXECUTED_AT_ONCE = 1 << 16  # pieces
+_WINDOWS = 10_000  # with four times as many, bounds rise by up to 4 %
+_LONGEST = 32  # pieces in a window
+_SEGMENT = 1 << 18  # pieces: what is looked at apart, for memory
+_EXECUTED_AT_ONCE = 1 << 16
+_FEW = 64
 _ROUNDED = 1e-6  # of a miss: more than what rounding adds
 
 
@@ -73,7 +76,12 @@ def least_misses(trace: Trace, placed: Placed, placement: Placement, cache: Cach
         return 0
     blocks = _of_blocks(code, np.where(used, first, 0), np.where(used, last, 0))
     pieces, shares = _merged(_pieces(trace, blocks), shares)
-    loads = _loads(_windows(trace, pieces, len(shares)), shares, capacity)
+    length = min(-(-len(trace.sequence) // _WINDOWS), _LONGEST)
+    loads = 0.0
+    for begin in range(0, len(trace.sequence), _SEGMENT):
+        part = slice(begin, begin + _SEGMENT)
+        windows = _windows(trace.sequence[part], trace.contexts[part], pieces, length)
+        loads += _loads(windows, shares, capacity)
     return max(0, math.ceil(loads - _ROUNDED))
 
 
@@ -96,9 +104,17 @@ def _pieces(trace: Trace, blocks: _Lists) -> _Lists:
 def _distinct(lists: I64, values: I64, n_lists: int) -> _Lists:
     """Lists from pairs (list, value), each pair once, in order."""
     width = int(values.max(initial=0)) + 1
-    keys = np.unique(lists * width + values)
+    keys = _sorted_distinct(lists * width + values)
     starts = np.searchsorted(keys, np.arange(n_lists + 1) * width)
     return _Lists(starts, keys % width)
+
+
+def _sorted_distinct(keys: I64) -> I64:
+    """As numpy.unique, whose hashing takes ten times as long where most keys are distinct."""
+    keys = np.sort(keys)
+    is_first = np.ones(len(keys), dtype=bool)
+    is_first[1:] = keys[1:] != keys[:-1]
+    return keys[is_first]
 
 
 def _merged(pieces: _Lists, shares: F64) -> tuple[_Lists, F64]:
@@ -113,21 +129,20 @@ def _merged(pieces: _Lists, shares: F64) -> tuple[_Lists, F64]:
     return found, np.bincount(merged, weights=shares).astype(np.float64)
 
 
-def _windows(trace: Trace, pieces: _Lists, n_stretches: int) -> _Windows:
-    """Cuts the trace into windows of one context each."""
-    n_executed = len(trace.sequence)
-    length = -(-n_executed // _WINDOWS)
-    is_own = trace.contexts == _OWN
+def _windows(sequence: U32, contexts: U8, pieces: _Lists, length: int) -> _Windows:
+    """Cuts a segment of the trace into windows of at most so many pieces, of one context each."""
+    n_executed, n_stretches = len(sequence), int(pieces.values.max()) + 1
+    is_own = contexts == _OWN
     cut = np.arange(n_executed) % length == 0
     cut[1:] |= is_own[1:] != is_own[:-1]
     window = np.cumsum(cut) - 1
     n_windows = int(window[-1]) + 1
     found = [
-        np.unique(np.repeat(window[part], lengths) * n_stretches + values)
+        _sorted_distinct(np.repeat(window[part], lengths) * n_stretches + values)
         for part in _parts(n_executed)
-        for values, lengths in [pieces.joined(trace.sequence[part].astype(np.int64))]
+        for values, lengths in [pieces.joined(sequence[part].astype(np.int64))]
     ]
-    keys = np.unique(np.concatenate(found))
+    keys = _sorted_distinct(np.concatenate(found))
     at, stretch = keys // n_stretches, keys % n_stretches
     own = is_own[np.flatnonzero(cut)]
     following, first = _next_touches(at, stretch, own, n_stretches)
@@ -180,10 +195,23 @@ def _evict(held: F64, following: I64, capacity: float) -> None:
     if excess <= 0:
         return
     there = np.flatnonzero(held)
-    latest = there[np.argsort(-following[there], kind="stable")]
+    latest = _latest(there, held, following, excess)
     sums = np.cumsum(held[latest])
     last = int(np.searchsorted(sums, excess))
     last = min(last, len(latest) - 1)
     left = max(float(sums[last]) - excess, 0.0)
     held[latest[:last]] = 0
     held[latest[last]] = left
+
+
+def _latest(there: I64, held: F64, following: I64, excess: float) -> I64:
+    """Of what is there, that which is used last, the very last first, and enough of it. Sorting all
+    would take most of the time.
+    """
+    count = _FEW
+    while True:
+        count = min(count, len(there))
+        some = there[np.argpartition(-following[there], count - 1)[:count]]
+        if count == len(there) or held[some].sum() >= excess:
+            return some[np.argsort(-following[some], kind="stable")]
+        count *= 4

@@ -53,7 +53,10 @@ class CaseJudge:
             PreparedTrace(case.trace, placed)
             for case, placed in zip(cases, units.small.placed, strict=True)
         ]
-        self._unit_of = units.of_function[units.functions]
+        unit_of = units.of_function[units.functions]
+        moves = np.flatnonzero(unit_of >= 0)
+        self._by_order = moves[np.argsort(unit_of[moves], kind="stable")]
+        self._begins = np.flatnonzero(np.diff(unit_of[self._by_order], prepend=-1))
         self._prices = {kind: cpu.misses[kind].exposed for kind in kinds}
         self._weights = weights_of(cases) / cpu.cycles_per_insn
 
@@ -74,15 +77,15 @@ class CaseJudge:
     def judge(self, orders: Sequence[I64]) -> Judged:
         """What orders of the units cost, and which units miss."""
         layouts = self._units.layouts(orders)
-        costs, blame = np.zeros(len(orders)), np.zeros((len(orders), len(self._units.names)))
+        costs, blame = np.zeros(len(orders)), np.zeros(layouts.shape)
         for prepared, weight in zip(self._prepared, self._weights.tolist(), strict=True):
             for kind, cache in self._kinds.items() if weight else ():
                 found = prepared.replay(layouts, cache, kind=REPLAYED[kind])
                 price = weight * self._prices[kind]
                 costs += price * found.total[:, OWN]
                 if found.by_function is not None:
-                    blame += price * self._by_unit(found.by_function)
-        return Judged(costs, blame)
+                    blame += price * found.by_function
+        return Judged(costs, self._by_unit(blame))
 
     def associative(self, layout: U64) -> dict[MissKind, I64]:
         """The misses of each region, (n_regions,), under one layout if lines could lie anywhere in
@@ -101,11 +104,9 @@ class CaseJudge:
     def _own(self, prepared: PreparedTrace, layouts: U64, kind: MissKind) -> I64:
         return _own(prepared, layouts, self._kinds[kind], kind)
 
-    def _by_unit(self, by_function: U64) -> F64:
-        moves = np.flatnonzero(self._unit_of >= 0)
-        found = np.zeros((len(by_function), len(self._units.names)))
-        np.add.at(found.T, self._unit_of[moves], by_function[:, moves].T)
-        return found
+    def _by_unit(self, by_function: F64) -> F64:
+        """Sums over the functions of each unit; misses of what stays are nobody's fault."""
+        return np.add.reduceat(by_function[:, self._by_order], self._begins, axis=1)
 
 
 def _own(prepared: PreparedTrace, layouts: U64, cache: Cache, kind: MissKind) -> I64:

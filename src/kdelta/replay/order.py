@@ -123,7 +123,7 @@ def place(
     judge = CaseJudge(cases, units, cpu, kinds)
     drawn = judge.misses(shuffles(placement, layouts, seed)[:, units.functions])
     orders = _rules_of_thumb(placement, cases, units, cpu)
-    varying = _varying([drawn, judge.misses(units.layouts(list(orders.values())))])
+    varying = _varying(judge.misses(units.layouts(list(orders.values()))))
     searched = {kind: kinds[kind] for kind in varying}
     search = CaseJudge([shortened(case) for case in cases], units, cpu, searched)
     best = int(np.argmin(search.judge(list(orders.values())).costs))
@@ -184,13 +184,10 @@ def _rules_of_thumb(
     return found
 
 
-def _varying(found: Sequence[Misses]) -> tuple[MissKind, ...]:
-    """What is worth a search: misses of L1I, and others if any two layouts differ in them."""
-    return tuple(
-        kind
-        for kind in _SEARCHED
-        if kind == _SEARCHED[0] or np.ptp(np.hstack([some[kind] for some in found]), axis=1).any()
-    )
+def _varying(misses: Misses) -> tuple[MissKind, ...]:
+    """What is worth a search: misses of L1I, and others if any two orders differ in them."""
+    first, *others = _SEARCHED
+    return (first, *(kind for kind in others if np.ptp(misses[kind], axis=1).any()))
 
 
 class _Table(msgspec.Struct, frozen=True, eq=False):
