@@ -19,6 +19,7 @@ from .traces import (
     INTERRUPTS,
     L1I,
     OWN,
+    Block,
     Found,
     Made,
     caches,
@@ -243,3 +244,17 @@ def test_sizes_of_lines_that_do_not_fit_are_refused(sizes: Any, what: str) -> No
         prepared.replay(layouts, L1I, kind="pages", line_bytes=sizes)
     with pytest.raises(ValueError, match="branches have no lines"):
         prepared.replay(layouts, L1I, kind="branches", line_bytes=np.full(40, 4096))
+
+
+@pytest.mark.parametrize("ways", [*range(1, 34), 48, 64, 512])
+@pytest.mark.parametrize("portable", [False, True])
+def test_each_number_of_ways(ways: int, portable: bool) -> None:
+    """Reuse at all distances about the number of ways, in two sets."""
+    rng = np.random.default_rng(ways)
+    blocks = [Block(number % 3, number * 64, 4) for number in range(ways * 3 + 3)]
+    near = rng.geometric(1 / (ways + 1), 60 * 20) % len(blocks)
+    pieces = [row.tolist() for row in near.reshape(20, 60) * 7 % len(blocks)]
+    pieces += rng.permuted(np.tile(np.arange(len(blocks)), (3, 1)), axis=1).tolist()
+    executed = [(int(piece), OWN) for piece in rng.integers(0, len(pieces), 40)]
+    made = (*make_trace(blocks, pieces, executed), np.zeros((1, 3), dtype=np.uint64))
+    assert_as_naive(made, Cache(2, ways, 64), "lines", portable=portable, threads=1)
