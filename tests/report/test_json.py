@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The JSON forms: complete, adding up, and as their schemas say."""
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kdelta.infer.ensembles import Interval
 from kdelta.report import documents, json
+from kdelta.report.text import compare_text
 from kdelta.spec.run import RunStatus
 from tests.report.example import failed_report, report, run_report, stored
 from tests.report.example_cycles import LAYOUTS, with_cycles
@@ -83,6 +86,21 @@ def test_model_cycles() -> None:
         "layouts": None,
         "reason": "",
     }
+
+
+def test_what_nobody_knows_is_null() -> None:
+    plain = with_cycles()
+    cycles = plain.others[0].cycles
+    assert cycles
+    effect = msgspec.structs.replace(cycles.effects[0], relative=Interval(-0.5, math.inf))
+    cycles = msgspec.structs.replace(cycles, effects=(effect,))
+    other = msgspec.structs.replace(plain.others[0], cycles=cycles)
+    shown = json.compare_json([msgspec.structs.replace(plain, others=(other,))], "0.1.0")
+    (found,) = decoded(shown)["machines"][0]["others"][0]["cycles"]["effects"]
+    assert found["relative"] == {"low": -0.5, "high": None}
+    assert "(-50.0% to any;" in " ".join(
+        compare_text(msgspec.structs.replace(plain, others=(other,))).split()
+    )
 
 
 def test_without_a_cpu_there_are_no_model_cycles() -> None:

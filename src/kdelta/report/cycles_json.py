@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Model cycles as JSON. Where nobody knows an end of an interval, it is null."""
-
-import math
+"""Model cycles as JSON. An end of an interval that is infinite is null there."""
 
 import msgspec
 
@@ -167,12 +165,8 @@ def _draws(draws: Draws) -> JsonDraws:
 
 
 def _bounds(bounds: Bounds) -> JsonBounds:
-    return JsonBounds(bounds.value, _finite(bounds.low), _finite(bounds.high))
+    return msgspec.convert(bounds, JsonBounds, from_attributes=True)
 
 
 def _interval(interval: Interval) -> JsonInterval:
-    return JsonInterval(_finite(interval.low), _finite(interval.high))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return msgspec.convert(interval, JsonInterval, from_attributes=True)
