@@ -40,6 +40,8 @@ struct insn_facts {
 struct arch {
     const char *target_name; /* QEMU's name of the emulator's target */
     uint64_t kernel_start;   /* lowest address of kernel code */
+    uint64_t image_start;    /* where the kernel's image is mapped, as one piece; so many bytes at most */
+    uint64_t image_bytes;
     unsigned page_bytes;
     unsigned max_insn_bytes;
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */

@@ -94,6 +94,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
     cut(tb, arch, doubtful, o->groups);
     b->id = blocks++;
     o->vaddr = qemu_plugin_tb_vaddr(tb);
+    o->host = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
     o->doubtful = doubtful;
     o->bytes = must(malloc(n_bytes));
     memcpy(o->bytes, bytes, n_bytes);

@@ -70,6 +70,7 @@ struct origin {
     uint64_t vaddr;
     struct group *groups;
     uint8_t *bytes;
+    uint64_t host;         /* where QEMU had its first byte */
     uint32_t n_bytes;
     uint16_t n_groups;
     uint16_t event;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on [trace-limit=ITEMS]] [simulate=SETSxWAYSxBYTES]. Until the
+ * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on|data [trace-limit=ITEMS]] [simulate=SETSxWAYSxBYTES]. Until the
  * guest's first ARM mark only marks are acted on and translated code is noted; then all code is translated anew, with counters.
  */
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "channel.h"
 #include "count.h"
+#include "data.h"
 #include "icache.h"
 #include "output.h"
 #include "symbols.h"
@@ -137,6 +138,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
     }
+    for (size_t i = 0; i < n && data_wanted; i++)
+        listen(qemu_plugin_tb_get_insn(tb, i), data_access, NULL);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *data)
@@ -190,7 +193,10 @@ static bool take(const char *argument, struct options *options)
         channel_counting = false;
     else if (!strcmp(argument, "trace=on"))
         options->trace = true;
-    else {
+    else if (!strcmp(argument, "trace=data")) {
+        options->trace = true;
+        data_want(arch);
+    } else {
         fprintf(stderr, "kdelta plugin: argument %s not understood\n", argument);
         return false;
     }

@@ -2,6 +2,7 @@
 /* Distinct pieces by content, and the sequence of them. Memory is bounded by limits on both. */
 #include "trace.h"
 
+#include "data.h"
 #include "output.h"
 
 #define NONE UINT32_MAX
@@ -34,6 +35,7 @@ static struct {
     struct site begin, end;
     uint32_t last;          /* the piece before */
     bool truncated;
+    struct numbers held;    /* data of the unit that waits: items, each with its content */
 } trace;
 
 void trace_want(uint64_t limit)
@@ -77,6 +79,9 @@ static void forget(void)
     trace_piece.waiting = NULL;
     trace_piece.before = 0;
     trace.last = NONE;
+    trace.held.size = 0;
+    if (data_wanted)
+        data_forget();
 }
 
 static uint64_t hash_of(const uint32_t *items, uint32_t length)
@@ -151,6 +156,11 @@ static uint32_t piece_of(const uint32_t *items, uint32_t length)
 static void keep(uint32_t length)
 {
     struct piece *p = &trace_piece;
+
+    if (trace.truncated) { /* nothing may follow the gap */
+        p->length = 0;
+        return;
+    }
     uint32_t guess = trace.last == NONE ? NONE : trace.kept[trace.last].next;
     uint32_t piece = guess != NONE && is_same(&trace.kept[guess], p->items, length)
         ? guess : piece_of(p->items, length);
@@ -200,9 +210,25 @@ static uint32_t unit_that_waited(void)
     return unit;
 }
 
+/* And the data that it accessed. */
 static void add_unit(uint32_t unit)
 {
     trace_add(unit, (uint32_t)(units[unit].content >> 32));
+    for (size_t i = 0; i < trace.held.size; i += 2)
+        trace_add(trace.held.data[i], trace.held.data[i + 1]);
+    trace.held.size = 0;
+}
+
+void trace_data(uint32_t item, uint32_t content)
+{
+    const uint32_t held[2] = { item, content };
+
+    if (trace_piece.waiting)
+        numbers_add(&trace.held, held, 2);
+    else
+        trace_add(item, content);
+    if (data_count() > trace.limit)
+        stop_at_limit();
 }
 
 void trace_wait(struct block *b)
@@ -246,6 +272,7 @@ void trace_cut(enum context context)
 {
     uint8_t value = (uint8_t)context;
 
+    data_flush();
     if (trace_piece.waiting) {
         uint32_t unit = unit_that_waited();
 
@@ -276,14 +303,40 @@ static void add_block(struct bytes *rows, const struct block *b)
     bytes_u32(rows, 0);
 }
 
+/* Where QEMU has the guest's physical address 0, from code of the kernel's image, which lies where its data does; 0 when that is not known.
+ * The guest's memory is one piece for QEMU, too.
+ */
+static uint64_t ram_in_host(void)
+{
+    uint64_t offset, found = 0;
+
+    if (!data_wanted || !data_image_offset(&offset))
+        return 0;
+    for (uint32_t unit = 1; unit < unit_count(); unit++) {
+        const struct unit *u = &units[unit];
+
+        if (!u->host)
+            return 0;
+        if (!data_is_in_image(u->vaddr))
+            continue;
+        uint64_t here = u->host - (u->vaddr - offset);
+
+        if (found && found != here)
+            return 0;
+        found = here;
+    }
+    return found;
+}
+
 /* Those that occur in the pieces; returns how many. */
 static uint64_t add_units(struct bytes *rows)
 {
     uint8_t *occurs = zalloc(unit_count(), 1);
-    uint64_t n = 0;
+    uint64_t n = 0, ram = ram_in_host();
 
     for (size_t i = 0; i < trace.items.size; i++)
-        occurs[trace.items.data[i]] = 1;
+        if (!(trace.items.data[i] & DATA_ITEM))
+            occurs[trace.items.data[i]] = 1;
     for (uint32_t unit = 0; unit < unit_count(); unit++) {
         const struct unit *u = &units[unit];
 
@@ -291,6 +344,7 @@ static uint64_t add_units(struct bytes *rows)
             continue;
         bytes_u64(rows, u->vaddr);
         bytes_u64(rows, u->content);
+        bytes_u64(rows, u->host - ram);
         bytes_u32(rows, unit);
         bytes_u32(rows, u->bytes);
         bytes_u32(rows, u->insns);
@@ -305,7 +359,7 @@ static void add_head(struct bytes *head, const struct region *region, uint64_t n
 {
     uint32_t length = (uint32_t)strlen(region->name);
 
-    bytes_u32(head, trace.truncated);
+    bytes_u32(head, trace.truncated | (uint32_t)data_wanted << 1 | (uint32_t)(ram_in_host() != 0) << 2);
     bytes_u32(head, trace.begin.block->id);
     bytes_u32(head, trace.begin.group);
     bytes_u32(head, trace.end.block->id);
@@ -317,6 +371,7 @@ static void add_head(struct bytes *head, const struct region *region, uint64_t n
     bytes_u64(head, trace.items.size);
     bytes_u64(head, trace.n_kept);
     bytes_u64(head, trace.sequence.size);
+    bytes_u64(head, data_wanted ? data_count() : 0);
     bytes_add(head, region->name, length);
 }
 
@@ -330,7 +385,7 @@ static void say_truncated(const struct region *region)
 
 void trace_output(const struct region *region)
 {
-    struct bytes head = { 0 }, rows = { 0 }, unit_rows = { 0 }, lengths = { 0 };
+    struct bytes head = { 0 }, rows = { 0 }, unit_rows = { 0 }, lengths = { 0 }, lines = { 0 };
 
     if (!trace.limit)
         return;
@@ -345,6 +400,8 @@ void trace_output(const struct region *region)
         add_block(&rows, region->blocks[i]);
     for (size_t i = 0; i < trace.n_kept; i++)
         bytes_u32(&lengths, trace.kept[i].length);
+    if (data_wanted)
+        data_rows(&lines);
     const struct part parts[] = {
         { head.data, head.size },
         { rows.data, rows.size },
@@ -353,6 +410,7 @@ void trace_output(const struct region *region)
         { lengths.data, lengths.size },
         { trace.sequence.data, trace.sequence.size * sizeof *trace.sequence.data },
         { trace.contexts.data, trace.contexts.size },
+        { lines.data, lines.size },
     };
 
     output_parts("TRCE", parts, sizeof parts / sizeof *parts);
@@ -360,4 +418,5 @@ void trace_output(const struct region *region)
     free(rows.data);
     free(unit_rows.data);
     free(lengths.data);
+    free(lines.data);
 }

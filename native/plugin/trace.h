@@ -38,6 +38,7 @@ void trace_output(const struct region *region);
 void trace_full(void);
 void trace_place(struct block *b);
 void trace_wait(struct block *b);
+void trace_data(uint32_t item, uint32_t content);
 
 /* content: a hash of what the item stands for, the same in each run. */
 static inline void trace_add(uint32_t item, uint32_t content)

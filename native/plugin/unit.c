@@ -66,7 +66,7 @@ static void append(struct unit *u, const struct block *b)
 void unit_place(struct block *b)
 {
     const struct origin *o = b->origin;
-    struct unit u = { .vaddr = o->vaddr, .folded = o->vaddr };
+    struct unit u = { .vaddr = o->vaddr, .folded = o->vaddr, .host = o->host };
 
     append(&u, b);
     b->unit = number_of(&u);

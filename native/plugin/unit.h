@@ -13,6 +13,7 @@ struct unit {
     uint64_t vaddr;
     uint64_t content;      /* hash of its address and bytes: the same in each run, which its number is not */
     uint64_t folded;       /* that hash before its end */
+    uint64_t host;         /* where QEMU had its first byte */
     uint32_t bytes, insns;
     uint32_t next_block, joined; /* the block that was last joined to it, and the unit that both are */
 };

@@ -486,6 +486,9 @@ static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
 const struct arch arch_x86_64 = {
     .target_name = "x86_64",
     .kernel_start = UINT64_C(0xffff800000000000),
+    /* Documentation/arch/x86/x86_64/mm.rst, KERNEL_IMAGE_SIZE without randomized addresses */
+    .image_start = UINT64_C(0xffffffff80000000),
+    .image_bytes = UINT64_C(512) << 20,
     .page_bytes = 4096,
     .max_insn_bytes = 15,
     .drops_page_crossing = true,

@@ -162,7 +162,8 @@ class Written(msgspec.Struct):
     pieces: tuple[tuple[int, ...], ...] = ((70, 30), (30, 50))
     sequence: tuple[int, ...] = (0, 1)
     contexts: tuple[int, ...] = (0, 0)
-    truncated: int = 0
+    flags: int = 0
+    lines: tuple[tuple[int, int], ...] = ()
     entered: dict[tuple[int, int, int], int] = msgspec.field(
         default_factory=lambda: {(3, 0, 0): 2, (7, 1, 0): 1, (9, 0, 0): 50}
     )
@@ -179,15 +180,26 @@ class Written(msgspec.Struct):
     def trace(self) -> bytes:
         name = self.name.encode()
         items = [item for piece in self.pieces for item in piece]
-        counts = (1, len(BLOCKS), len(UNITS), len(items), len(self.pieces), len(self.sequence))
-        head = struct.pack("<6I6Q", self.truncated, *self.marks, len(name), *counts) + name
+        counts = (
+            1,
+            len(BLOCKS),
+            len(UNITS),
+            len(items),
+            len(self.pieces),
+            len(self.sequence),
+            len(self.lines),
+        )
+
+        head = struct.pack("<6I7Q", self.flags, *self.marks, len(name), *counts) + name
         blocks = [struct.pack("<Q4I", at, id_, *rest, 0) for id_, (at, *rest) in BLOCKS.items()]
         units = [
-            struct.pack("<QQ4I", at, 99 - id_, id_, *rest, 0) for id_, (at, *rest) in UNITS.items()
+            struct.pack("<3Q4I", at, 99 - id_, at - BASE, id_, *rest, 0)
+            for id_, (at, *rest) in UNITS.items()
         ]
         words = [*items, *map(len, self.pieces), *self.sequence]
         columns = (head, *blocks, *units, struct.pack(f"<{len(words)}I", *words))
-        return b"".join(columns) + bytes(self.contexts)
+        lines = (struct.pack("<2Q", *line) for line in self.lines)
+        return b"".join((*columns, bytes(self.contexts), *lines))
 
 
 def chunk(tag: bytes, payload: bytes) -> bytes:
@@ -252,6 +264,36 @@ def test_code_that_was_translated_in_two_blocks_is_one_in_the_trace(path: Path) 
     assert read_traces(file_of(path, Written(entered=entered))) == whole
 
 
+def test_data_and_physical_addresses(path: Path) -> None:
+    """Data has numbers in the order of its first access; a store's address is odd."""
+    lines = ((0x7F00, 0x1F00), (0x2001, 0x3000), (0x2000, 0x3000))
+    pieces = ((70, DATA | 0, DATA | 1, 30), (30, DATA | 2, DATA | 0, 50))
+    written = Written(flags=6, pieces=pieces, lines=lines)
+    (found,) = read_traces(file_of(path, written))
+    assert found.physical is not None
+    assert found.physical.tolist() == [0, 0, 0x40]
+    assert found.data_virtual is not None
+    assert found.data_physical is not None
+    assert found.data_stores is not None
+    assert found.data_virtual.tolist() == [0x2000, 0x2000, 0x7F00]
+    assert found.data_physical.tolist() == [0x3000, 0x3000, 0x1F00]
+    assert found.data_stores.tolist() == [False, True, False]
+    assert found.items.tolist() == [2, DATA | 2, DATA | 1, 1, 1, DATA | 0, DATA | 2, 0]
+    assert found.executed_blocks() == 4
+    # The physical addresses of code may be unknown; what is traced again may access other data.
+    other = Written(flags=2, pieces=((70, 30), (30, DATA | 0, 50)), lines=((0x4000, 0x9000),))
+    (both,) = read_traces(file_of(path, written, other))
+    assert both.physical is None
+    assert both.data_virtual is not None
+    assert both.data_virtual.tolist() == [0x2000, 0x2000, 0x4000, 0x7F00]
+    assert both.items.tolist()[-3:] == [1, DATA | 2, 0]
+
+
+def test_data_that_is_nowhere(path: Path) -> None:
+    with pytest.raises(LabError, match="missing"):
+        read_traces(file_of(path, Written(flags=3, pieces=((70, DATA | 0, 30), (30, 50)))))
+
+
 def test_where_the_region_began_at_a_block_and_ended_within_one(path: Path) -> None:
     entered = {(7, 0, 0): 1, (3, 0, 0): 2, (5, 0, 0): 1}
     (found,) = read_traces(file_of(path, Written(marks=(7, 0, 5, 1), entered=entered)))
@@ -259,12 +301,12 @@ def test_where_the_region_began_at_a_block_and_ended_within_one(path: Path) -> N
 
 
 def test_a_trace_that_was_cut_is_not_held_against_the_counters(path: Path) -> None:
-    (found,) = read_traces(file_of(path, Written(truncated=1, entered={(3, 0, 0): 900})))
+    (found,) = read_traces(file_of(path, Written(flags=1, entered={(3, 0, 0): 900})))
     assert found.truncated
 
 
 def test_an_empty_trace(path: Path) -> None:
-    empty = Written(pieces=(), sequence=(), contexts=(), truncated=1)
+    empty = Written(pieces=(), sequence=(), contexts=(), flags=1)
     (found,) = read_traces(file_of(path, empty))
     assert found.executed_blocks() == 0
     assert decode_trace(encode_trace(found)) == found
@@ -289,4 +331,4 @@ def test_a_chunk_that_is_damaged(path: Path, cut: int) -> None:
 
 def test_a_trace_of_blocks_that_are_nowhere(path: Path) -> None:
     with pytest.raises(LabError, match="blocks that are missing"):
-        read_traces(file_of(path, Written(pieces=((70, 80), (30, 50)), truncated=1)))
+        read_traces(file_of(path, Written(pieces=((70, 80), (30, 50)), flags=1)))

@@ -4,19 +4,22 @@
 import asyncio
 import functools
 import itertools
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from kdelta.counts.model import CONTEXTS, RunCounts
 from kdelta.counts.simulated import SimulatedMisses, read_simulated
-from kdelta.counts.trace import Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
-from kdelta.guests.job import job_archive
+from kdelta.guests.job import Job, JobFile, job_archive
+from kdelta.host.native import native_folder
 from kdelta.infer.same import partings
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
@@ -27,7 +30,7 @@ from kdelta.studies.command import run_command
 from kdelta.studies.lab import Done, misses_of, traces_of
 from kdelta.studies.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import find_workload
-from tests.machines.bench import OLD, counts_of, guest, new_setting, syscalls_job
+from tests.machines.bench import OLD, counts_of, guest, new_setting, process_folder, syscalls_job
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -36,13 +39,17 @@ TRACED = Recording("on")
 
 
 def _outcome(words: tuple[str, ...], recording: Recording) -> Outcome:
+    return _outcome_of(syscalls_job(*words), recording)
+
+
+def _outcome_of(job: Job, recording: Recording) -> Outcome:
     where = guest(memory_mib=1024)
 
     async def go() -> Outcome:
         snapshot = await obtain_snapshot(where, new_setting())
         assert not isinstance(snapshot, Outcome)
         setting = msgspec.structs.replace(new_setting(), recording=recording)
-        return await run(where, job_archive(syscalls_job(*words)), setting, snapshot)
+        return await run(where, job_archive(job), setting, snapshot)
 
     return asyncio.run(go())
 
@@ -212,9 +219,128 @@ def test_a_stored_run_is_made_again_when_it_lacks_what_is_asked_for(tmp_path: Pa
             misses_of(store, traced.run, cache)
         assert stored(trace=True).stored
         assert stored().stored
+        data = stored(data_lines=True)
+        assert not data.stored
+        assert traces_of(store, data.run)[0].data_virtual is not None
+        assert stored(trace=True).stored
         both = stored(trace=True, simulate=cache)
         assert not both.stored
         assert traces_of(store, both.run) == (trace,)
         (misses,) = misses_of(store, both.run, cache)
         assert 1000 < misses.total() < trace.executed_insns()
         assert stored(simulate=cache).stored
+
+
+def _lines(trace: Trace) -> dict[tuple[int, bool], set[int]]:
+    """By virtual address of a line, and whether it was stored to: its physical addresses."""
+    assert trace.data_virtual is not None
+    assert trace.data_physical is not None
+    assert trace.data_stores is not None
+    found: dict[tuple[int, bool], set[int]] = {}
+    rows = (trace.data_virtual.tolist(), trace.data_stores.tolist(), trace.data_physical.tolist())
+    for virtual, store, physical in zip(*rows, strict=True):
+        found.setdefault((virtual, store), set()).add(physical)
+    return found
+
+
+READS_ITSELF = """
+#include "kdelta.h"
+#include <string.h>
+static char table[1 << 16] __attribute__((aligned(4096)));
+static char source[4096] __attribute__((aligned(4096)));
+__attribute__((noinline, aligned(64))) int read_here(void)
+{
+    const volatile char *code = (const volatile char *)read_here;
+    return *code;
+}
+int main(void)
+{
+    memset(table, 1, sizeof table);
+    memset(source, 1, sizeof source);
+    kdelta_begin("mine");
+    read_here();
+    for (unsigned i = 0; i < sizeof table; i += 128)
+        ((volatile char *)table)[i]++;
+    __asm__ volatile("rep movsb" : : "S"(source), "D"(table), "c"(4096) : "memory");
+    kdelta_end();
+}
+"""
+
+
+@functools.cache
+def _own_reader() -> tuple[Trace, dict[str, int], RunCounts]:
+    """Its trace with data, the addresses of its symbols, and its counts."""
+    folder = process_folder()
+    include = f"-I{native_folder() / 'include'}"
+    program, source = folder / "own", folder / "own.c"
+    argv = ["gcc", "-O1", "-static", include, "-o", str(program), str(source)]
+    source.write_text(READS_ITSELF)
+    subprocess.run(argv, check=True)
+    nm = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    rows = (line.split() for line in nm.splitlines())
+    symbols = {row[2]: int(row[0], 16) for row in rows if len(row) == 3}
+    job = Job(argv=("/own",), files=(JobFile(program, "/own", 0o755),), seconds=60)
+    outcome = _outcome_of(job, Recording("data"))
+    counts = counts_of(outcome, {"own": program.read_bytes()})
+    assert outcome.counts
+    (trace,) = read_traces(outcome.counts)
+    return trace, symbols, counts
+
+
+def test_the_data_of_a_program_that_is_known() -> None:
+    trace, symbols, _ = _own_reader()
+    lines = _lines(trace)
+    start = symbols["table"]
+    touched = range(start, start + (1 << 16), 128)
+    copied = range(start, start + 4096, 64)
+    for line in (*touched, *copied):
+        assert len(lines[line, True]) == 1
+    assert all((line, False) in lines for line in touched)
+    assert all((symbols["source"] + at, False) in lines for at in range(0, 4096, 64))
+    between = range(start + 4096 + 64, start + (1 << 16), 128)
+    assert not any((line, store) in lines for line in between for store in (False, True))
+
+
+def test_a_copy_is_two_items_a_line() -> None:
+    """Its 4,096 loads and stores repeat the two before them."""
+    trace, symbols, _ = _own_reader()
+    assert trace.data_virtual is not None
+    source = np.flatnonzero(trace.data_virtual - np.uint64(symbols["source"]) < 4096)
+    items = [item & (DATA - 1) for c in range(3) for item in _pieces(trace, c) if item >= DATA]
+    reads = [item for item in items if item in set(source.tolist())]
+    assert 64 <= len(reads) < 80
+
+
+def test_the_physical_address_of_code_is_that_of_its_bytes_as_data() -> None:
+    trace, symbols, _ = _own_reader()
+    address = symbols["read_here"]
+    (physical,) = _lines(trace)[address, False]
+    assert trace.physical is not None
+    (block,) = np.flatnonzero(trace.addresses == address)
+    assert int(trace.physical[block]) == physical
+
+
+def _direct_map(trace: Trace) -> set[int]:
+    """Where the kernel has physical address 0 in its map of all memory, which begins there
+    (Documentation/arch/x86/x86_64/mm.rst).
+    """
+    return {
+        virtual - physical
+        for (virtual, _), found in _lines(trace).items()
+        for physical in found
+        if 0 <= virtual - 0xFFFF888000000000 < 1 << 40
+    }
+
+
+def test_data_leaves_blocks_and_counts_alone() -> None:
+    words = ("open-close", "pipe-round-trip")
+    counts, plain = _traced(*words)
+    outcome = _outcome(words, Recording("data"))
+    assert outcome.counts
+    assert list(partings(counts, counts_of(outcome))) == []
+    for trace, bare in zip(read_traces(outcome.counts), plain, strict=True):
+        assert np.array_equal(trace.addresses, bare.addresses)
+        assert _direct_map(trace) == {0xFFFF888000000000}
+        for context in range(len(CONTEXTS)):
+            blocks = [item for item in _pieces(trace, context) if item < DATA]
+            assert blocks == list(_pieces(bare, context))

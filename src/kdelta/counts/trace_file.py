@@ -11,24 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U8, U32, U64, Trace, read_only, require_sound
+from kdelta.counts.trace import DATA, U8, U32, U64, Trace, read_only, require_sound
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
-_HEAD = struct.Struct("<6I6Q")
+_HEAD = struct.Struct("<6I7Q")
+_TRUNCATED, _DATA, _PHYSICAL = 1, 2, 4  # bits of its first word
 _BLOCK = np.dtype(
     [("address", "<u8"), ("id", "<u4"), ("bytes", "<u4"), ("silent", "<u4"), ("unused", "<u4")]
 )
 _UNIT = np.dtype(
-    [("address", "<u8"), ("content", "<u8")]
+    [("address", "<u8"), ("content", "<u8"), ("physical", "<u8")]
     + [(name, "<u4") for name in ("id", "bytes", "insns", "unused")]
 )
+_LINE = np.dtype([("virtual", "<u8"), ("physical", "<u8")])  # a store: virtual + 1
 _REGION = struct.Struct("<QQ")
 _ROW = np.dtype(
     [("block", "<u4"), ("place", "<u4")]
     + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
 )
 _ITERATION_BYTES = 4 * 8
+_NOWHERE = np.uint32(DATA - 1)
 
 Signed = npt.NDArray[np.int64]
 
@@ -40,7 +43,7 @@ class _Part(msgspec.Struct):
     """
 
     region: str
-    truncated: bool
+    flags: int
     iterations: int
     marks: tuple[int, int, int, int]  # BEGIN's block and group, END's block and group
     blocks: npt.NDArray[np.void]
@@ -49,6 +52,7 @@ class _Part(msgspec.Struct):
     lengths: U32
     sequence: U32
     contexts: U8
+    lines: npt.NDArray[np.void]
 
 
 def read_traces(path: Path) -> tuple[Trace, ...]:
@@ -87,12 +91,12 @@ def _part(payload: memoryview) -> _Part:
 
 def _taken_apart(payload: memoryview) -> _Part:
     head = _HEAD.unpack_from(payload, 0)
-    truncated, *marks, name_length = head[:6]
-    iterations, n_blocks, n_units, n_items, n_pieces, n_sequence = head[6:]
+    flags, *marks, name_length = head[:6]
+    iterations, n_blocks, n_units, n_items, n_pieces, n_sequence, n_lines = head[6:]
     columns = _Columns(payload, _HEAD.size + name_length)
     part = _Part(
         region=columns.name(name_length),
-        truncated=bool(truncated),
+        flags=flags,
         iterations=iterations,
         marks=(marks[0], marks[1], marks[2], marks[3]),
         blocks=columns.next(_BLOCK, n_blocks),
@@ -101,6 +105,7 @@ def _taken_apart(payload: memoryview) -> _Part:
         lengths=columns.next(np.dtype("<u4"), n_pieces),
         sequence=columns.next(np.dtype("<u4"), n_sequence),
         contexts=columns.next(np.dtype("u1"), n_sequence),
+        lines=columns.next(_LINE, n_lines),
     )
     columns.require_end()
     return part
@@ -133,7 +138,7 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
     """Each address was traced as often as counted, context by context: a block is counted when its
     first group is entered. That holds however a stretch of code was cut into blocks.
     """
-    if part.truncated:
+    if part.flags & _TRUNCATED:
         return
     begin_block, begin_group, end_block, end_group = part.marks
     blocks = part.blocks[np.argsort(part.blocks["id"])]
@@ -163,10 +168,12 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
 
 def _times(part: _Part, context: int) -> Signed:
     """How often each unit occurs in that context, by its id."""
-    n_ids = 1 + int(max(part.items.max(initial=0), part.units["id"].max(initial=0)))
     of_piece = np.bincount(part.sequence[part.contexts == context], minlength=len(part.lengths))
+    is_unit = part.items < DATA
+    times = np.repeat(of_piece, part.lengths)[is_unit]
+    n_ids = 1 + int(part.units["id"].max(initial=0))
     # Sums in double precision are exact up to 2^53.
-    found = np.bincount(part.items, np.repeat(of_piece, part.lengths), minlength=n_ids)
+    found = np.bincount(part.items[is_unit], times, minlength=n_ids)
     return found.astype(np.int64)
 
 
@@ -191,35 +198,64 @@ def _covered(*stretches: tuple[npt.NDArray[np.void], Signed]) -> tuple[U64, Sign
 def _merged(parts: Sequence[_Part]) -> Trace:
     """One trace of all times that the region ran; its blocks are the plugin's units.
 
-    Ids are given in the order of translation, which can depend on the host. So blocks are sorted by
-    address and content.
+    Numbers are given in the order of translation, which can depend on the host. So blocks are
+    sorted by address and content, and data by address.
     """
-    units = np.unique(np.concatenate([part.units for part in parts]))
-    units = units[np.lexsort((units["content"], units["bytes"], units["address"]))]
-    traced = np.unique(np.concatenate([part.items for part in parts]))
-    if len(np.setdiff1d(traced, units["id"])):
-        raise LabError(f"region {parts[0].region}: its trace names blocks that are missing")
-    index = np.zeros(1 + int(units["id"].max(initial=0)), np.uint32)
-    index[units["id"]] = np.arange(len(units), dtype=np.uint32)
-    items, lengths, sequence = _joined(parts)
-    arrays = {
+    units = _known_units(parts)
+    lines = np.unique(np.concatenate([part.lines for part in parts]))
+    items, lengths, sequence = _joined([_renumbered(part, units, lines) for part in parts])
+    arrays: dict[str, npt.NDArray[Any]] = {
         "addresses": units["address"],
         "sizes": units["bytes"],
         "insns": units["insns"],
-        "items": index[items],
+        "items": items,
         "starts": np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]),
         "sequence": sequence,
         "contexts": np.concatenate([part.contexts for part in parts]),
     }
+    if all(part.flags & _PHYSICAL for part in parts):
+        arrays["physical"] = units["physical"]
+    if all(part.flags & _DATA for part in parts):
+        arrays["data_virtual"] = lines["virtual"] & ~np.uint64(1)
+        arrays["data_physical"] = lines["physical"]
+        arrays["data_stores"] = lines["virtual"] & np.uint64(1)
+    fields = {name: read_only(array, name) for name, array in arrays.items()}
     trace = Trace(
         region=parts[0].region,
-        truncated=any(part.truncated for part in parts),
+        truncated=any(part.flags & _TRUNCATED for part in parts),
         iterations=sum(part.iterations for part in parts),
-        physical=None,
-        **{name: read_only(array, name) for name, array in arrays.items()},  # type: ignore[arg-type]
+        **{"physical": None, **fields},  # type: ignore[arg-type]  # of the types of its fields
     )
     require_sound(trace)
     return trace
+
+
+def _known_units(parts: Sequence[_Part]) -> npt.NDArray[np.void]:
+    """The units of all parts, in order."""
+    units = np.concatenate([part.units for part in parts])
+    units = units[np.unique(units["id"], return_index=True)[1]]
+    return units[np.lexsort((units["content"], units["bytes"], units["address"]))]
+
+
+def _renumbered(part: _Part, units: npt.NDArray[np.void], lines: npt.NDArray[np.void]) -> _Part:
+    """With items that are indexes of these; LabError for one that is nowhere."""
+    index = np.full(1 + int(units["id"].max(initial=0)), _NOWHERE)
+    index[units["id"]] = np.arange(len(units), dtype=np.uint32)
+    is_data = part.items >= DATA
+    places = np.searchsorted(lines, part.lines).astype(np.uint32)
+    data = part.items[is_data] & np.uint32(DATA - 1)
+    items = part.items.copy()
+    if (data >= len(places)).any() or (part.items[~is_data] >= len(index)).any():
+        raise _nowhere(part)
+    items[~is_data] = index[part.items[~is_data]]
+    if (items[~is_data] == _NOWHERE).any():
+        raise _nowhere(part)
+    items[is_data] = places[data] | np.uint32(DATA)
+    return msgspec.structs.replace(part, items=items)
+
+
+def _nowhere(part: _Part) -> LabError:
+    return LabError(f"region {part.region}: its trace names blocks that are missing", "run again")
 
 
 def _joined(parts: Sequence[_Part]) -> tuple[U32, U32, U32]:
