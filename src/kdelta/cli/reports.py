@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What studies return, with what the store knows beside it, as reports."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+
+import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.cpus.representative import differences
 from kdelta.infer.effects import compare
 from kdelta.infer.placement_model import Code
-from kdelta.infer.representative import marked_regions
 from kdelta.report.model import (
     Compared,
     CompareReport,
     CycleReport,
-    ReportedCPU,
     ReportedRun,
     RunReport,
     Side,
@@ -23,7 +22,14 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies import compare as study
 from kdelta.studies.lab import Done
-from kdelta.studies.reports import attachment, machine_facts, reported_run, reported_side
+from kdelta.studies.reports import (
+    attachment,
+    machine_facts,
+    reported_cpu,
+    reported_run,
+    reported_side,
+    unlike,
+)
 from kdelta.workloads.catalog import find_workload
 
 
@@ -41,6 +47,7 @@ def compare_reports(
 def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
     base = comparisons[0].base
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
+    cpu = comparisons[0].cpu
     return CompareReport(
         workload=comparisons[0].workload,
         machine=machine_facts(machine, store),
@@ -54,49 +61,31 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
             for one in comparisons
         ),
         bytes_worked_on=_bytes_worked_on(comparisons[0].workload),
-        cpu=_reported_cpu(comparisons[0].cpu),
+        cpu=reported_cpu(cpu) if cpu else None,
     )
-
-
-def _reported_cpu(cpu: CPU | None) -> ReportedCPU | None:
-    if cpu is None:
-        return None
-    guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
-    return ReportedCPU(cpu.name, cpu.title, tuple(cpu.misses), guessed)
 
 
 def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
     if one.cpu is None or one.cycles is None:
         return None
     relinked = tuple(name for name, code in one.cycles.codes.items() if code is Code.RELINKED)
-    unlike = _unlike(one.cpu, {"base": one.base, "other": one.other}, store)
-    return CycleReport(one.cycles.effects, relinked, unlike, one.cycles.notes)
+    found = _unlike(one, one.cpu, store)
+    return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes)
 
 
-def _unlike(cpu: CPU, sides: Mapping[str, study.Side], store: Store) -> tuple[Unlike, ...]:
-    """What the kernels did otherwise than on that CPU, with the regions that hang on it."""
-    texts: dict[str, str] = {}
-    kernels: dict[str, list[str]] = {}
-    regions: dict[str, dict[str, None]] = {}
-    for word, side in sides.items():
+def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Unlike, ...]:
+    """What either kernel did otherwise than on that CPU; what both did, once."""
+    found: dict[str, Unlike] = {}
+    for who, side in (("base", one.base), ("other", one.other)):
         done = next((done for done in side.done if done.counts is not None), None)
-        if done is None or done.counts is None:
-            continue
-        found = differences(
-            cpu,
-            attachment(done.run, "cpuinfo", store),
-            attachment(done.run, "vulnerabilities", store),
-        )
-        marks = marked_regions(found, done.counts)
-        for difference in found:
-            texts[difference.text] = difference.path.name
-            kernels.setdefault(difference.text, []).append(word)
-            named = regions.setdefault(difference.text, {})
-            named.update((one.region, None) for one in marks if one.path == difference.path.name)
-    return tuple(
-        Unlike(name, text, tuple(kernels[text]), tuple(regions[text]))
-        for text, name in texts.items()
-    )
+        for mine in unlike(cpu, done, store, who) if done else ():
+            theirs = found.get(mine.text, msgspec.structs.replace(mine, kernels=(), regions=()))
+            found[mine.text] = msgspec.structs.replace(
+                theirs,
+                kernels=(*theirs.kernels, who),
+                regions=tuple(dict.fromkeys((*theirs.regions, *mine.regions))),
+            )
+    return tuple(found.values())
 
 
 def _bytes_worked_on(workload: str) -> dict[str, int]:
