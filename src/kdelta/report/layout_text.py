@@ -34,7 +34,7 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     lines = [f"kdelta layout: workload {report.workload}, misses an iteration", ""]
     lines += _head(report)
     for kind in _kinds(report.regions):
-        lines += ["", *_misses(kind, report.regions)]
+        lines += ["", *_misses(kind, report)]
     if report.regions:
         lines += ["", *_cycles(report)]
     ranked = sorted(report.regions, key=lambda one: -one.cycles.swing)
@@ -71,9 +71,18 @@ def _kinds(regions: Sequence[LayoutRegion]) -> dict[str, None]:
     return dict.fromkeys(kind for region in regions for kind in region.misses)
 
 
-def _misses(kind: str, regions: Sequence[LayoutRegion]) -> list[str]:
+def _marked(name: str, report: LayoutReport) -> str:
+    """The name, with a star where what it does hangs on what was not as on the CPU."""
+    return f"{name}*" if any(name in one.regions for one in report.unlike) else name
+
+
+def _misses(kind: str, report: LayoutReport) -> list[str]:
     """A table of those that miss at all, and the names of the others."""
-    held = [(one.name, one.misses[kind]) for one in regions if kind in one.misses]
+    held = [
+        (_marked(one.name, report), one.misses[kind])
+        for one in report.regions
+        if kind in one.misses
+    ]
     title = _KINDS.get(kind, f"{kind} misses")
     missing = [(name, found) for name, found in held if found.most or found.shipped]
     if not missing:
@@ -130,8 +139,8 @@ def _cycles(report: LayoutReport) -> list[str]:
     for region in report.regions:
         found = region.cycles
         lines.append(
-            f"{_cut(region.name)}{_range(found.executed):>19}{_range(found.shipped):>19}"
-            f"{100 * found.swing:>10.1f} %"
+            f"{_cut(_marked(region.name, report))}{_range(found.executed):>19}"
+            f"{_range(found.shipped):>19}{100 * found.swing:>10.1f} %"
         )
     return lines
 
@@ -158,7 +167,9 @@ def _region(region: LayoutRegion, report: LayoutReport, collisions: int) -> list
 def histogram(draws: Sequence[float], shipped: float) -> list[str]:
     """Bars of how many layouts have how much, and where the shipped one is."""
     least, most = min(*draws, shipped), max(*draws, shipped)
-    width = (most - least) / _BINS or 1.0
+    width = (most - least) / _BINS
+    if not width:
+        return [f"  {_figure(least):>{_FIGURE}} {len(draws):>6} {'#' * _BAR}  <- shipped"]
     bins = [min(int((value - least) / width), _BINS - 1) for value in (*draws, shipped)]
     counts = [bins[:-1].count(index) for index in range(_BINS)]
     lines = []
@@ -166,7 +177,7 @@ def histogram(draws: Sequence[float], shipped: float) -> list[str]:
         low = least + index * width
         bar = "#" * -(-count * _BAR // max(counts))
         mark = "  <- shipped" if index == bins[-1] else ""
-        lines.append(f"  {_figure(low):>{_FIGURE}} {count:>6} {bar}{mark}")
+        lines.append(f"  {_figure(low):>{_FIGURE}} {count:>6} {bar}{mark}".rstrip())
     lines.append(f"  {_figure(most):>{_FIGURE}}")
     return lines
 
@@ -225,8 +236,8 @@ def _unlike(report: LayoutReport) -> list[str]:
     """Which paths were not those of the CPU, and whose figures hang on them."""
     if not report.unlike:
         return []
-    lines = ["", f"not as on {report.cpu.name}, so not representative of it"]
+    lines = ["", f"not as on {report.cpu.name}; what hangs on it (*) is not representative"]
     for one in report.unlike:
-        regions = f"; of these operations: {', '.join(one.regions)}" if one.regions else ""
+        regions = f"; operations: {', '.join(one.regions)}" if one.regions else ""
         lines += wrapped(one.text + regions, "  ", "    ")
     return lines

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta layout` as text and as JSON."""
+
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.report.layout_json import JsonLayout, layout_json
+from kdelta.report.layout_text import histogram, layout_text
+from tests.report.example import report
+from tests.report.example_layout import LAYOUTS, layout_report
+from tests.report.test_json import decoded
+from tests.report.test_text import against_golden, fits_a_mail
+
+
+def test_golden() -> None:
+    against_golden("layout.txt", layout_text(layout_report()))
+
+
+def test_how_much_is_taken_apart() -> None:
+    assert layout_text(layout_report(), regions=1).count("collisions as shipped") == 1
+    text = layout_text(layout_report(), collisions=1)
+    assert "in 29 more pairs" in text
+    assert "memset_erms" not in text
+    assert "collisions" not in layout_text(layout_report(), collisions=0)
+
+
+def test_collisions_add_up_to_all_of_them() -> None:
+    text = layout_text(layout_report(), regions=5, collisions=2)
+    block = text[text.index("\nopen-close\n---") :]
+    total = re.search(r"collisions as shipped, ([\d.]+) misses", block)
+    assert total
+    rows = re.findall(r"^ +([\d.]+) (?: +\d+\.\.\d+ | +in \d+ more)", block, re.MULTILINE)[:3]
+    assert sum(map(float, rows)) == pytest.approx(float(total[1]))
+
+
+def test_what_is_not_representative_is_marked_and_said() -> None:
+    text = layout_text(layout_report())
+    assert "\npipe*  " in text
+    assert "\nopen-close  " in text
+    assert "strings move by eight bytes; operations: pipe" in text
+
+
+def test_a_run_that_failed_is_said_and_all_else_left_out() -> None:
+    side = msgspec.structs.replace(report().others[0].side)
+    failed = msgspec.structs.replace(
+        layout_report(), kernel=side, regions=(), executed=0, unlike=(), notes=(), warnings=()
+    )
+    text = layout_text(failed)
+    assert "failed runs" in text
+    assert "model cycles an iteration" not in text
+    none = msgspec.structs.replace(side, failure="it does not compile", runs=())
+    text = layout_text(msgspec.structs.replace(failed, kernel=none))
+    assert "no kernel: it does not compile" in text
+
+
+figures = st.integers(0, 10**9).map(lambda hundredths: hundredths / 100)
+
+
+@given(st.lists(figures, min_size=1, max_size=200), figures)
+def test_a_histogram_has_each_layout_once_and_the_shipped_one(
+    draws: list[float], shipped: float
+) -> None:
+    lines = histogram(draws, shipped)
+    fits_a_mail("\n".join(lines))
+    counts = [int(line.split()[1]) for line in lines if len(line) > 12]
+    assert sum(counts) == len(draws)
+    (marked,) = [line for line in lines if "<- shipped" in line]
+    assert float(marked.split()[0]) <= shipped * 1.01 + 0.01
+    assert len(lines) == (11 if len({*draws, shipped}) > 1 else 1)
+    assert max(line.count("#") for line in lines) == 40
+    assert all((count > 0) == ("#" in line) for count, line in zip(counts, lines, strict=False))
+
+
+def test_json_has_it_all() -> None:
+    document = decoded(layout_json(layout_report(), "0.1.0"))
+    assert document["schema"] == "kdelta.layout/1"
+    assert (document["layouts"], document["seed"], document["alignment"]) == (LAYOUTS, 1, 16)
+    assert document["cpu"]["guessed"] == ["l1i", "itlb"]
+    one = document["regions"][1]
+    assert one["name"] == "open-close"
+    assert len(one["draws"]["l1i"]) == LAYOUTS
+    assert one["misses"]["l1i"]["shipped"] == 140
+    assert one["cycles"]["executed"]["low"] <= one["cycles"]["shipped"]["high"]
+    assert [row["bytes"] for row in one["aligned"]] == [16, 32, 64]
+    assert one["aligned"][2]["same_order"]["l1i"] == 30
+    assert one["collisions"][0]["sets"] == [3, 4, 5, 9, 11, 13, 15, 17, 19]
+    assert [row["truncated"] for row in document["regions"]] == [False, False, True, False]
+    assert document["unlike"][0]["regions"] == ["pipe"]
+    assert msgspec.json.decode(layout_json(layout_report(), "1"), type=JsonLayout).notes

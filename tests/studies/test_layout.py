@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How much hangs on placement: of a made kernel, and of a real one; and what cannot be asked."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.counts.model import Cost
+from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import Cache
+from kdelta.infer.ensembles import Interval
+from kdelta.replay.kernel_text import parse_symbols
+from kdelta.report.layout_json import layout_json
+from kdelta.report.layout_model import LayoutReport
+from kdelta.report.layout_text import layout_text
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.layout import cache_texts, layout_regions, run_layout
+from kdelta.studies.placement import place_traces
+from kdelta.studies.requests import LabRequest, LayoutRequest, Silent
+from tests.machines.bench import OLD
+from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
+from tests.studies.test_placement import KERNEL, LINE, RUN, made, made_trace, small_cpu
+from tests.synthetic import own, region, run
+
+
+def test_collisions_are_named_with_their_sets_and_what_they_cost() -> None:
+    """Alpha and gamma share a set of a cache of two lines, as do beta and delta."""
+    one = made(made_trace([0, 2, 1] * 10, [0, 0, 0] * 10))
+    cpu = small_cpu(sets=2)
+    (found,) = layout_regions(one, cpu, layouts=20, seed=1)
+    assert (found.name, found.iterations) == ("loop", 10)
+    assert found.misses["l1i"].shipped == 2
+    (collision,) = found.collisions
+    assert collision.functions == ("alpha", "gamma")
+    assert collision.misses == found.colliding == 2
+    assert collision.sets == (0,)
+    price = cpu.misses["l1i"]
+    assert collision.cycles == Interval(2 * price.hidden, 2 * price.exposed)
+
+
+def test_the_alignment_that_a_kernel_has_is_its_own_ensemble() -> None:
+    one = made(made_trace([0, 2] * 10, [0, 0] * 10))
+    (found,) = layout_regions(one, small_cpu(sets=2), layouts=50, seed=1)
+    by_bytes = {row.bytes: row for row in found.aligned}
+    assert list(by_bytes) == [16, 32, 64]
+    assert by_bytes[64].same_order == {"l1i": 2.0, "itlb": 0.0}
+    drawn = by_bytes[64].drawn["l1i"]
+    assert drawn == found.misses["l1i"]
+    assert drawn.least < drawn.most
+
+
+def test_functions_that_are_packed_closer_take_fewer_lines() -> None:
+    """Four functions of 48 bytes, none of which falls into the next: three lines, or four."""
+    symbols = parse_symbols(kallsyms(text_rows(dict.fromkeys("abcd", 48), 16)))
+    blocks = [(START + 48 * number, 48) for number in range(4)]
+    trace = trace_of(blocks, [[0], [1], [2], [3]], [3, 2, 1, 0] * 10)
+    trace = msgspec.structs.replace(trace, region="loop", iterations=10)
+    counts = run(region("loop", {own("a"): Cost(40)}, 10))
+    one = place_traces(KERNEL, RUN, counts, (trace,), symbols)
+    cpu = msgspec.structs.replace(small_cpu(), l1i=Cache(1, 3, LINE))
+    (found,) = layout_regions(one, cpu, layouts=20, seed=1)
+    assert found.misses["l1i"].shipped == 0
+    assert [row.same_order["l1i"] for row in found.aligned] == [0, 4, 4]
+
+
+def test_misses_by_interrupts_are_collisions_but_not_the_regions_own() -> None:
+    one = made(made_trace([0, 2] * 10, [0, 1] * 10))
+    (found,) = layout_regions(one, small_cpu(sets=2), layouts=5, seed=1)
+    assert found.misses["l1i"].shipped == 1
+    assert found.colliding == 2
+
+
+def test_caches_in_words() -> None:
+    cpu = msgspec.structs.replace(load_cpu("zen2"), btb=Cache(1024, 4, 1))
+    assert cache_texts(cpu) == (
+        "L1I 32 KiB, 8-way, lines of 64",
+        "ITLB 64 pages of 2 MiB",
+        "BTB 4096 branches, 4-way",
+    )
+
+
+def test_a_kernel_without_symbols_is_refused() -> None:
+    counts = run(region("loop", {own("a"): Cost(40)}, 10))
+    trace = made_trace([0], [0])
+    with pytest.raises(UserError, match="do not say where its code is"):
+        place_traces(KERNEL, RUN, counts, (trace,), [(START, "t", "a", "kernel")])
+
+
+def _layout(folder: Path, **more: object) -> LayoutReport:
+    request = LayoutRequest(kernel=OLD, cpu=load_cpu("zen2"), operations=("open-close",), layouts=8)
+    request = msgspec.structs.replace(request, **more)
+    with Store.open(folder / "store") as store:
+        return asyncio.run(run_layout(request, store, Silent()))
+
+
+def test_what_there_is_not_is_refused_before_anything_is_obtained(
+    tmp_path: Path, own_cache: Path
+) -> None:
+    with pytest.raises(UserError, match="workload"):
+        _layout(tmp_path, workload="nonsense")
+    with pytest.raises(UserError, match="getpid"):
+        _layout(tmp_path, operations=("getpid",))
+    with pytest.raises(UserError, match="arm"):
+        _layout(tmp_path, cpu=load_cpu("cortex-a53"))
+    assert not (own_cache / "kernels").exists()
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_real_kernel_is_run_once_and_its_shipped_layout_is_among_the_others(
+    tmp_path: Path,
+) -> None:
+    first = _layout(tmp_path)
+    (found,) = first.regions
+    assert found.name == "open-close"
+    assert not first.kernel.runs[0].from_store
+    assert 0 < first.movable < first.executed
+    assert first.alignment == 16
+    misses = found.misses["l1i"]
+    assert 20 < misses.least < misses.most < 1000
+    assert misses.least / 2 < misses.shipped < misses.most * 2
+    assert found.aligned[0].same_order["l1i"] == misses.shipped
+    assert found.aligned[0].drawn["l1i"] == misses
+    assert found.colliding >= misses.shipped > sum(one.misses for one in found.collisions) / 2
+    assert found.insns.value > 1000
+    again = _layout(tmp_path)
+    assert again.kernel.runs[0].from_store
+    assert again.regions == first.regions
+    assert "open-close" in layout_text(again)
+    assert '"kdelta.layout/1"' in layout_json(again, "0")
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_run_that_failed_has_no_regions(tmp_path: Path) -> None:
+    lab = LabRequest(
+        machine=msgspec.structs.replace(LabRequest().machine, append="init=/none rdinit=/none")
+    )
+    report = _layout(tmp_path, lab=lab)
+    assert report.regions == ()
+    assert report.kernel.failed
+    assert "failed runs" in layout_text(report)
