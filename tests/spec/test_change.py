@@ -4,10 +4,15 @@
 import pytest
 
 from kdelta.spec.change import (
+    LAST_SEED,
+    AlignChange,
     Change,
     ConfigFileChange,
     OptionChange,
+    OrderChange,
     PatchChange,
+    SectionsChange,
+    ShuffleChange,
     VariableChange,
     parse_change,
 )
@@ -48,6 +53,12 @@ from kdelta.spec.errors import UserError
         ("+A.config", ConfigFileChange("A.config")),
         ("+defconfig", ConfigFileChange("defconfig")),
         ("+mod2noconfig", ConfigFileChange("mod2noconfig")),
+        ("+sections", SectionsChange()),
+        ("+order:hot.txt", OrderChange("hot.txt")),
+        ("+order:/a b/x.config", OrderChange("/a b/x.config")),
+        ("+shuffle:1", ShuffleChange(1)),
+        (f"+shuffle:{LAST_SEED}", ShuffleChange(4294967294)),
+        ("+align:64", AlignChange(64)),
     ],
 )
 def test_what_a_word_means(text: str, change: Change) -> None:
@@ -68,6 +79,16 @@ def test_what_a_word_means(text: str, change: Change) -> None:
         ("+KBUILD_OUTPUT=x", "cannot be given", "folders of its own"),
         ("+KCONFIG_CONFIG=x", "cannot be given", "+FILE.config"),
         ("+M=drivers/net", "cannot be given", "modules"),
+        ("+sections:1", "+sections takes no value", "write +sections"),
+        ("+order", "no value", "+order:FILE"),
+        ("+order:", "no value", "+order:FILE"),
+        ("+shuffle", "no value", "+shuffle:1"),
+        ("+shuffle:0", "not a seed", "+sections"),
+        ("+shuffle:-1", "not a seed", "from 1 to"),
+        ("+shuffle:4294967295", "not a seed", "from 1 to 4294967294"),
+        ("+shuffle:x", "not a seed", "a number"),
+        ("+align:48", "not an alignment", "16, 32, 64"),
+        ("+align:8", "not an alignment", "16, 32, 64"),
         ("+tree:/x", "not a change", "a kernel stands without +: tree:/x"),
         ("+a\nb.patch", "not a change", "one line"),
     ],

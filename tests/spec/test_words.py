@@ -49,6 +49,8 @@ def test_kernels_of_words(words: list[str], kernels: list[str]) -> None:
         (["./x", "+", "./y"], "a lone + has no changes", "+ +fix.patch"),
         (["deb:aa", "+a.patch"], "cannot be changed", "deb-src:"),
         (["deb:aa", "+", "+a.patch"], "cannot be changed", "deb-src:"),
+        (["image:./vmlinux", "+order:o"], "cannot be changed", "PATH +FILE.config +order:o"),
+        (["deb:aa", "+sections"], "cannot be changed", "section of its own"),
         (["./x", "O=/tmp/out"], "O= cannot be given", "folders of its own"),
         (["./x", "CONFIG_A=y"], "not a kernel spec", "write +CONFIG_A=y"),
         (["deb:aa", "ARCH=arm64"], "ARCH=arm64", "need a source"),
@@ -70,6 +72,16 @@ def test_slips(words: list[str], message: str, hint: str) -> None:
         (["./x", "CC=clang"], ["tree:./x +CC=clang"]),
         (["deb:aa"], ["deb:aa"]),
         (["./x", "./y", "+a.patch"], ["tree:./x", "tree:./y +a.patch"]),
+        (["./x", "+shuffle:1"], ["tree:./x +sections", "tree:./x +shuffle:1"]),
+        (["./x", "+sections"], ["tree:./x", "tree:./x +sections"]),
+        (
+            ["./x", "+a.config", "+order:o", "+align:64"],
+            ["tree:./x +a.config +sections", "tree:./x +a.config +order:o +align:64"],
+        ),
+        (
+            ["./x", "+sections", "+", "+shuffle:2"],
+            ["tree:./x +sections", "tree:./x +sections +shuffle:2"],
+        ),
     ],
 )
 def test_one_changed_kernel_is_compared_with_itself_unchanged(

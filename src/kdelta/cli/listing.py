@@ -86,6 +86,8 @@ def _history(built: BuiltKernel) -> list[str]:
         f"built in {built.seconds:.0f} s by {', '.join(built.versions)}",
         f"config from {built.base}",
     ]
+    if built.linked is not None:
+        lines += built.linked.lines
     if built.asked:
         lines.append("asked: " + ", ".join(line_of(*one) for one in built.asked.items()))
     if built.lab:

@@ -32,10 +32,18 @@ from kdelta.kernels.inspect import inspect
 from kdelta.kernels.kbuild import Kbuild
 from kdelta.kernels.kconfig import modules_of, parse_config
 from kdelta.kernels.lab_config import lab_options, small_options
+from kdelta.kernels.linked_map import linked_map
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.prune import make_room
+from kdelta.kernels.relink import (
+    Relink,
+    link_words,
+    relink_of,
+    relinkable,
+    relinking_variables,
+)
 from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
-from kdelta.kernels.toolchain import Toolchain, toolchain
+from kdelta.kernels.toolchain import BOOTED, Toolchain, toolchain
 from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -59,12 +67,14 @@ class _Request(msgspec.Struct, frozen=True):
     tools: Toolchain
     steps: tuple[ConfigStep, ...]
     own_config: str | None
+    relink: Relink | None = None
 
     @property
     def question(self) -> str:
         """The hash of it: equal requests get the same kernel."""
         return identity(
             {
+                **self._asked_of_link(),
                 "format": FORMAT,
                 "tree": self.source.tree,
                 "tools": self.tools.facts(),
@@ -78,12 +88,16 @@ class _Request(msgspec.Struct, frozen=True):
         """The kernel's own key: two requests that were granted the same config share it."""
         return identity(
             {
+                **self._asked_of_link(),
                 "format": FORMAT,
                 "tree": self.source.tree,
                 "tools": self.tools.facts(),
                 "config": identity(parse_config(granted)),
             }
         )
+
+    def _asked_of_link(self) -> dict[str, object]:
+        return {} if self.relink is None else {"relink": msgspec.to_builtins(self.relink)}
 
     def failed(self, status: RunStatus, detail: str, log: Path | None = None) -> NoKernel:
         """What could not be made of it."""
@@ -100,7 +114,13 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
     if isinstance(source, PatchFailure):
         detail = f"{source.patch} does not apply: {source.detail}"
         return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
-    request = _read(spec, source)
+    relink = relink_of(spec.changes)
+    if relink is not None:
+        changed = relinkable(source, BOOTED, talk)
+        if isinstance(changed, str):
+            return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), changed)
+        source = changed
+    request = _read(spec, source, relink)
     memo = Memo(request.question)
     if (key := memo.key()) and (built := load_built(key)):
         return built.kernel(str(spec))
@@ -145,11 +165,17 @@ def held(source: Source, talk: Talk) -> Iterator[None]:
 
 
 def _kbuild(request: _Request, tree: Path) -> Kbuild:
-    return Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
+    kbuild = Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
+    if request.relink is None:
+        return kbuild
+    words = link_words(request.relink, kbuild.out)
+    return msgspec.structs.replace(kbuild, link=tuple(words))
 
 
-def _read(spec: SourceSpec, source: Source) -> _Request:
+def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
     variables = {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
+    if relink is not None:
+        variables = relinking_variables(variables, relink)
     own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
     has_own = own is not None and own.is_file()
     return _Request(
@@ -158,6 +184,7 @@ def _read(spec: SourceSpec, source: Source) -> _Request:
         tools=toolchain(variables),
         steps=tuple(_steps(spec)),
         own_config=own.read_text(errors="replace") if own is not None and has_own else None,
+        relink=relink,
     )
 
 
@@ -201,10 +228,19 @@ def _build(
     seconds = time.monotonic() - started
     if wrong:
         return request.failed(RunStatus.BUILD_FAILED, wrong, log)
+    digest = digest_of(kbuild.out)
+    linked = None
+    if request.relink is not None:
+        linked = linked_map(kbuild.out / "vmlinux", digest, request.relink)
+        if isinstance(linked, str):
+            return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)
     with new_folder(built_folder(key)) as folder:
         shutil.copyfile(log, folder / LOG)
+        save_digest(digest, folder / DIGEST)
         made = _install(request, key, config, kbuild, folder, with_modules="modules" in targets)
-        made = msgspec.structs.replace(made, seconds=seconds, modules_left=modules_left)
+        made = msgspec.structs.replace(
+            made, seconds=seconds, modules_left=modules_left, linked=linked
+        )
         write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
     talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
     return made
@@ -232,7 +268,6 @@ def _install(
     facts = inspect(folder / image.name)
     # The folder may have modules of another config, which this one did not ask for.
     modules = _install_modules(kbuild, folder, facts.release) if with_modules else None
-    save_digest(digest_of(out), folder / DIGEST)
     sha256 = sha256_file(folder / image.name)
     present = folder / modules if modules else None
     return BuiltKernel(

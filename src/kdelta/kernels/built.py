@@ -13,6 +13,7 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import PARTIAL, lab_errors, remove, sha256_file, write_atomic
 from kdelta.kernels.config import MissingOption
 from kdelta.kernels.kconfig import Config, OptionFlip
+from kdelta.kernels.linked_map import Linked
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 
@@ -29,6 +30,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     `spec` is how it was first asked for; others may lead to it. `tree` is git's hash of the source,
     patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
     `changed`, `missing`: see Configured. `modules_left` options were modules that nobody asked for.
+    `linked`: of one that was relinked.
     """
 
     key: str
@@ -56,6 +58,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
     modules_left: int
     seconds: float
     image_bytes: int
+    linked: Linked | None = None
     format: int = FORMAT
 
     @property

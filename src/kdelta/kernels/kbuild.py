@@ -29,6 +29,7 @@ class Kbuild(msgspec.Struct, frozen=True):
     """A source tree that is checked out, a folder for its output, and what it is built with.
 
     `root` holds both: what ccache takes paths relative to. `purpose` tells output folders apart.
+    `link` are KEY=VALUE words about how vmlinux is linked.
     """
 
     root: Path
@@ -36,6 +37,7 @@ class Kbuild(msgspec.Struct, frozen=True):
     toolchain: Toolchain
     jobs: int
     purpose: str = OUT
+    link: tuple[str, ...] = ()
 
     @property
     def out(self) -> Path:
@@ -49,7 +51,7 @@ class Kbuild(msgspec.Struct, frozen=True):
         cleared, settings = build_environment(self.root)
         env = ["env", *(f"--unset={name}" for name in cleared)]
         env += [f"{name}={value}" for name, value in settings.items()]
-        words = [f"O={self.out}", *self.toolchain.words(self.tree), *targets]
+        words = [f"O={self.out}", *self.toolchain.words(self.tree), *self.link, *targets]
         return [*env, "nice", "-n", NICENESS, "make", f"-j{self.jobs}", *words]
 
     def configure(self, targets: Sequence[str]) -> Result:

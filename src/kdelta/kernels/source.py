@@ -8,7 +8,7 @@ by. The folder, repository or archive that it comes from is only read.
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,15 @@ from kdelta.spec.change import PatchChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
 
-__all__ = ["PatchFailure", "Source", "checked_out", "source_folder", "source_of"]
+__all__ = [
+    "PatchFailure",
+    "Source",
+    "checked_out",
+    "source_file",
+    "source_folder",
+    "source_of",
+    "with_files",
+]
 
 Talk = Callable[[str], None]
 
@@ -86,6 +94,31 @@ def source_folder(origin: str, name: str) -> Path:
             "set KDELTA_CACHE_DIR to a folder whose path has letters, digits, and . _ - only",
         )
     return folder
+
+
+def source_file(source: Source, path: str) -> str | None:
+    """The text of a file of the source; None if it has none of that name. What is no UTF-8 comes
+    back as it was by `with_files`.
+    """
+    content = GitStore(source.folder).blob(f"{source.tree}:{path}")
+    return None if content is None else content.decode("utf-8", "surrogateescape")
+
+
+def with_files(source: Source, files: Mapping[str, str], talk: Talk) -> Source:
+    """The source with other texts in these files, all of which it has; they keep their modes."""
+    with _importing(source.folder, talk) as store:
+        try:
+            store.git("read-tree", source.tree, index="patch")
+            for path, text in files.items():
+                mode = store.git("ls-files", "-s", "--", path, index="patch").text.split()[0]
+                content = text.encode("utf-8", "surrogateescape")
+                made = store.git("hash-object", "-w", "--stdin", stdin=content).text
+                entry = f"{mode},{made},{path}"
+                store.git("update-index", "--cacheinfo", entry, index="patch")
+            tree = store.git("write-tree", index="patch").text
+        finally:
+            remove(store.index("patch"))
+    return msgspec.structs.replace(source, tree=tree)
 
 
 def checked_out(source: Source, talk: Talk) -> Path:

@@ -4,6 +4,7 @@
 import functools
 import os
 import platform
+import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ BOOTED = "x86"
 
 CCACHE_SIZE = "10G"
 
+_ALIGN = re.compile(r"-f(?:align-functions|min-function-alignment)=(\d+)")
 _MAP = "-fmacro-prefix-map="
 
 FIXED = {
@@ -70,6 +72,13 @@ class Toolchain(msgspec.Struct, frozen=True):
         words = [self.arch]
         if self.compiler[-1] != "gcc":
             words.append(Path(self.compiler[-1]).name)
+        built_in = self.variables.get("CFLAGS_KERNEL", "").split()
+        if "-ffunction-sections" in built_in:
+            words.append("sections")
+            # The one of two that counts is the last.
+            words += [f"align{found[1]}" for flag in built_in if (found := _ALIGN.fullmatch(flag))][
+                -1:
+            ]
         return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
 
     def words(self, tree: Path) -> list[str]:
@@ -80,7 +89,7 @@ class Toolchain(msgspec.Struct, frozen=True):
         elif shutil.which("ccache"):
             values["CC"] = f"ccache {shlex.join(self.compiler)}"
             values.setdefault("HOSTCC", f"ccache {self.host_compiler}")
-        elif _takes(*self.compiler, f"{_MAP}{tree}/=../src/"):
+        elif takes(*self.compiler, f"{_MAP}{tree}/=../src/"):
             # As ccache names files, from the output folder: a kernel holds names of its sources,
             # and must not hang on whether there is a ccache. kbuild gives such a map too, before.
             flags = [f"{_MAP}{tree}/=../src/", values.get("KCPPFLAGS", "")]
@@ -124,7 +133,7 @@ def toolchain(variables: Mapping[str, str]) -> Toolchain:
 
 
 @functools.cache
-def _takes(*command: str) -> bool:
+def takes(*command: str) -> bool:
     """Whether a compiler knows its options."""
     return run([*command, "-Werror", "-E", "-x", "c", os.devnull]).ok
 

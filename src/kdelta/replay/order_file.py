@@ -1,62 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Symbol ordering files, as lld's --symbol-ordering-file takes them: one symbol a line."""
+"""Symbol ordering files, which relinked kernels are made of: see kernels/order_file.py."""
 
-import re
-from collections.abc import Iterable
-from pathlib import Path
+from kdelta.kernels.order_file import Order, read_order, write_order
 
-import msgspec
-
-from kdelta.host.files import write_atomic
-from kdelta.spec.errors import LabError, UserError
-
-_LARGEST_BYTES = 64 << 20
-_SYMBOL = re.compile(r"[^\s#\x00-\x1f\x7f]+")
-_NUMBERED = re.compile(r"#\d+$")
-_HINT = "an order file has one name of a function a line; what follows a # is a comment"
-
-
-class Order(msgspec.Struct, frozen=True):
-    """The names of an ordering file in their order, each once, and those that came again."""
-
-    names: tuple[str, ...]
-    repeated: tuple[str, ...] = ()
-
-
-def read_order(path: Path) -> Order:
-    """Reads an ordering file; UserError for one that cannot be read, is no text or is empty."""
-    try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise UserError(f"{path} is no order file: it is too large", _HINT)
-        content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"the order file {path} cannot be read: {error.strerror}", _HINT) from error
-    try:
-        lines = content.decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no order file: it is not text", _HINT) from error
-    counts: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        name = line.partition("#")[0].strip()
-        if not name:
-            continue
-        if not _SYMBOL.fullmatch(name):
-            raise UserError(f"{path}:{number}: {name[:60]!r} is no name of a function", _HINT)
-        counts[name] = counts.get(name, 0) + 1
-    if not counts:
-        raise UserError(f"the order file {path} is empty", _HINT)
-    return Order(tuple(counts), tuple(name for name, count in counts.items() if count > 1))
-
-
-def write_order(path: Path, names: Iterable[str], comments: Iterable[str] = ()) -> None:
-    """Writes names in order, after comments of a line each; UserError when it cannot be written.
-
-    The linker knows symbols by name only: name#2, the second function of a name, is written as
-    that name, and each name once.
-    """
-    lines = [f"# {comment}".rstrip() for text in comments for comment in text.splitlines()]
-    lines += dict.fromkeys(_NUMBERED.sub("", name) for name in names)
-    try:
-        write_atomic(path, "".join(f"{line}\n" for line in lines).encode())
-    except LabError as error:
-        raise UserError(error.message, "name a file that can be written") from error
+__all__ = ["Order", "read_order", "write_order"]

@@ -11,7 +11,7 @@ from kdelta.spec.errors import UserError
 CHANGE_FORMS = (
     "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE.config (a whole config or a fragment), "
     "+defconfig (a target of the tree's make), +FILE.patch (or an .mbox of several), "
-    "+KCFLAGS=..., +CC=..., +LLVM=1"
+    "+KCFLAGS=..., +CC=..., +LLVM=1; for a relink +sections, +order:FILE, +shuffle:SEED, +align:N"
 )
 
 _OPTION = re.compile(r"CONFIG_[A-Za-z0-9_]+")
@@ -23,6 +23,7 @@ _VARIABLE = re.compile(r"([A-Z][A-Za-z0-9_.]*)=(.*)")
 _PATCH = re.compile(r".*\.(?:patch|diff|mbox|mbx|eml)")
 _CONFIG_FILE = re.compile(r".*/.*|(?:.*[.-])?config|.*\.conf|.*\.cfg|config-.*")
 _CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
+_RELINK = re.compile(r"(sections|order|shuffle|align)(?::(.*))?")
 # These ask questions, or depend on the machine that they run on.
 _ASKING_TARGETS = ("menuconfig", "nconfig", "xconfig", "gconfig", "oldconfig", "localmodconfig")
 
@@ -34,6 +35,10 @@ _REFUSED_VARIABLES = {
     "M": "kdelta builds kernels, not single modules",
     "KBUILD_EXTMOD": "kdelta builds kernels, not single modules",
 }
+
+LAST_SEED = 2**32 - 2
+"""Of +shuffle: to ld.lld, nought means a seed by chance, and 2**32 - 1 the reverse order."""
+ALIGNMENTS = (16, 32, 64, 128, 256)
 
 
 class OptionChange(msgspec.Struct, frozen=True, tag_field="kind", tag="option"):
@@ -91,7 +96,50 @@ class VariableChange(msgspec.Struct, frozen=True, tag_field="kind", tag="variabl
         return f"+{self.name}={self.value}"
 
 
-Change = OptionChange | ConfigFileChange | PatchChange | VariableChange
+class SectionsChange(msgspec.Struct, frozen=True, tag_field="kind", tag="sections"):
+    """Each function is a section of its own, and the linker leaves them in their order: the same
+    objects as with the three changes below, and what these are to be compared with.
+    """
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return "+sections"
+
+
+class OrderChange(msgspec.Struct, frozen=True, tag_field="kind", tag="order"):
+    """A file with the names of functions, a line each, in the order they are linked in; others
+    follow them as they were.
+    """
+
+    path: str
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+order:{self.path}"
+
+
+class ShuffleChange(msgspec.Struct, frozen=True, tag_field="kind", tag="shuffle"):
+    """Functions in random order, the same for a seed from 1 to LAST_SEED."""
+
+    seed: int
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+shuffle:{self.seed}"
+
+
+class AlignChange(msgspec.Struct, frozen=True, tag_field="kind", tag="align"):
+    """Functions begin at multiples of that many bytes, one of ALIGNMENTS."""
+
+    bytes: int
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+align:{self.bytes}"
+
+
+RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
+Change = OptionChange | ConfigFileChange | PatchChange | VariableChange | RelinkChange
 
 
 def parse_change(text: str) -> Change:
@@ -108,6 +156,8 @@ def parse_change(text: str) -> Change:
         return OptionChange(match.group(1), "n")
     if match := _SET.fullmatch(word):
         return OptionChange(match.group(1), _option_value(match.group(2), text))
+    if match := _RELINK.fullmatch(word):
+        return _relink(match.group(1), match.group(2), text)
     if variable := parse_variable(word):
         return variable
     if _PATCH.fullmatch(word):
@@ -115,6 +165,30 @@ def parse_change(text: str) -> Change:
     if _CONFIG_FILE.fullmatch(word) or _CONFIG_TARGET.fullmatch(word):
         return ConfigFileChange(word)
     raise _unknown(word, text)
+
+
+def _relink(kind: str, value: str | None, text: str) -> RelinkChange:
+    if kind == "sections":
+        if value is not None:
+            raise UserError(f"+sections takes no value: {text!r}", "write +sections")
+        return SectionsChange()
+    if not value:
+        examples = {"order": "order:FILE", "shuffle": "shuffle:1", "align": "align:64"}
+        raise UserError(f"no value in {text!r}", f"for example +{examples[kind]}")
+    if kind == "order":
+        return OrderChange(value)
+    number = int(value) if re.fullmatch(r"[0-9]{1,10}", value) else 0
+    if kind == "align":
+        if number not in ALIGNMENTS:
+            one_of = ", ".join(map(str, ALIGNMENTS))
+            raise UserError(f"not an alignment of functions: {text!r}", f"one of {one_of} bytes")
+        return AlignChange(number)
+    if not 1 <= number <= LAST_SEED:
+        raise UserError(
+            f"not a seed: {text!r}",
+            f"a number from 1 to {LAST_SEED}; the order that the kernel is linked in is +sections",
+        )
+    return ShuffleChange(number)
 
 
 def parse_variable(word: str) -> VariableChange | None:

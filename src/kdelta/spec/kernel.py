@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.spec.change import Change, join_changes, split_changes
+from kdelta.spec.change import Change, RelinkChange, join_changes, split_changes
 from kdelta.spec.errors import UserError
 
 FORMS = (
@@ -116,10 +116,19 @@ def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:
         return spec
     if isinstance(spec, DebSpec | ImageSpec):
         raise UserError(
-            f"{spec} is built already and cannot be changed: {changes[0]}",
-            "changes need a source: PATH, git:PATH@REV or deb-src:linux-source-VERSION",
+            f"{spec} is built already and cannot be changed: {changes[0]}", _how_to(changes[0])
         )
     return msgspec.structs.replace(spec, changes=(*spec.changes, *changes))
+
+
+def _how_to(change: Change) -> str:
+    if not isinstance(change, RelinkChange):
+        return "changes need a source: PATH, git:PATH@REV or deb-src:linux-source-VERSION"
+    return (
+        "a relink needs objects in which each function is a section of its own. Name the source "
+        f"and the config instead: PATH +FILE.config {change}; kdelta builds them so, in a folder "
+        "of its own"
+    )
 
 
 def without_changes(spec: KernelSpec) -> KernelSpec:

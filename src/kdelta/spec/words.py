@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.spec.change import Change, VariableChange, parse_change, parse_variable
+from kdelta.spec.change import (
+    Change,
+    RelinkChange,
+    SectionsChange,
+    VariableChange,
+    parse_change,
+    parse_variable,
+)
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
     DebSpec,
@@ -29,11 +36,27 @@ def parse_kernel_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
 
 
 def compared_words(words: Sequence[str]) -> tuple[KernelSpec, ...]:
-    """The kernels to compare. A single one that has changes stands for two: without, and with."""
+    """The kernels to compare. A single one that has changes stands for two: without, and with.
+
+    What is relinked is compared with the same kernel, +sections: with all else that changes it, and
+    linked in the usual order.
+    """
     kernels, variables = _parse(words)
     if len(kernels) == 1 and (plain := without_changes(kernels[0])) != kernels[0]:
-        kernels.insert(0, plain)
+        kernels.insert(0, _base_of(kernels[0], plain))
     return tuple(_with_variables(kernel, variables) for kernel in kernels)
+
+
+def _base_of(changed: KernelSpec, plain: KernelSpec) -> KernelSpec:
+    if isinstance(changed, DebSpec | ImageSpec):
+        return plain
+    relinks = [change for change in changed.changes if isinstance(change, RelinkChange)]
+    if not relinks:
+        return plain
+    base = with_changes(plain, [change for change in changed.changes if change not in relinks])
+    if all(isinstance(change, SectionsChange) for change in relinks):
+        return base
+    return with_changes(base, [SectionsChange()])
 
 
 def _parse(words: Sequence[str]) -> tuple[list[KernelSpec], tuple[Change, ...]]:

@@ -116,7 +116,8 @@ def compile_one(name: str, granted: Config) -> bool:
     env = {key: os.environ.get(f"KBUILD_BUILD_{key}", "?") for key in ("USER", "HOST")}
     words = [
         *shlex.split(os.environ.get("CC") or "gcc"), *flags.split(),
-        *shlex.split(os.environ.get("KCFLAGS") or ""), f"-I{TREE}/include",
+        *shlex.split(os.environ.get("KCFLAGS") or ""),
+        *shlex.split(os.environ.get("CFLAGS_KERNEL") or ""), f"-I{TREE}/include",
         "-include", f"{OUT}/include/generated/autoconf.h",
         f'-DBUILD_USER="{env["USER"]}"', f'-DBUILD_HOST="{env["HOST"]}"',
         f'-DBUILD_TIME="{os.environ.get("KBUILD_BUILD_TIMESTAMP", "now")}"',
@@ -145,12 +146,25 @@ def compile_one(name: str, granted: Config) -> bool:
     return True
 
 
+def linker_script() -> str:
+    """The linker script, its macros replaced; no option has a say in it."""
+    name = "arch/x86/kernel/vmlinux.lds"
+    path = OUT / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    words = ["cpp", "-P", f"-I{TREE}/include", str(TREE / f"{name}.S"), str(path)]
+    subprocess.run(words, check=True)
+    path.with_name(f".{path.name}.cmd").write_text(f"savedcmd_{name} := {shlex.join(words)}\n")
+    return name
+
+
 def link(names: list[str]) -> bool:
     """vmlinux from its objects; False when it fails."""
     print("  LD      vmlinux", flush=True)
     (OUT / "vmlinux.a").unlink(missing_ok=True)
     subprocess.run(["ar", "cDPrST", "vmlinux.a", *names], cwd=OUT, check=True)
-    done = subprocess.run(["ld", "-e", "start", "-o", "vmlinux", *names], cwd=OUT, check=False)
+    linker = " ".join(os.environ.get(name, "") for name in ("LD", "LDFLAGS_vmlinux"))
+    words = [*shlex.split(linker), "-T", linker_script(), "-o", "vmlinux", *names]
+    done = subprocess.run(words, cwd=OUT, check=False)
     if done.returncode:
         return False
     (OUT / "System.map").write_text(subprocess.check_output(["nm", OUT / "vmlinux"], text=True))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels whose functions lie in another order: compiled with a section for each, linked by lld.
+
+All that is linked from one tree, config and toolchain shares its objects, so a second order takes a
+link only. The tree's linker script must take the sections, and its makefile the linker's options:
+both files are changed in kdelta's own copy.
+"""
+
+import hashlib
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.files import lab_errors, make_folder
+from kdelta.kernels.linker_script import ARCH_SCRIPT, SCRIPT, with_function_sections
+from kdelta.kernels.order_file import read_order
+from kdelta.kernels.source import Source, Talk, source_file, with_files
+from kdelta.kernels.toolchain import takes, toolchain
+from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange
+from kdelta.spec.errors import UserError
+
+LINKER = "ld.lld"
+FLAGS = "KDELTA_LDFLAGS"
+"""The variable of make that the changed makefile adds to the linker's options."""
+
+_ARCH_MAKEFILE = "arch/{arch}/Makefile"
+_ADDED = f"\n# Added by kdelta.\nLDFLAGS_vmlinux += $({FLAGS})\n"
+_COMPILED = "CFLAGS_KERNEL"
+"""Flags for what is built in: modules stay as they are."""
+
+# Input sections whose order is drawn: neither .text, which holds an assembler file as a whole, nor
+# .text..NAME, which linker scripts place one by one.
+_SHUFFLED = ".text.[0-9a-zA-Z_]*"
+
+
+class Relink(msgspec.Struct, frozen=True):
+    """What is asked of a link. `order`: functions that come first, in that order; `seed`: the
+    others in random order; `align`: functions at multiples of that many bytes. None of them: the
+    order in which the kernel's objects are linked.
+    """
+
+    order: tuple[str, ...] = ()
+    seed: int | None = None
+    align: int | None = None
+
+
+def relink_of(changes: Iterable[Change]) -> Relink | None:
+    """What the changes ask of the link, the last of each kind; None if they ask nothing.
+
+    UserError for an ordering file that cannot be read.
+    """
+    found: Relink | None = None
+    for change in changes:
+        if not isinstance(change, RelinkChange):
+            continue
+        found = found or Relink()
+        if isinstance(change, OrderChange):
+            names = read_order(Path(change.path).expanduser()).names
+            found = msgspec.structs.replace(found, order=names)
+        elif isinstance(change, ShuffleChange):
+            found = msgspec.structs.replace(found, seed=change.seed)
+        elif isinstance(change, AlignChange):
+            found = msgspec.structs.replace(found, align=change.bytes)
+    return found
+
+
+def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[str, str]:
+    """The variables of make with which a kernel for that link is compiled and linked.
+
+    UserError for a linker of the user's that is not lld.
+    """
+    values = dict(variables)
+    named = values.get("LD", "")
+    if named and "lld" not in Path(shlex.split(named)[0]).name:
+        raise UserError(
+            f"a kernel is relinked by {LINKER}, and LD={named} was given",
+            f"leave LD= out, or name a version of it: LD={LINKER}-19",
+        )
+    if not named and not values.get("LLVM"):
+        values["LD"] = LINKER
+    flags = [values.get(_COMPILED, ""), "-ffunction-sections"]
+    if relink.align:
+        # gcc takes the first from version 14 on; it holds for cold functions too.
+        least = f"-fmin-function-alignment={relink.align}"
+        compiler = toolchain(values).compiler
+        flags.append(least if takes(*compiler, least) else f"-falign-functions={relink.align}")
+    values[_COMPILED] = " ".join(flags).strip()
+    return values
+
+
+def relinkable(source: Source, arch: str, talk: Talk) -> Source | str:
+    """The source with a linker script for functions in sections of their own, and a makefile that
+    passes on `FLAGS`; or why it cannot be had. `arch` is the folder below arch/.
+    """
+    makefile = _ARCH_MAKEFILE.format(arch=arch)
+    arch_script = source_file(source, ARCH_SCRIPT.format(arch=arch)) or ""
+    script, rules = source_file(source, SCRIPT), source_file(source, makefile)
+    for path, text in ((SCRIPT, script), (makefile, rules)):
+        if text is None:
+            return f"its functions cannot be moved: the tree has no {path}"
+    changed = with_function_sections(script or "", [arch_script])
+    if changed is None:
+        return (
+            "its functions cannot be moved: the macros TEXT_TEXT and TEXT_MAIN are not in the "
+            f"tree's {SCRIPT} (kernels have them since 4.14)"
+        )
+    return with_files(source, {SCRIPT: changed, makefile: f"{rules}{_ADDED}"}, talk)
+
+
+def link_words(relink: Relink, out: Path) -> list[str]:
+    """The word for make that says in which order to link; writes the ordering file into `out`."""
+    flags = []
+    if relink.order:
+        text = "".join(f"{name}\n" for name in relink.order)
+        # The name tells make whether the order is another one.
+        name = f"kdelta-order-{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+        with lab_errors("writing", make_folder(out) / name):
+            (out / name).write_text(text)
+        # Names that there are no functions of are told from the result; as warnings they can end
+        # a build (CONFIG_WERROR).
+        flags += [f"--symbol-ordering-file={out / name}", "--no-warn-symbol-ordering"]
+    if relink.seed is not None:
+        flags.append(f"--shuffle-sections={_SHUFFLED}={relink.seed}")
+    return [f"{FLAGS}={' '.join(flags)}"]
