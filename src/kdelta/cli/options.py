@@ -31,7 +31,7 @@ Changes on a source, in their order:
   +fix.patch  +series.mbox               patches
   +KCFLAGS=-O3  +CC=clang  +LLVM=1       for make; without + for all kernels
   +order:FILE  +shuffle:SEED             functions in that or a random order,
-  +align:64  +sections                   aligned, or as without: to compare with
+  +align:64  +sections                   aligned; as without, to compare with
 
 \b
 A lone + is the first kernel again: ~/linux +a.config + +fix.patch
