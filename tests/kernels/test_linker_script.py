@@ -59,9 +59,10 @@ NAMES = st.from_regex(r"[abx_0Z][abx_.0Z]{0,7}", fullmatch=True)
 
 def main_patterns(script: str) -> list[str]:
     """What the script's TEXT_MAIN takes; all of its definitions must take the same."""
-    found = {match.strip() for match in re.findall(r"define TEXT_MAIN(.*)", script)}
+    found = {str(match).strip() for match in re.findall(r"define TEXT_MAIN(.*)", script)}
     assert len(found) == 1
-    return found.pop().split()
+    words: str = found.pop()
+    return words.split()
 
 
 def takes(patterns: list[str], section: str) -> bool:
@@ -70,7 +71,7 @@ def takes(patterns: list[str], section: str) -> bool:
 
 def description(script: str, word: str) -> str:
     """The input-section description in TEXT_TEXT that has this word."""
-    found = re.findall(r"\*\(([^()]*)\)", script)
+    found: list[str] = re.findall(r"\*\(([^()]*)\)", script)
     return next(one for one in found if word in one.split())
 
 

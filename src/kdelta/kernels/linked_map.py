@@ -103,9 +103,14 @@ class _Function(msgspec.Struct, frozen=True):
     object: str
 
     @property
+    def is_own(self) -> bool:
+        """Whether it has a section of its own."""
+        return _OWN.match(self.section) is not None
+
+    @property
     def kind(self) -> str:
         """One of KINDS, or "" for one that a relink does not move."""
-        if self.section != ".text" and not _OWN.match(self.section):
+        if self.section != ".text" and not self.is_own:
             return ""
         named = _KIND.match(self.section) if self.section not in _ALSO_FUNCTIONS else None
         word = named[1] if named else "main"
@@ -218,7 +223,7 @@ def _described(
     symbols: Mapping[str, Sequence[int]],
     relink: Relink,
 ) -> Linked:
-    own = [one for one in movable if _OWN.match(one.section)]
+    own = [one for one in movable if one.is_own]
     pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
     behind = sum(a.object == b.object for a, b in pairs)
     names = {one.name: one for one in functions}
@@ -242,18 +247,20 @@ def _described(
 def _in_order(
     asked: Sequence[_Function], movable: Sequence[_Function]
 ) -> tuple[int, list[_Function]]:
-    """How many lie in the order asked for, and before those that were not asked for; the others."""
-    moved = {(one.object, one.section) for one in asked}
+    """How many lie in the order asked for, and before those that were not asked for; the others.
+
+    What is in a section with others need only be in order: it brings them along.
+    """
     displaced = []
     kept = 0
     for kind in KINDS:
-        held = [one for one in movable if one.kind == kind]
-        front = sum((one.object, one.section) in moved for one in held)
-        last = held[front - 1].address if front else 0
         wanted = [one for one in asked if one.kind == kind]
+        own = [one.address for one in movable if one.kind == kind and one.is_own]
+        front = sum(one.is_own for one in wanted)
+        last = own[front - 1] if front else 0
         rising = _longest_rising([one.address for one in wanted])
         for index, one in enumerate(wanted):
-            if index in rising and one.address <= last:
+            if index in rising and (one.address <= last or not one.is_own):
                 kept += 1
             else:
                 displaced.append(one)
