@@ -223,8 +223,15 @@ def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> Cyc
     exact = msgspec.structs.replace(
         case.judged, base=without_spread(case.judged.base), other=without_spread(case.judged.other)
     )
+    box = case.judged.prices
+    middle = (box.low + box.high) / 2
+    fixed = msgspec.structs.replace(
+        case.judged, prices=msgspec.structs.replace(box, low=middle, high=middle)
+    )
     if _claim(exact, margin)[1] > 0:
         reason = "it hangs on the path's spread over perturbed runs"
+    elif _claim(fixed, margin)[1] > 0:
+        reason = "it hangs on what special instructions and string operations cost"
     else:
         reason = "it hangs on what a miss costs"
         if guessed := _guessed(case, prices):
