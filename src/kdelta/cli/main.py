@@ -22,6 +22,7 @@ from kdelta.cli.kernels import build, kernels
 from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
+from kdelta.cli.place import place
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.reports import done_report, stored_report
 from kdelta.host.command import set_echo
@@ -216,6 +217,7 @@ def show(
 
 
 app.command(epilog=options.SPECS)(layout)
+app.command(epilog=options.SPECS)(place)
 app.command(epilog=options.SPECS)(ablate)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)

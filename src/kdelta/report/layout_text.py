@@ -15,15 +15,16 @@ from kdelta.report.layout import (
     wrapped,
 )
 from kdelta.report.layout_model import LayoutRegion, LayoutReport
+from kdelta.report.model import Unlike
 from kdelta.spec.identity import short
 
-_NAME = 20
-_FIGURE = 9
+NAME = 20
+FIGURE = 9
 _BINS = 10
 _BAR = 40
 _SETS_SHOWN = 6
 
-_KINDS = {"l1i": "L1I misses", "itlb": "ITLB misses", "btb": "BTB misses"}
+KINDS = {"l1i": "L1I misses", "itlb": "ITLB misses", "btb": "BTB misses"}
 _COLUMNS = ("least", "25 %", "median", "75 %", "most", "shipped")
 
 
@@ -40,7 +41,7 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     ranked = sorted(report.regions, key=lambda one: -one.cycles.swing)
     for region in [one for one in ranked if one.cycles.swing > 0][:regions]:
         lines += ["", *_region(region, report, collisions)]
-    lines += _unlike(report)
+    lines += unlike_lines(report.cpu.name, report.unlike)
     if report.notes:
         lines += ["", "notes"]
         lines += [line for note in report.notes for line in wrapped(note, "  ", "    ")]
@@ -71,19 +72,19 @@ def _kinds(regions: Sequence[LayoutRegion]) -> dict[str, None]:
     return dict.fromkeys(kind for region in regions for kind in region.misses)
 
 
-def _marked(name: str, report: LayoutReport) -> str:
+def marked(name: str, unlike: Sequence[Unlike]) -> str:
     """The name, with a star where what it does hangs on what was not as on the CPU."""
-    return f"{name}*" if any(name in one.regions for one in report.unlike) else name
+    return f"{name}*" if any(name in one.regions for one in unlike) else name
 
 
 def _misses(kind: str, report: LayoutReport) -> list[str]:
     """A table of those that miss at all, and the names of the others."""
     held = [
-        (_marked(one.name, report), one.misses[kind])
+        (marked(one.name, report.unlike), one.misses[kind])
         for one in report.regions
         if kind in one.misses
     ]
-    title = _KINDS.get(kind, f"{kind} misses")
+    title = KINDS.get(kind, f"{kind} misses")
     missing = [(name, found) for name, found in held if found.most or found.shipped]
     if not missing:
         return [f"{title}: none in any layout"]
@@ -97,8 +98,8 @@ def _misses(kind: str, report: LayoutReport) -> list[str]:
 
 
 def _heading(name: str) -> str:
-    cells = "".join(f"{word:>{_FIGURE}}" for word in _COLUMNS)
-    return f"{name:<{_NAME}}{cells}{'p':>5}"
+    cells = "".join(f"{word:>{FIGURE}}" for word in _COLUMNS)
+    return f"{name:<{NAME}}{cells}{'p':>5}"
 
 
 def _row(name: str, found: Distribution) -> str:
@@ -110,20 +111,20 @@ def _row(name: str, found: Distribution) -> str:
         found.most,
         found.shipped,
     )
-    cells = "".join(f"{_figure(value):>{_FIGURE}}" for value in values)
-    return f"{_cut(name)}{cells}{f'p{found.percentile:.0f}':>5}"
+    cells = "".join(f"{figure(value):>{FIGURE}}" for value in values)
+    return f"{cut(name)}{cells}{f'p{found.percentile:.0f}':>5}"
 
 
-def _cut(name: str) -> str:
+def cut(name: str) -> str:
     """The name in its column; a longer one gets a line of its own."""
-    return f"{name:<{_NAME}}" if len(name) < _NAME else f"{name}\n{'':<{_NAME}}"
+    return f"{name:<{NAME}}" if len(name) < NAME else f"{name}\n{'':<{NAME}}"
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
     """In at most eight characters."""
     for places in (2, 1, 0):
         text = f"{value:.{places}f}"
-        if len(text) < _FIGURE:
+        if len(text) < FIGURE:
             return text
     return f"{value:.2e}"
 
@@ -135,11 +136,11 @@ def _cycles(report: LayoutReport) -> list[str]:
         "no miss is hidden"
     )
     lines = wrapped(text, "", "  ")
-    lines.append(f"{'operation':<{_NAME}}{'without misses':>19}{'shipped':>19}{'at stake':>12}")
+    lines.append(f"{'operation':<{NAME}}{'without misses':>19}{'shipped':>19}{'at stake':>12}")
     for region in report.regions:
         found = region.cycles
         lines.append(
-            f"{_cut(_marked(region.name, report))}{_range(found.executed):>19}"
+            f"{cut(marked(region.name, report.unlike))}{_range(found.executed):>19}"
             f"{_range(found.shipped):>19}{100 * found.swing:>10.1f} %"
         )
     return lines
@@ -157,7 +158,7 @@ def _region(region: LayoutRegion, report: LayoutReport, collisions: int) -> list
     lines = [region.name, "-" * len(region.name)]
     for kind, found in region.misses.items():
         if found.varies:
-            lines += [f"{_KINDS.get(kind, kind)} over {report.layouts} random layouts"]
+            lines += [f"{KINDS.get(kind, kind)} over {report.layouts} random layouts"]
             lines += histogram(region.draws[kind], found.shipped)
     lines += _aligned(region)
     lines += _collisions(region, report, collisions)
@@ -169,7 +170,7 @@ def histogram(draws: Sequence[float], shipped: float) -> list[str]:
     least, most = min(*draws, shipped), max(*draws, shipped)
     width = (most - least) / _BINS
     if not width:
-        return [f"  {_figure(least):>{_FIGURE}} {len(draws):>6} {'#' * _BAR}  <- shipped"]
+        return [f"  {figure(least):>{FIGURE}} {len(draws):>6} {'#' * _BAR}  <- shipped"]
     bins = [min(int((value - least) / width), _BINS - 1) for value in (*draws, shipped)]
     counts = [bins[:-1].count(index) for index in range(_BINS)]
     lines = []
@@ -177,8 +178,8 @@ def histogram(draws: Sequence[float], shipped: float) -> list[str]:
         low = least + index * width
         bar = "#" * -(-count * _BAR // max(counts))
         mark = "  <- shipped" if index == bins[-1] else ""
-        lines.append(f"  {_figure(low):>{_FIGURE}} {count:>6} {bar}{mark}".rstrip())
-    lines.append(f"  {_figure(most):>{_FIGURE}}")
+        lines.append(f"  {figure(low):>{FIGURE}} {count:>6} {bar}{mark}".rstrip())
+    lines.append(f"  {figure(most):>{FIGURE}}")
     return lines
 
 
@@ -189,7 +190,7 @@ def _aligned(region: LayoutRegion) -> list[str]:
     lines = []
     for kind in kinds:
         lines += [
-            f"functions aligned to: {_KINDS.get(kind, kind)}; shipped: in the order as linked",
+            f"functions aligned to: {KINDS.get(kind, kind)}; shipped: in the order as linked",
             _heading("  bytes"),
         ]
         lines += [_row(f"  {one.bytes}", one.drawn[kind]) for one in region.aligned]
@@ -200,7 +201,7 @@ def _collisions(region: LayoutRegion, report: LayoutReport, most: int) -> list[s
     if not region.collisions or not most:
         return []
     text = (
-        f"collisions as shipped, {_figure(region.colliding)} misses an iteration, interrupts' and "
+        f"collisions as shipped, {figure(region.colliding)} misses an iteration, interrupts' and "
         f"others' too; sets of the L1I; model cycles on {report.cpu.name}"
     )
     lines = wrapped(text, "", "  ")
@@ -209,12 +210,12 @@ def _collisions(region: LayoutRegion, report: LayoutReport, most: int) -> list[s
         functions = " ".join(dict.fromkeys(one.functions))
         if one.functions[0] == one.functions[1]:
             functions += " with itself"
-        cost = f"{_figure(one.misses):>{_FIGURE}} {_range(one.cycles):>9}  "
+        cost = f"{figure(one.misses):>{FIGURE}} {_range(one.cycles):>9}  "
         lines += wrapped(f"{functions}, {_sets(one.sets)}", cost, " " * len(cost))
     rest = region.pairs - len(named)
     if rest:
         left = region.colliding - sum(one.misses for one in named)
-        lines.append(f"{_figure(max(0.0, left)):>{_FIGURE}} {'':>9}  in {rest} more pairs")
+        lines.append(f"{figure(max(0.0, left)):>{FIGURE}} {'':>9}  in {rest} more pairs")
     return lines
 
 
@@ -232,12 +233,12 @@ def _sets(sets: tuple[int, ...]) -> str:
     return f"set{'s' if len(sets) > 1 else ''} {shown}{more}"
 
 
-def _unlike(report: LayoutReport) -> list[str]:
+def unlike_lines(cpu: str, unlike: Sequence[Unlike]) -> list[str]:
     """Which paths were not those of the CPU, and whose figures hang on them."""
-    if not report.unlike:
+    if not unlike:
         return []
-    lines = ["", f"not as on {report.cpu.name}; what hangs on it (*) is not representative"]
-    for one in report.unlike:
+    lines = ["", f"not as on {cpu}; what hangs on it (*) is not representative"]
+    for one in unlike:
         regions = f"; operations: {', '.join(one.regions)}" if one.regions else ""
         lines += wrapped(one.text + regions, "  ", "    ")
     return lines

@@ -38,11 +38,11 @@ _NAMED = 50
 _LINES: MissKind = "l1i"
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
-_NOT_IN_THE_MODEL = (
+NOT_IN_THE_MODEL = (
     "not in the model: misses in the L2, mispredicted branches, how code lies within a line (fetch "
     "windows, decoded operations), prefetching, page walks, other CPUs; docs/cpus.md has all of it"
 )
-_AS_LINKED = (
+AS_LINKED = (
     "the path is that of the kernel as it was linked: functions that search tables of addresses "
     "may take other steps under another layout"
 )
@@ -258,7 +258,7 @@ def _ways(cache: Cache) -> str:
 
 def _notes(cpu: CPU, placed: PlacedKernel) -> tuple[str, ...]:
     """What is not in the figures."""
-    notes = [_NOT_IN_THE_MODEL, _AS_LINKED]
+    notes = [NOT_IN_THE_MODEL, AS_LINKED]
     if cpu.btb is None:
         notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
     if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:

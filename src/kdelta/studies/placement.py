@@ -125,11 +125,15 @@ def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel:
     """A traced run that went well, placed; LabError for another."""
     if done.counts is None:
         raise LabError(f"run {done.run.id} did not go well: there is no trace of it")
-    symbols = symbols_of(store, done.run)
+    traces = traces_of(store, done.run)
+    return place_traces(kernel, done.run, done.counts, traces, run_symbols(kernel, store, done.run))
+
+
+def run_symbols(kernel: Kernel, store: Store, run: Run) -> list[Symbol]:
+    """The symbols of a traced run's kernel and modules."""
+    symbols = symbols_of(store, run)
     linked = _linked_symbols(kernel)
-    if linked:
-        symbols = [*linked, *(row for row in symbols if row[3] != KERNEL)]
-    return place_traces(kernel, done.run, done.counts, traces_of(store, done.run), symbols)
+    return [*linked, *(row for row in symbols if row[3] != KERNEL)] if linked else symbols
 
 
 def place_traces(

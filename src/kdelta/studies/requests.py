@@ -2,6 +2,7 @@
 """What the command line asks of a study, and whom the study tells how far it is."""
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -10,6 +11,7 @@ from kdelta.cpus.model import CPU, Cache
 from kdelta.infer.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.machines.arch import arch_machine
+from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.run import MachineOptions
 
 
@@ -68,6 +70,26 @@ class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpu: CPU
     workload: str = "syscalls"
     operations: tuple[str, ...] = ()
+    layouts: int = DEFAULT_LAYOUTS
+    seed: int = 1
+    lab: LabRequest = LabRequest(perturbations=1)
+
+
+class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel for which a better order of functions is looked for, to be written to `file`.
+
+    weights: of operations, 1 where nothing is said; with several workloads an operation is named
+    WORKLOAD/OPERATION. evaluations: the most orders that are judged. seed: of these, and of the
+    ensemble that they are held against, of `layouts`. No operations means all of the workloads.
+    """
+
+    kernel: str
+    cpu: CPU
+    file: Path
+    workloads: tuple[str, ...] = ("syscalls",)
+    operations: tuple[str, ...] = ()
+    weights: dict[str, float] = {}
+    evaluations: int = DEFAULT_EVALUATIONS
     layouts: int = DEFAULT_LAYOUTS
     seed: int = 1
     lab: LabRequest = LabRequest(perturbations=1)

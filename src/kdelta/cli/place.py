@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta place`: its arguments."""
+
+import asyncio
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.layout import ModelCpu, Seed
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
+from kdelta.host.command import set_echo
+from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.report.place_json import place_json
+from kdelta.report.place_text import place_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.lab import open_store
+from kdelta.studies.place import run_place
+from kdelta.studies.requests import PlaceRequest
+
+
+def place(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed."),
+    ],
+    *,
+    file: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where the order is written.")
+    ],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            help="See kdelta workloads; may be repeated.  [default: syscalls]",
+        ),
+    ] = None,
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operation",
+            metavar="NAME",
+            help="Only this one; may be repeated.  [default: all of the workloads]",
+        ),
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight",
+            metavar="OPERATION=N",
+            help="How much this one counts; 0: it is only shown. May be repeated.  [default: 1]",
+        ),
+    ] = None,
+    cpu: ModelCpu = DEFAULT_CPU,
+    effort: Annotated[
+        int,
+        typer.Option("--effort", metavar="N", min=0, max=10**7, help="Orders to judge, at most."),
+    ] = DEFAULT_EVALUATIONS,
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    seed: Seed = 1,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Find a better order for a kernel's functions, and write it for the linker.
+
+    Runs the workloads once, recorded, and looks for an order of the executed functions under which
+    the recording misses least. FILE is a symbol ordering file: TREE+order:FILE links a kernel so.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    kernels = [str(spec) for spec in parse_kernel_words(words)]
+    if len(kernels) != 1:
+        raise UserError(
+            f"{len(kernels)} kernels, not one: {', '.join(kernels)}", "an order is for one kernel"
+        )
+    request = PlaceRequest(
+        kernel=kernels[0],
+        cpu=load_cpu(cpu),
+        file=file,
+        workloads=tuple(workload or ("syscalls",)),
+        operations=tuple(operation or ()),
+        weights=weights_of(weight or ()),
+        evaluations=effort,
+        layouts=layouts,
+        seed=seed,
+        lab=options.lab_request(
+            perturb=1,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=None,
+            memory=memory,
+            qemu_cpu="",
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_place(request, store, progress))
+    emit(place_json(report, __version__) if json else place_text(report))
+    return 0 if report.regions else RUNS_FAILED
+
+
+def weights_of(words: Iterable[str]) -> dict[str, float]:
+    """The weights of words like open-close=3; UserError for others."""
+    found = {}
+    for word in words:
+        name, _, text = word.rpartition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not name or not 0 <= value < math.inf:
+            raise UserError(f"no weight: {word!r}", "write it as --weight OPERATION=3")
+        found[name] = value
+    return found

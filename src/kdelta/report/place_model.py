@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `kdelta place` reports, whatever the form."""
+
+import msgspec
+
+from kdelta.infer.ensembles import Interval
+from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+
+
+class PlacedMisses(msgspec.Struct, frozen=True):
+    """Misses of one kind, an iteration: in the shipped layout, as predicted for the order, in the
+    median and the best of the random layouts. associative: of the order, if a cache of the same
+    size had no sets; bound: what no order can be below. Both None where they are not known.
+    """
+
+    shipped: float
+    predicted: float
+    median: float
+    best: float
+    associative: float | None
+    bound: float | None
+    methods: dict[str, float]
+
+    @property
+    def pays(self) -> float:
+        """By how many misses the order is worse than what was shipped; 0 if it is not."""
+        return max(0.0, self.predicted - self.shipped)
+
+
+class PlacedRegion(msgspec.Struct, frozen=True):
+    """One region: its misses by kind, and its model cycles an iteration as shipped and as
+    predicted, from the lowest prices to the highest.
+    """
+
+    name: str
+    weight: float
+    iterations: int
+    misses: dict[str, PlacedMisses]
+    shipped: Interval
+    predicted: Interval
+    truncated: bool = False
+
+
+class PlaceReport(msgspec.Struct, frozen=True):
+    """The order that was found for a kernel; no regions if a run failed.
+
+    file: where the order is, "" if nothing better than the shipped layout was found. functions: how
+    many names it has. method: by which it came about. costs: of each method what misses cost, fully
+    exposed, as a fraction of what the instructions cost, the mean over regions by weight; median
+    and best: the same over random layouts. evaluations: orders that were judged in the search.
+    """
+
+    workloads: tuple[str, ...]
+    cpu: ReportedCPU
+    caches: tuple[str, ...]
+    machine: Facts
+    kernel: Side
+    layouts: int
+    seed: int
+    file: str = ""
+    functions: int = 0
+    method: str = ""
+    costs: dict[str, float] = {}
+    median: float = 0.0
+    best: float = 0.0
+    evaluations: int = 0
+    regions: tuple[PlacedRegion, ...] = ()
+    unlike: tuple[Unlike, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def payers(self) -> tuple[PlacedRegion, ...]:
+        """The regions that have more misses of any kind than as shipped."""
+        return tuple(
+            one for one in self.regions if any(found.pays for found in one.misses.values())
+        )

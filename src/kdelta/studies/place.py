@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A better order of a kernel's functions, for one or several workloads."""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import MissKind
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles import model_cycles
+from kdelta.infer.ensembles import Interval
+from kdelta.kernels.model import Kernel
+from kdelta.replay.judge import Case
+from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
+from kdelta.replay.order_file import write_order
+from kdelta.report.model import Unlike
+from kdelta.report.place_model import PlacedMisses, PlacedRegion, PlaceReport
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.lab import Done, traces_of
+from kdelta.studies.layout import AS_LINKED, NOT_IN_THE_MODEL, cache_texts
+from kdelta.studies.placement import PlacedKernel, caches_of, place_traces, run_symbols
+from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.studies.requests import PlaceRequest, Progress
+from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
+from kdelta.workloads.catalog import find_workload
+
+
+async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
+    """Looks for the order, and writes it. A run that failed is in the report as such.
+
+    UserError for an unknown workload, operation or weight, a file that cannot be written, a kernel
+    without symbols, and when nothing that is executed can move.
+    """
+    wanted = _operations(request)
+    names = tuple(wanted)
+    _must_be_writable(request.file)
+    found = await traced_kernel(
+        request.kernel,
+        request.cpu,
+        list(wanted.items()),
+        lab=request.lab,
+        store=store,
+        progress=progress,
+    )
+    report = _head(request, names, found, store)
+    if found.kernel is None or not found.ok:
+        return report
+    step = f"order for {request.cpu.name}"
+    progress.begin(step)
+    with interruptible():
+        placed = placed_together(found.kernel, found.done, names, store)
+        _require_known(request.weights, [trace.region for trace in placed.traces])
+        cases = [Case(trace, request.weights.get(trace.region, 1.0)) for trace in placed.traces]
+        result = place(
+            placed.placement,
+            cases,
+            request.cpu,
+            seed=request.seed,
+            evaluations=request.evaluations,
+            layouts=request.layouts,
+        )
+    progress.end(step, result.method)
+    if result.method != SHIPPED:
+        write_order(request.file, result.order, _comments(request, result))
+    return _with(report, request, placed, result)
+
+
+def placed_together(
+    kernel: Kernel, done: Sequence[Done], workloads: Sequence[str], store: Store
+) -> PlacedKernel:
+    """The traced runs of several workloads as one; regions are then named WORKLOAD/OPERATION."""
+    counts: list[RegionCounts] = []
+    traces: list[Trace] = []
+    warnings: dict[str, None] = {}
+    symbols = {}
+    for one, workload in zip(done, workloads, strict=True):
+        if one.counts is None:
+            continue
+        prefix = f"{workload}/" if len(workloads) > 1 else ""
+        counts += [
+            msgspec.structs.replace(region, name=prefix + region.name)
+            for region in merged_regions(one.counts).values()
+        ]
+        traces += [
+            msgspec.structs.replace(trace, region=prefix + trace.region)
+            for trace in traces_of(store, one.run)
+        ]
+        warnings.update(dict.fromkeys(one.counts.warnings))
+        symbols.update(dict.fromkeys(run_symbols(kernel, store, one.run)))
+    every = RunCounts(tuple(counts), tuple(warnings))
+    return place_traces(kernel, done[0].run, every, tuple(traces), list(symbols))
+
+
+def _operations(request: PlaceRequest) -> dict[str, tuple[str, ...]]:
+    """Of each workload the operations that are wanted; none means all of them. A workload that has
+    none of those that are asked for is left out.
+    """
+    workloads = [find_workload(name) for name in dict.fromkeys(request.workloads)]
+    found = {
+        workload.name: tuple(
+            operation.name
+            for operation in workload.operations
+            if operation.name in request.operations
+        )
+        for workload in workloads
+    }
+    for name in request.operations:
+        if not any(name in held for held in found.values()):
+            workloads[0].operation(name)  # raises, with the nearest
+    if not request.operations:
+        return found
+    return {name: operations for name, operations in found.items() if operations}
+
+
+def _must_be_writable(file: Path) -> None:
+    """Before anything is run for minutes."""
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise UserError(f"the order cannot be written to {file}", "name a file in a folder that is")
+
+
+def _require_known(weights: dict[str, float], regions: Sequence[str]) -> None:
+    for name in weights:
+        if name not in regions:
+            near = difflib.get_close_matches(name, regions, n=3) or list(regions)[:8]
+            raise UserError(
+                f"no operation that was run is called {name!r}", f"there is: {', '.join(near)}"
+            )
+
+
+def _comments(request: PlaceRequest, result: PlaceResult) -> list[str]:
+    return [
+        f"an order of functions for {request.kernel}, by kdelta place",
+        f"workloads {', '.join(request.workloads)}; CPU {result.cpu}",
+        f"method {result.method}, seed {result.seed}",
+    ]
+
+
+def _head(
+    request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
+) -> PlaceReport:
+    cpu = reported_cpu(request.cpu)
+    guessed = tuple(kind for kind in cpu.guessed if kind in caches_of(request.cpu))
+    return PlaceReport(
+        workloads=names,
+        cpu=msgspec.structs.replace(cpu, guessed=guessed),
+        caches=cache_texts(request.cpu),
+        machine=machine_facts(found.done, store),
+        kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
+        layouts=request.layouts,
+        seed=request.seed,
+        unlike=_unlike(request, names, found, store),
+    )
+
+
+def _unlike(
+    request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
+) -> tuple[Unlike, ...]:
+    merged: dict[str, Unlike] = {}
+    for done, workload in zip(found.done, names, strict=False):
+        prefix = f"{workload}/" if len(names) > 1 else ""
+        for one in unlike(request.cpu, done, store):
+            regions = tuple(prefix + region for region in one.regions)
+            known = merged.get(one.text)
+            merged[one.text] = msgspec.structs.replace(
+                one, regions=(*known.regions, *regions) if known else regions
+            )
+    return tuple(merged.values())
+
+
+def _with(
+    report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
+) -> PlaceReport:
+    notes = [NOT_IN_THE_MODEL, AS_LINKED]
+    notes += [
+        f"{region}: its trace was cut off at its limit; its misses are those of the part before"
+        for region in placed.truncated
+    ]
+    return msgspec.structs.replace(
+        report,
+        file=str(request.file) if result.method != SHIPPED else "",
+        functions=len(result.order),
+        method=result.method,
+        costs=result.costs,
+        median=result.ensemble.median,
+        best=result.ensemble.least,
+        evaluations=result.evaluations,
+        regions=tuple(
+            _region(request, placed, index, row, result.method)
+            for index, row in enumerate(result.regions)
+        ),
+        notes=tuple(notes),
+        warnings=placed.counts.warnings,
+    )
+
+
+def _region(
+    request: PlaceRequest, placed: PlacedKernel, index: int, row: RegionOrder, method: str
+) -> PlacedRegion:
+    per = placed.iterations(index)
+    region = merged_regions(placed.counts)[row.region]
+    misses = {
+        kind: PlacedMisses(
+            shipped=row.methods[SHIPPED][kind] / per,
+            predicted=row.methods[method][kind] / per,
+            median=row.ensemble[kind].median / per,
+            best=row.ensemble[kind].least / per,
+            associative=_per(row.associative.get(kind), per),
+            bound=_per(row.bound.get(kind), per),
+            methods={name: found[kind] / per for name, found in row.methods.items()},
+        )
+        for kind in row.ensemble
+    }
+
+    def cycles(name: str) -> Interval:
+        """An iteration's; the trace may be of fewer than the counts are of."""
+        count = region.iteration_count
+        counted = {kind: one / per * count for kind, one in row.methods[name].items()}
+        priced: dict[MissKind, float] = {
+            kind: n for kind, n in counted.items() if kind in request.cpu.misses
+        }
+        whole = model_cycles(region.cost("own"), priced, request.cpu)
+        return Interval(whole.low / count, whole.high / count)
+
+    return PlacedRegion(
+        name=row.region,
+        weight=row.weight,
+        iterations=row.iterations,
+        misses={str(kind): found for kind, found in misses.items()},
+        shipped=cycles(SHIPPED),
+        predicted=cycles(method),
+        truncated=row.truncated,
+    )
+
+
+def _per(count: int | None, per: float) -> float | None:
+    return None if count is None else count / per
