@@ -174,10 +174,6 @@ def test_an_effect_as_large_as_the_margin_is_settled_by_no_number() -> None:
 
 
 def test_a_verdict_that_hangs_on_what_is_executed_says_so() -> None:
-    wide = priced((0.1, 10), l1i=(0, 10), calibrated=False)
-    base = cost(amount(1000, spread=1), {"l1i": [0.0] * 8})
-    found = effect(base, cost(amount(1009, spread=1), {"l1i": [0.0] * 8}), wide)
-    assert found.verdict.word is Word.SAME, "so many more in a hundred at any price of them"
     special = Prices(
         {"insns": Price(1, 1), "wrmsr": Price(0, 300)}, {"l1i": MissPrice(0, 1, False)}
     )
