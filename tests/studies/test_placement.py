@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Misses of a made kernel under made layouts, down to what a region costs."""
 
+from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
 from kdelta.counts.model import Cost
-from kdelta.counts.trace import Trace
+from kdelta.counts.trace import Trace, encode_traces
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.kernels.model import Kernel
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.store.model import Run
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import Store
+from kdelta.studies.lab import MODULE_SYMBOLS, SYMBOLS, TRACES, Done
+from kdelta.studies.place import placed_together
 from kdelta.studies.placement import (
     Drawn,
     PlacedKernel,
@@ -22,6 +29,8 @@ from kdelta.studies.placement import (
     drawn,
     drawn_pairs,
     place_traces,
+    placed_run,
+    run_symbols,
 )
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.synthetic import interrupts, own, region, run
@@ -126,3 +135,68 @@ def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps()
     one = made(made_trace([0, 2] * 10, [0, 0] * 10))
     # 20 blocks take 19 branches, and the first of a pass finds the last of the pass before.
     assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 1.8
+
+
+def _kept(store: Store, attachments: Mapping[str, bytes], region_name: str = "loop") -> Done:
+    """A run that went well, with what was kept of it."""
+    new = NewRun("key " + region_name, "made", "made", "6.0", {}, "made", "", 0)
+    counts = run(region(region_name, {own("alpha"): 40}, 10))
+    run_id = store.start_run(new)
+    ended = store.finish_run(run_id, RunStatus.OK, counts=counts, attachments=attachments)
+    return Done(ended, counts)
+
+
+def _attachments(
+    trace: Trace, symbols: bytes | None = None, modules: bytes = b""
+) -> dict[str, bytes]:
+    return {
+        TRACES: encode_traces([trace]),
+        SYMBOLS: symbols or kallsyms(text_rows(SIZES, LINE)),
+        MODULE_SYMBOLS: modules,
+    }
+
+
+def test_a_run_of_the_store_is_placed_without_its_guest(tmp_path: Path) -> None:
+    trace = made_trace([0, 1, 3], [0, 0, 1])
+    module = kallsyms([], [(0xFFFFFFFFC0000000, "in_module", "nft")])
+    with Store.open(tmp_path) as store:
+        found = placed_run(KERNEL, _kept(store, _attachments(trace, modules=module)), store)
+        assert found.traces == (trace,)
+        assert [found.placement.functions[i].name for i in found.executed] == list(SIZES)
+        assert [row[2] for row in run_symbols(KERNEL, store, found.run)][-1] == "in_module"
+
+
+def test_what_was_not_kept_is_said(tmp_path: Path) -> None:
+    kept = _attachments(made_trace([0], [0]))
+    with Store.open(tmp_path) as store:
+        with pytest.raises(LabError, match="was not traced"):
+            placed_run(KERNEL, _kept(store, {}), store)
+        with pytest.raises(LabError, match="kept no symbols"):
+            placed_run(KERNEL, _kept(store, {TRACES: kept[TRACES]}), store)
+        with pytest.raises(LabError, match="a trace cannot be read"):
+            placed_run(KERNEL, _kept(store, {**kept, TRACES: kept[TRACES][:-3]}), store)
+        with pytest.raises(LabError, match="did not go well"):
+            placed_run(KERNEL, Done(RUN, None), store)
+
+
+def test_symbols_without_addresses_are_none(tmp_path: Path) -> None:
+    """What /proc/kallsyms says where nobody may see addresses."""
+    hidden = b"0000000000000000 T _stext\n0000000000000000 T _etext\n"
+    trace = made_trace([0], [0])
+    with (
+        Store.open(tmp_path) as store,
+        pytest.raises(UserError, match="do not say where its code is"),
+    ):
+        placed_run(KERNEL, _kept(store, _attachments(trace, hidden)), store)
+
+
+def test_traces_of_several_workloads_are_placed_together(tmp_path: Path) -> None:
+    traces = [made_trace([0, 1], [0, 0], "first"), made_trace([2, 3], [0, 0], "second")]
+    with Store.open(tmp_path) as store:
+        done = [_kept(store, _attachments(trace), trace.region) for trace in traces]
+        found = placed_together(KERNEL, done, ("one", "two"), store)
+        alone = placed_together(KERNEL, done[:1], ("one",), store)
+    assert [trace.region for trace in found.traces] == ["one/first", "two/second"]
+    assert [one.name for one in found.counts.regions] == ["one/first", "two/second"]
+    assert [trace.region for trace in alone.traces] == ["first"]
+    assert len(found.places) == 2
