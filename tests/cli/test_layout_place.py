@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta layout` and `kdelta place` as a user calls them; the studies are replaced."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli import main as cli
+from kdelta.cpus.catalog import load_cpu
+from kdelta.report.layout_json import JsonLayout
+from kdelta.report.layout_model import LayoutReport
+from kdelta.report.place_json import JsonPlace
+from kdelta.report.place_model import PlaceReport
+from kdelta.store.store import Store
+from kdelta.studies.requests import LayoutRequest, PlaceRequest, Progress
+from tests.report.example_layout import layout_report
+from tests.report.test_place_report import REPORT
+
+Captured = pytest.CaptureFixture[str]
+
+
+class Studies:
+    """Notes what was asked for, and answers with the examples, or with a run that failed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[LayoutRequest | PlaceRequest] = []
+        self.failed = False
+        monkeypatch.setattr("kdelta.cli.layout.run_layout", self.layout)
+        monkeypatch.setattr("kdelta.cli.place.run_place", self.place)
+
+    async def layout(self, request: LayoutRequest, _: Store, _progress: Progress) -> LayoutReport:
+        self.asked.append(request)
+        return (
+            msgspec.structs.replace(layout_report(), regions=()) if self.failed else layout_report()
+        )
+
+    async def place(self, request: PlaceRequest, _: Store, _progress: Progress) -> PlaceReport:
+        self.asked.append(request)
+        return msgspec.structs.replace(REPORT, regions=()) if self.failed else REPORT
+
+
+@pytest.fixture
+def studies(monkeypatch: pytest.MonkeyPatch) -> Studies:
+    return Studies(monkeypatch)
+
+
+def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Captured) -> None:
+    code = cli.ended(
+        (
+            *(
+                "layout",
+                "~/linux",
+                "+fix.patch",
+                "-w",
+                "aes",
+                "-o",
+                "x",
+                "-o",
+                "y",
+                "--cpu",
+                "zen2",
+            ),
+            *("--layouts", "9", "--seed", "4", "--again", "--no-snapshot", "--memory", "512"),
+            *("--append", "quiet", "--timeout", "9", "--explain", "1", "--collisions", "2"),
+        )
+    )
+    assert code == 0
+    (asked,) = studies.asked
+    assert isinstance(asked, LayoutRequest)
+    assert asked.kernel.endswith("+fix.patch")
+    assert (asked.cpu.name, asked.workload, asked.operations) == ("zen2", "aes", ("x", "y"))
+    assert (asked.layouts, asked.seed) == (9, 4)
+    assert (asked.lab.again, asked.lab.snapshots, asked.lab.perturbations) == (True, False, 1)
+    machine = asked.lab.machine
+    assert (machine.memory_mib, machine.append, machine.timeout_seconds) == (512, "quiet", 9)
+    text = capsys.readouterr().out
+    assert text.count("collisions as shipped") == 1
+    assert "in 28 more pairs" in text
+
+
+def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Path) -> None:
+    code = cli.ended(
+        (
+            *("place", "image:a", "-w", "aes", "-w", "syscalls", "-o", str(tmp_path / "order")),
+            *("--operation", "x", "--weight", "x=2", "--weight", "y=0", "--effort", "7"),
+            *("--layouts", "9", "--seed", "4"),
+        )
+    )
+    assert code == 0
+    (asked,) = studies.asked
+    lab = asked.lab
+    assert asked == PlaceRequest(
+        kernel="image:a",
+        cpu=load_cpu("generic-x86-64"),
+        file=tmp_path / "order",
+        workloads=("aes", "syscalls"),
+        operations=("x",),
+        weights={"x": 2.0, "y": 0.0},
+        evaluations=7,
+        layouts=9,
+        seed=4,
+        lab=lab,
+    )
+
+
+def test_as_json(studies: Studies, capsys: Captured) -> None:
+    assert cli.ended(("layout", "image:a", "--json")) == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=JsonLayout).workload == "syscalls"
+    assert cli.ended(("place", "image:a", "-o", "file", "--json")) == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=JsonPlace).payers == ["aes/cbc"]
+    assert len(studies.asked) == 2
+
+
+def test_a_run_that_failed_is_told_by_the_exit_code(studies: Studies) -> None:
+    studies.failed = True
+    assert cli.ended(("layout", "image:a")) == 1
+    assert cli.ended(("place", "image:a", "-o", "file")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["layout", "image:a", "image:b"], "2 kernels, not one"),
+        (["layout", "image:a", "--cpu", "zen9"], "no CPU is called 'zen9'"),
+        (["layout", "image:a", "--layouts", "1"], "Invalid value for '--layouts'"),
+        (["layout", "image:a", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["place", "image:a", "image:b", "-o", "f"], "2 kernels, not one"),
+        (["place", "image:a"], "Missing option '-o'"),
+        (["place", "image:a", "-o", "f", "--weight", "x"], "no weight: 'x'"),
+        (["place", "image:a", "-o", "f", "--cpu", "./none.toml"], "none.toml cannot be read"),
+    ],
+)
+def test_usage(arguments: list[str], words: str, studies: Studies, capsys: Captured) -> None:
+    assert cli.ended(arguments) == 2
+    shown = capsys.readouterr()
+    assert words in " ".join(shown.err.split())
+    assert shown.out == ""
+    assert studies.asked == []
