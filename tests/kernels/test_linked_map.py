@@ -113,6 +113,9 @@ def test_assembler_moves_as_one(image: Image) -> None:
     found = image.good(Relink(order=("high", "one", "low")))
     assert found.ordered == 2
     assert len(found.displaced) == 1
+    image.object("c", "three", ".text last")
+    found = image.good(Relink(order=("low", "one", "last")))
+    assert (found.ordered, found.displaced) == (3, ())
 
 
 def test_hot_and_cold_functions_are_in_order_by_themselves(image: Image) -> None:
