@@ -78,7 +78,7 @@ def _misses(kind: str, report: PlaceReport) -> list[str]:
     title = KINDS.get(kind, f"{kind} misses")
     missing = [(one, found) for one, found in held if _any(found)]
     if not missing:
-        return [f"{title}: none in any layout"]
+        return [f"{title}: none, neither as shipped nor ordered nor in half of the layouts"]
     words = ("shipped", "median", "best", "order", "no sets", "bound")
     lines = wrapped(
         f"{title}; median and best of the random layouts; no sets: of the order, if lines could "
@@ -90,7 +90,7 @@ def _misses(kind: str, report: PlaceReport) -> list[str]:
     lines += [_row(marked(one.name, report.unlike), found) for one, found in missing]
     quiet = [one.name for one, found in held if not _any(found)]
     if quiet:
-        lines += wrapped(f"none in any layout: {', '.join(quiet)}", "", "  ")
+        lines += wrapped(f"none in these columns: {', '.join(quiet)}", "", "  ")
     return lines
 
 
