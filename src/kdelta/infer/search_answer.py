@@ -257,8 +257,12 @@ def _notes(plan: Plan) -> list[str]:
     left_over = [name for name, one in _sums(plan).items() if not one.adds_up]
     if left_over and not plan.builds:
         notes.append(
-            f"more than the spread is left over in {listed(left_over)}: units that interact, each "
-            "too little to be looked for, or not found"
+            f"more than the spread is left over in {listed(left_over)}: units that interact, "
+            + (
+                "for which no builds were left"
+                if plan.out_of_builds
+                else "each too little to be looked for, or not found"
+            )
         )
     notes += [
         f"which of {listed(lost.units)} interact is open: kernels failed" for lost in plan.lost
