@@ -12,6 +12,7 @@ from pathlib import Path
 
 TREE, OUT = Path(sys.argv[1]), Path(sys.argv[2])
 FOLDERS = ("init", "kernel", "mm", "drivers")
+SCRIPT = "arch/x86/kernel/vmlinux.lds"
 FLAGS = "-O2 -ffreestanding -fno-pic -fcf-protection=none -fno-asynchronous-unwind-tables"
 
 
@@ -139,7 +140,7 @@ def compile_one(name: str, granted: Config) -> bool:
         return False
     depends = [f"    $(wildcard include/config/{one}) \\" for one in seen]
     depends += [f"  {path} \\" for path in used[1:]]
-    lines = [f"savedcmd_{name} := {shlex.join(words)}", "", f"source_{name} := {source}", ""]
+    lines = [f"savedcmd_{SCRIPT} := {shlex.join(words)}", "", f"source_{name} := {source}", ""]
     lines += [f"deps_{name} := \\", *depends, ""]
     target.with_name(f".{target.name}.cmd").write_text("\n".join(lines))
     stamp.write_text(digest)
@@ -148,26 +149,31 @@ def compile_one(name: str, granted: Config) -> bool:
 
 def linker_script() -> str:
     """The linker script, its macros replaced; no option has a say in it."""
-    name = "arch/x86/kernel/vmlinux.lds"
-    path = OUT / name
+    path = OUT / SCRIPT
     path.parent.mkdir(parents=True, exist_ok=True)
-    words = ["cpp", "-P", f"-I{TREE}/include", str(TREE / f"{name}.S"), str(path)]
+    words = ["cpp", "-P", f"-I{TREE}/include", str(TREE / f"{SCRIPT}.S"), str(path)]
     subprocess.run(words, check=True)
-    path.with_name(f".{path.name}.cmd").write_text(f"savedcmd_{name} := {shlex.join(words)}\n")
-    return name
+    path.with_name(f".{path.name}.cmd").write_text(f"savedcmd_{SCRIPT} := {shlex.join(words)}\n")
+    return SCRIPT
 
 
 def link(names: list[str]) -> bool:
-    """vmlinux from its objects; False when it fails."""
+    """vmlinux from its objects, unless it is there as it would be; False when it fails."""
+    linker = " ".join(os.environ.get(name, "") for name in ("LD", "LDFLAGS_vmlinux"))
+    words = [*shlex.split(linker), "-T", linker_script(), "-o", "vmlinux", *names]
+    held = [hashlib.sha256((OUT / name).read_bytes()).hexdigest() for name in names]
+    state, stamp = repr([words, held, (OUT / SCRIPT).read_text()]), OUT / "vmlinux.state"
+    if (OUT / "vmlinux").is_file() and stamp.is_file() and stamp.read_text() == state:
+        return True
     print("  LD      vmlinux", flush=True)
     (OUT / "vmlinux.a").unlink(missing_ok=True)
     subprocess.run(["ar", "cDPrST", "vmlinux.a", *names], cwd=OUT, check=True)
-    linker = " ".join(os.environ.get(name, "") for name in ("LD", "LDFLAGS_vmlinux"))
-    words = [*shlex.split(linker), "-T", linker_script(), "-o", "vmlinux", *names]
+    stamp.unlink(missing_ok=True)
     done = subprocess.run(words, cwd=OUT, check=False)
     if done.returncode:
         return False
     (OUT / "System.map").write_text(subprocess.check_output(["nm", OUT / "vmlinux"], text=True))
+    stamp.write_text(state)
     return True
 
 
