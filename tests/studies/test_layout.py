@@ -17,7 +17,13 @@ from kdelta.report.layout_model import LayoutReport
 from kdelta.report.layout_text import layout_text
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.layout import cache_texts, layout_regions, run_layout
+from kdelta.studies.layout import (
+    NOT_IN_THE_MODEL,
+    cache_texts,
+    layout_regions,
+    notes_on,
+    run_layout,
+)
 from kdelta.studies.placement import place_traces
 from kdelta.studies.requests import LabRequest, LayoutRequest, Silent
 from tests.machines.bench import OLD
@@ -143,3 +149,13 @@ def test_a_run_that_failed_has_no_regions(tmp_path: Path) -> None:
     assert report.regions == ()
     assert report.kernel.failed
     assert "failed runs" in layout_text(report)
+
+
+def test_what_was_cut_off_is_said_with_what_is_not_in_the_model() -> None:
+    trace = msgspec.structs.replace(made_trace([0, 1], [0, 0]), truncated=True)
+    notes = notes_on(load_cpu("zen2"), made(trace))
+    assert any(note.startswith("loop: its trace was cut off") for note in notes)
+    assert any("BTB of zen2 was not published" in note for note in notes)
+    assert NOT_IN_THE_MODEL in notes
+    whole = notes_on(load_cpu("zen2"), made(made_trace([0, 1], [0, 0])))
+    assert not any("cut off" in note for note in whole)

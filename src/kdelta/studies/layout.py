@@ -234,7 +234,7 @@ def _report(
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
         unlike=unlike(request.cpu, found.done[0], store),
-        notes=_notes(request.cpu, placed),
+        notes=notes_on(request.cpu, placed),
         warnings=placed.counts.warnings,
     )
 
@@ -256,7 +256,7 @@ def _ways(cache: Cache) -> str:
     return f"{cache.ways}-way"
 
 
-def _notes(cpu: CPU, placed: PlacedKernel) -> tuple[str, ...]:
+def notes_on(cpu: CPU, placed: PlacedKernel) -> tuple[str, ...]:
     """What is not in the figures."""
     notes = [NOT_IN_THE_MODEL, AS_LINKED]
     if cpu.btb is None:

@@ -22,7 +22,7 @@ from kdelta.report.place_model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, traces_of
-from kdelta.studies.layout import AS_LINKED, NOT_IN_THE_MODEL, cache_texts
+from kdelta.studies.layout import cache_texts, notes_on
 from kdelta.studies.placement import PlacedKernel, caches_of, place_traces, run_symbols
 from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.requests import PlaceRequest, Progress
@@ -175,11 +175,6 @@ def _unlike(
 def _with(
     report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
 ) -> PlaceReport:
-    notes = [NOT_IN_THE_MODEL, AS_LINKED]
-    notes += [
-        f"{region}: its trace was cut off at its limit; its misses are those of the part before"
-        for region in placed.truncated
-    ]
     return msgspec.structs.replace(
         report,
         file=str(request.file) if result.method != SHIPPED else "",
@@ -193,7 +188,7 @@ def _with(
             _region(request, placed, index, row, result.method)
             for index, row in enumerate(result.regions)
         ),
-        notes=tuple(notes),
+        notes=notes_on(request.cpu, placed),
         warnings=placed.counts.warnings,
     )
 
