@@ -142,6 +142,7 @@ def test_one_order_after_another_is_only_linked(tree: Path) -> None:
     _, again = kernel(tree, order_file(tree, "work_5"))
     for built in (shuffled, ordered, again):
         assert compiled(built) == []
+        assert linked(built).objects == linked(base).objects
         assert "  LD      vmlinux" in (built.path / LOG).read_text()
     assert functions(ordered) != functions(again)
 
@@ -183,6 +184,7 @@ def test_functions_are_aligned_but_cold_ones(tree: Path) -> None:
     assert aligned == of_all >= len(NAMES)
     assert linked(built).aligned["unlikely"][1] == len(COLD)
     assert "are aligned to 64" in "\n".join(linked(built).lines)
+    assert linked(built).objects != linked(kernel(tree, "+sections")[1]).objects
     assert "out-x86-sections-align64" in {p.name for p in Path(built.folder).iterdir()}
 
 

@@ -74,7 +74,7 @@ class _Request(msgspec.Struct, frozen=True):
         """The hash of it: equal requests get the same kernel."""
         return identity(
             {
-                **self._asked_of_link(),
+                **self._asked(),
                 "format": FORMAT,
                 "tree": self.source.tree,
                 "tools": self.tools.facts(),
@@ -84,11 +84,10 @@ class _Request(msgspec.Struct, frozen=True):
             }
         )
 
-    def key(self, granted: str) -> str:
-        """The kernel's own key: two requests that were granted the same config share it."""
+    def objects(self, granted: str) -> str:
+        """The key of what is linked: kernels may differ in how it is."""
         return identity(
             {
-                **self._asked_of_link(),
                 "format": FORMAT,
                 "tree": self.source.tree,
                 "tools": self.tools.facts(),
@@ -96,7 +95,13 @@ class _Request(msgspec.Struct, frozen=True):
             }
         )
 
-    def _asked_of_link(self) -> dict[str, object]:
+    def key(self, granted: str) -> str:
+        """The kernel's own key: two requests that were granted the same config share it."""
+        asked, objects = self._asked(), self.objects(granted)
+        return identity({**asked, "objects": objects}) if asked else objects
+
+    def _asked(self) -> dict[str, object]:
+        """What is asked of the link."""
         return {} if self.relink is None else {"relink": msgspec.to_builtins(self.relink)}
 
     def failed(self, status: RunStatus, detail: str, log: Path | None = None) -> NoKernel:
@@ -234,6 +239,7 @@ def _build(
         linked = linked_map(kbuild.out / "vmlinux", digest, request.relink)
         if isinstance(linked, str):
             return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)
+        linked = msgspec.structs.replace(linked, objects=request.objects(config.text))
     with new_folder(built_folder(key)) as folder:
         shutil.copyfile(log, folder / LOG)
         save_digest(digest, folder / DIGEST)

@@ -51,6 +51,7 @@ class Linked(msgspec.Struct, frozen=True):
     are looked at.
 
     seed, align   as asked; `order_sha256`: of the ordering file's names, "" without one
+    objects       what it was linked from: two kernels with the same differ in their link only
     functions     in sections of their own: what can be moved one by one
     together      the share of them that lie behind one of the same object: most, unless shuffled
     ordered       of the names in the ordering file, those that lie in that order and before others
@@ -62,6 +63,7 @@ class Linked(msgspec.Struct, frozen=True):
 
     functions: int
     together: float
+    objects: str = ""
     seed: int | None = None
     align: int | None = None
     order_sha256: str = ""
