@@ -96,16 +96,16 @@ def test_what_others_bring_back_costs_the_region_nothing() -> None:
 def regions(draw: st.DrawFn) -> tuple[Placement, Trace]:
     """Regions of up to five functions of any size, in pieces, of all contexts."""
     sizes = draw(st.lists(st.integers(8, 200), min_size=2, max_size=5))
-    rows = text_rows(
-        {f"f{i}": size for i, size in enumerate(sizes)}, draw(st.sampled_from([1, 16]))
-    )
+    named = {f"f{index}": size for index, size in enumerate(sizes)}
+    # What lies in the head stays, and what follows it may share its line.
+    head = {"startup_64": draw(st.integers(3, 90))} if draw(st.booleans()) else {}
+    rows = text_rows(head | named, draw(st.sampled_from([1, 16])))
     starts = {name: at for at, _, name in rows}
     blocks = []
-    for index, size in [*enumerate(sizes), (-1, 64)]:
-        start = starts[f"f{index}" if index >= 0 else "do_syscall_64"]
+    for name, size in {**head, **named, "do_syscall_64": 64}.items():
         for _ in range(draw(st.integers(1, 3))):
-            first = draw(st.integers(0, size - 4))
-            blocks.append((start + first, draw(st.integers(1, size - 2 - first))))
+            first = draw(st.integers(0, max(0, size - 4)))
+            blocks.append((starts[name] + first, draw(st.integers(1, size - 2 - first))))
     piece = st.lists(st.integers(0, len(blocks) - 1), min_size=1, max_size=4)
     pieces = draw(st.lists(piece, min_size=1, max_size=5))
     executed = st.tuples(
@@ -124,10 +124,34 @@ caches = st.builds(
 
 
 @settings(max_examples=200, deadline=None)
-@given(regions(), caches)
-def test_no_order_is_below_the_bound(made: tuple[Placement, Trace], cache: Cache) -> None:
+@given(regions(), caches, st.sampled_from([2, 10_000]))
+def test_no_order_is_below_the_bound(
+    made: tuple[Placement, Trace], cache: Cache, windows: int
+) -> None:
     placement, trace = made
-    assert bound(trace, placement, cache) <= least_of_all_orders(trace, placement, cache)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bound_module, "_WINDOWS", windows)
+        least = bound(trace, placement, cache)
+    assert least <= least_of_all_orders(trace, placement, cache)
+
+
+def test_what_others_use_next_is_not_kept_for_them() -> None:
+    """As linked, a has a set for itself, and the interrupt's x and y the other one."""
+    rows = lines(a=1, x=1, cold=1, y=1)
+    calls: list[Call] = ["a", *[("y", INTERRUPTS), ("x", INTERRUPTS)] * 2]
+    trace = region(rows, calls, times=20, left=0)
+    cache = Cache(2, 1, 64)
+    assert bound(trace, placed(rows, trace), cache) == 0
+
+
+def test_work_of_others_is_never_in_one_window_with_the_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = lines(a=1, x=1, b=1, y=1, c=1)
+    calls: list[Call] = ["a", ("b", INTERRUPTS), ("c", INTERRUPTS)]
+    trace = region(rows, calls, times=32, left=0)
+    monkeypatch.setattr(bound_module, "_WINDOWS", 32)
+    assert bound(trace, placed(rows, trace), Cache(1, 1, 64)) == 0
 
 
 @settings(max_examples=100, deadline=None)
@@ -144,7 +168,7 @@ def test_no_line_holds_shares_of_more_than_one(
     movable = [index for index, f in enumerate(placement.functions) if f.movable]
     order = np.random.default_rng(seed).permutation(movable)
     starts = as_linked(placement).view(np.int64)
-    owner = np.searchsorted(starts[: len(movable) + 1], linked, side="right") - 1
+    owner = np.searchsorted(starts[:-1], linked, side="right") - 1
     moved = in_orders(placement, [order.tolist()])[0].view(np.int64) - starts
     line = (linked + moved[owner]) // line_bytes
     _, held = np.unique(line, return_inverse=True)
@@ -154,13 +178,15 @@ def test_no_line_holds_shares_of_more_than_one(
 def test_a_sparse_function_takes_its_own_lines() -> None:
     """4 bytes of each of its lines are executed. Only the last may have anything else in it."""
     rows = lines(alpha=3, beta=1)
-    trace = trace_of([(START + 64 * line, 4) for line in range(3)], [[0, 1, 2]], [0])
+    # The last of these is in do_syscall_64, which stays where nothing else is.
+    at = [START, START + 64, START + 128, START + 256]
+    trace = trace_of([(address, 4) for address in at], [[0, 1, 2, 3]], [0])
     placement = placed(rows, trace)
     first = trace.addresses.view(np.int64)
     shares = shares_of_lines(
         Stretches.of(first, first + 4), placement.placed[0].function, placement, 64
     )
-    assert shares.tolist() == [1, 1, 4 / 64]
+    assert shares.tolist() == [1, 1, 4 / 64, 1]
     # With functions at multiples of 16, a line can begin at each of these.
     rows = text_rows({"alpha": 176, "beta": 48})
     trace = trace_of([(START + at, 4) for at in (0, 64, 68, 96, 144)], [[0, 1, 2, 3, 4]], [0])

@@ -51,6 +51,13 @@ def test_a_callee_follows_its_most_frequent_caller() -> None:
     calls = {("a", "x"): 10.0, ("b", "x"): 30.0, ("b", "y"): 20.0}
     insns = {"a": 5.0, "b": 40.0, "x": 90.0, "y": 50.0}
     assert c3_names(calls, insns, [100] * 4) == "bxya"
+    assert c3_names(dict(reversed(calls.items())), insns, [100] * 4) == "bxya"
+
+
+def test_the_hottest_callee_comes_first() -> None:
+    calls = {("a", "x"): 1.0, ("a", "y"): 9.0}
+    assert c3_names(calls, {"x": 10.0, "y": 99.0, "a": 1.0}, [16] * 3) == "ayx"
+    assert c3_names(calls, {"x": 99.0, "y": 10.0, "a": 1.0}, [16] * 3) == "axy"
 
 
 def test_clusters_do_not_outgrow_a_page() -> None:

@@ -3,21 +3,24 @@
 
 import itertools
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.counts.trace import U64, Trace
-from kdelta.cpus.model import CPU, Cache
+from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay import judge as judge_module
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import Case
+from kdelta.replay.judge import Case, CaseJudge
 from kdelta.replay.layouts import as_linked, ordered
 from kdelta.replay.order import ANNEALED, C3_LARGE, HOT_APART, SHIPPED, PlaceResult, place
+from kdelta.replay.units import units_of
 from kdelta.spec.errors import UserError
-from tests.replay.kernels import cpu_of, lines, placed, region
+from tests.replay.kernels import Call, cpu_of, lines, placed, region
 from tests.replay.made_kernel import Row, text_rows
-from tests.replay.traces import OWN, naive_branches, naive_lines
+from tests.replay.traces import INTERRUPTS, OWN, naive_branches, naive_lines
 
 
 def placed_by(
@@ -148,10 +151,11 @@ def test_what_no_order_changes_is_not_searched() -> None:
 
 
 def test_what_is_printed_is_what_a_plain_cache_has() -> None:
-    rows = lines(a=2, b=3, c=1, d=2, e=2)
-    trace = region(rows, ["a", "e", "b", "d", "c", "b", "a", "do_syscall_64"], times=4)
+    rows = lines(a=1, b=1, c=1, d=1, e=1)
+    calls: list[Call] = ["a", "b", "c", ("d", INTERRUPTS), ("a", INTERRUPTS), "e", "do_syscall_64"]
+    trace = region(rows, calls, times=4)
     btb = Cache(2, 1, 1)
-    cpu = cpu_of(2, 2, btb=btb)
+    cpu = cpu_of(4, 1, btb=btb)
     placement = placed(rows, trace)
     result = place(placement, [Case(trace)], cpu, evaluations=20, layouts=3)
     (row,) = result.regions
@@ -164,10 +168,65 @@ def test_what_is_printed_is_what_a_plain_cache_has() -> None:
             "itlb": own_misses(trace, placement, layout, cpu.itlb),
             "btb": taken,
         }
+    anywhere = own_misses(trace, placement, layouts[result.method], Cache(1, 4, 64))
+    assert anywhere != row.methods[result.method]["l1i"]
     assert row.associative == {
-        "l1i": own_misses(trace, placement, layouts[result.method], Cache(1, 4, 64)),
+        "l1i": anywhere,
         "itlb": own_misses(trace, placement, layouts[result.method], cpu.itlb),
     }
+
+
+def test_the_search_is_told_the_costs_that_are_shown() -> None:
+    rows = lines(a=2, b=1, c=2, d=1)
+    traces = [
+        region(rows, ["a", "b", "a", ("b", INTERRUPTS), "c", ("d", INTERRUPTS)], times=9),
+        region(rows, ["d", "do_syscall_64", "a", "b"], times=4),
+    ]
+    placement = placed(rows, *traces)
+    units = units_of(placement)
+    cpu = cpu_of(4, 1, btb=Cache(2, 1, 1))
+    cases = [Case(trace, weight) for trace, weight in zip(traces, (2.0, 3.0), strict=True)]
+    kinds: dict[MissKind, Cache] = {"l1i": cpu.l1i, "btb": Cache(2, 1, 1)}
+    judge = CaseJudge(cases, units, cpu, kinds)
+    orders = [np.random.default_rng(seed).permutation(4) for seed in range(6)]
+    judged = judge.judge(orders)
+    assert len(set(judged.costs)) > 1
+    assert judged.costs == pytest.approx(judge.costs(judge.misses(units.layouts(orders))))
+
+
+def test_units_are_to_blame_for_what_they_miss_and_what_stays_for_nothing() -> None:
+    rows = lines(a=2, b=1, c=2, d=1)
+    trace = region(rows, ["a", ("b", INTERRUPTS), "d", "do_syscall_64", "c"], times=9)
+    placement = placed(rows, trace)
+    units = units_of(placement)
+    cpu = cpu_of(2, 1)
+    order = np.array([2, 0, 3, 1])
+    judged = CaseJudge([Case(trace)], units, cpu, {"l1i": cpu.l1i}).judge([order])
+    layout = ordered(placement, units.order(order.tolist()))[0]
+    found = naive_lines(trace, placement.placed[0], layout, cpu.l1i, warm=True)
+    misses = [found.by_function[placement.indexes[name][0]] for name in "abcd"]
+    assert sum(misses) < sum(found.by_function)
+    price = judged.costs[0] / found.total[OWN]
+    assert judged.blame[0] == pytest.approx(price * np.array(misses))
+
+
+def test_the_seed_is_that_of_the_ensemble_and_of_the_search() -> None:
+    rows = lines(**{f"f{index}": 1 + index % 3 for index in range(24)})
+    calls = [f"f{7 * index % 24}" for index in range(48)] + [f"f{5 * index}" for index in range(5)]
+    trace = region(rows, calls, times=3)
+    found = [placed_by(rows, [(trace, 1)], cpu_of(8, 2), seed=s, evaluations=40) for s in (1, 2)]
+    assert found[0].ensemble != found[1].ensemble
+    assert found[0].order != found[1].order
+
+
+def test_a_search_begins_with_the_best_rule_of_thumb() -> None:
+    rows = lines(a=2, b=3, c=1, d=2, e=2)
+    calls = ["a", "e"] * 5 + ["b", "d"] * 4 + ["c", "b", "a"] * 3 + ["e", "d", "c"] * 2
+    result = placed_by(rows, [(region(rows, calls, times=3), 1)], cpu_of(8, 1), evaluations=1)
+    rules = {method: cost for method, cost in result.costs.items() if method != SHIPPED}
+    assert len(set(rules.values())) > 1
+    assert rules[ANNEALED] == min(rules.values())
+    assert result.evaluations == 1
 
 
 @st.composite
@@ -212,6 +271,10 @@ def test_a_long_trace_is_searched_by_parts_and_judged_whole(
     short = judge_module.shortened(Case(trace, 2.0))
     assert len(short.trace.sequence) == len(short.trace.contexts) == 256
     assert short.weight == 2
+    last = msgspec.structs.replace(trace, sequence=np.arange(len(trace.sequence), dtype=np.uint32))
+    kept = judge_module.shortened(Case(last)).trace.sequence
+    assert (kept[0], kept[-1]) == (0, len(trace.sequence) - 1)
+    assert (kept[1:] > kept[:-1]).all()
     result = placed_by(rows, [(trace, 1)], cpu_of(4, 1))
     assert result.regions[0].insns == trace.executed_insns(OWN)
     every = orders_of(rows, trace, Cache(4, 1, 64), "abc")
@@ -224,8 +287,16 @@ def test_nothing_to_move_is_said() -> None:
         placed_by(rows, [(region(rows, ["do_syscall_64"]), 1)], cpu_of(4, 1))
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0])
-def test_weights_that_weigh_nothing_are_refused(weight: float) -> None:
+@pytest.mark.parametrize("weights", [(0.0, 0.0), (-1.0, 2.0)])
+def test_weights_that_weigh_nothing_are_refused(weights: tuple[float, float]) -> None:
     rows = lines(alpha=1)
+    trace = region(rows, ["alpha"])
     with pytest.raises(UserError, match="no region counts"):
-        placed_by(rows, [(region(rows, ["alpha"]), weight)], cpu_of(4, 1))
+        placed_by(rows, [(trace, weight) for weight in weights], cpu_of(4, 1))
+
+
+def test_cases_and_placement_must_fit() -> None:
+    rows = lines(alpha=1)
+    trace = region(rows, ["alpha"])
+    with pytest.raises(ValueError, match="2 cases, and a placement of 1"):
+        place(placed(rows, trace), [Case(trace), Case(trace)], cpu_of(4, 1))

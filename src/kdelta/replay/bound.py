@@ -190,7 +190,6 @@ def _loads(windows: _Windows, shares: F64, capacity: float) -> float:
 
 
 def _evict(held: F64, following: I64, capacity: float) -> None:
-    held[following == _NEVER] = 0
     excess = float(held.sum()) - capacity
     if excess <= 0:
         return
