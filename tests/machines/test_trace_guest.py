@@ -169,7 +169,7 @@ def _replayed(trace: Trace, cache: Cache) -> tuple[list[int], int, set[int]]:
 def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
     """The replay begins empty, the cache as what was before left it: a line each at most."""
     cache = Cache(64, 8, 64)
-    words = ("open-close", "pipe-round-trip", "page-fault")
+    words = ("open-close", "pipe-round-trip", "select-1000")
     outcome = _outcome(words, Recording("on", simulate=cache))
     counts = counts_of(outcome)
     assert outcome.counts
@@ -181,8 +181,10 @@ def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
         misses, cold, places = _replayed(trace, cache)
         assert found.cache == cache
         assert 0 <= sum(misses) - found.total() <= cold
+        assert all(n <= most for n, most in zip(found.misses, misses, strict=True))
         assert set(found.places) <= places
     assert simulated["pipe-round-trip"].total() > 5000
+    assert simulated["select-1000"].misses[1] > 100
     assert list(partings(_traced(*words)[0], counts)) == []
 
 
