@@ -67,6 +67,9 @@ def test_what_building_lacks_is_told_by_package(
     assert not building.required
     ccache = by_name()["ccache"]
     assert (ccache.ok, ccache.required) == (False, False)
+    lld = by_name()["relinking"]
+    assert (lld.ok, lld.required) == (False, False)
+    assert lld.remedy.endswith("apt-get install lld")
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 # What the script itself needs, and all that it looks for but QEMU.
 PRESENT = (
     "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch zstd"
-    " bc bison ccache flex perl xz"
+    " bc bison ccache flex ld.lld perl xz"
 )
 
 

@@ -161,6 +161,14 @@ def _check_ccache() -> Check:
     return Check("ccache", True, f"there, in {cache_dir('ccache')}", required=False)
 
 
+def _check_lld() -> Check:
+    if shutil.which("ld.lld") is None:
+        detail = "ld.lld missing: functions cannot be put in another order (+order:, +shuffle:)"
+        return Check("relinking", False, detail, install_hint("ld.lld"), required=False)
+    version = run(["ld.lld", "--version"]).stdout.partition("\n")[0]
+    return Check("relinking", True, version, required=False)
+
+
 def _check_disk() -> Check:
     details = []
     for what, folder, variable in (
@@ -201,6 +209,7 @@ _CHECKS: dict[str, Callable[[], Check]] = {
     "zstd": _check_zstd,
     "building kernels": _check_building,
     "ccache": _check_ccache,
+    "relinking": _check_lld,
     "disk": _check_disk,
     "memory": _check_memory,
 }
