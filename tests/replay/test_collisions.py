@@ -43,7 +43,7 @@ def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[i
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(made_traces(), caches, st.booleans())
 def test_misses_are_laid_to_who_evicted_the_line(made: Made, cache: Cache, warm: bool) -> None:
     trace, placed, layouts = made

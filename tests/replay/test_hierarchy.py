@@ -19,6 +19,7 @@ from .traces import L1I, OWN, Block, LeastRecent, Made, looping, made_traces, ma
 
 BIG = Cache(sets=1024, ways=16, line_bytes=64)
 PAGES = 0x1000
+LINE = np.uint64(64)
 small = st.builds(
     Cache, sets=st.sampled_from([1, 2, 8]), ways=st.integers(1, 5), line_bytes=st.just(64)
 )
@@ -34,8 +35,8 @@ class Levels(NamedTuple):
 
 
 def with_data(trace: Trace, virtual: list[int], every: int, pages: int) -> Trace:
-    """The trace with an access to one of the lines after each `every`-th block. A page lies where
-    `pages` times its number says, so that some lie in one place.
+    """The trace with an access to one of the lines after each `every`-th block. `pages` says where
+    pages of data and lines of code lie, some of them in one place.
     """
     items: list[int] = []
     starts = [0]
@@ -45,13 +46,14 @@ def with_data(trace: Trace, virtual: list[int], every: int, pages: int) -> Trace
             if virtual and len(items) % every == 0:
                 items.append(DATA | (len(items) * 7 // 2 % len(virtual)))
         starts.append(len(items))
+    apart = trace.addresses // np.uint64(48) % np.uint64(3 * pages + 1) * LINE
     lines = np.array(virtual, dtype=np.uint64)
     where = [line % PAGES + line // PAGES % 4 * pages * PAGES for line in virtual]
     return msgspec.structs.replace(
         trace,
         items=np.array(items, dtype=np.uint32),
         starts=np.array(starts, dtype=np.uint64),
-        physical=trace.addresses % np.uint64(1 << 40) + np.uint64(pages * PAGES),
+        physical=trace.addresses + apart,
         data_virtual=lines,
         data_physical=np.array(where, dtype=np.uint64),
         data_stores=np.zeros(len(virtual), dtype=np.bool_),
@@ -101,7 +103,7 @@ def as_lists(found: HierarchyMisses, index: int) -> Any:
     return [k[index].tolist() for k in kinds], [r[index].tolist() for r in rows if r is not None]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     made_traces(),
     st.tuples(
@@ -125,7 +127,7 @@ def test_misses_are_those_of_plain_caches(
 
 def test_the_first_level_of_code_does_not_see_the_data() -> None:
     trace, placed, layouts = looping(30, noise=3)
-    full = with_data(trace, [n * 64 for n in range(50)], 3, 1)
+    full = with_data(trace, [n * 64 for n in range(50)], 3, 0)
     found = replay_hierarchy(full, placed, layouts, l1i=L1I, l1d=Cache(4, 2, 64), l2=BIG)
     alone = replay(trace, placed, layouts, L1I)
     assert found.l1i.total.tolist() == alone.total.tolist()
@@ -202,3 +204,25 @@ def test_damaged_data_is_refused(name: str, value: Any) -> None:
     damaged = msgspec.structs.replace(full, **{name: value[: len(full.items)]})
     with pytest.raises(LabError, match="region made is damaged"):
         replay_hierarchy(damaged, placed, layouts, l1i=L1I, l1d=L1I, l2=BIG)
+
+
+def test_the_second_level_knows_physical_lines_alone() -> None:
+    """Two blocks that follow each other lie apart in memory, and the data lies where they do."""
+    blocks = [Block(0, 0, 64), Block(0, 64, 64)]
+    trace, placed = make_trace(blocks, [[0, 1]], [(0, OWN)] * 10)
+    full = msgspec.structs.replace(
+        trace,
+        items=np.array([0, 1, DATA, DATA | 1], dtype=np.uint32),
+        starts=np.array([0, 4], dtype=np.uint64),
+        physical=np.array([0, 128], dtype=np.uint64),
+        data_virtual=np.array([4096, 8192], dtype=np.uint64),
+        data_physical=np.array([128, 0], dtype=np.uint64),
+        data_stores=np.zeros(2, dtype=np.bool_),
+    )
+    one, two = (Cache(sets=1, ways=n, line_bytes=64) for n in (1, 2))
+    layout = np.zeros((1, 1), dtype=np.uint64)
+    found = replay_hierarchy(full, placed, layout, l1i=one, l1d=one, l2=two)
+    assert (found.l1i.total.sum(), found.l1d.sum(), found.l2_total().sum()) == (20, 20, 0)
+    # Where the function goes, its physical address goes.
+    moved = replay_hierarchy(full, placed, layout + np.uint64(64), l1i=one, l1d=one, l2=two)
+    assert (moved.l1i.total.sum(), moved.l1d.sum(), moved.l2_total().sum()) == (20, 20, 40)

@@ -18,6 +18,7 @@ from kdelta.spec.errors import LabError, UserError
 from .traces import (
     INTERRUPTS,
     L1I,
+    OTHER,
     OWN,
     Block,
     Found,
@@ -41,7 +42,7 @@ def assert_as_naive(made: Made, cache: Cache, kind: Kind, **how: Any) -> None:
         assert Found(found.total[index].tolist(), found.by_function[index].tolist()) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(made_traces(), caches, st.booleans(), st.booleans(), st.booleans())
 def test_lines_are_those_of_a_plain_cache(
     made: Made, cache: Cache, warm: bool, memo: bool, portable: bool
@@ -49,7 +50,7 @@ def test_lines_are_those_of_a_plain_cache(
     assert_as_naive(made, cache, "lines", warm=warm, memo=memo, portable=portable, threads=1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(made_traces(), caches, st.booleans(), st.booleans())
 def test_branches_are_those_of_a_plain_table(
     made: Made, cache: Cache, warm: bool, memo: bool
@@ -258,3 +259,25 @@ def test_each_number_of_ways(ways: int, portable: bool) -> None:
     executed = [(int(piece), OWN) for piece in rng.integers(0, len(pieces), 40)]
     made = (*make_trace(blocks, pieces, executed), np.zeros((1, 3), dtype=np.uint64))
     assert_as_naive(made, Cache(2, ways, 64), "lines", portable=portable, threads=1)
+
+
+def test_pages_of_two_sizes_with_one_number_are_two() -> None:
+    trace, placed = make_trace([Block(0, 0, 8), Block(1, 0, 8)], [[0, 1]], [(0, OWN)] * 10)
+    layouts = np.array([[5 * 0x1000, 5 * 0x200000]], dtype=np.uint64)
+    prepared = PreparedTrace(trace, placed)
+    sizes = np.array([0x1000, 0x200000])
+    for ways, misses in ((1, 20), (2, 0)):
+        found = prepared.replay(layouts, Cache(1, ways, 4096), kind="pages", line_bytes=sizes)
+        assert found.total.sum() == misses
+
+
+def test_the_entry_of_an_interrupt_is_no_branch() -> None:
+    """Two branches fill the table; a third one, from the loop to the interrupt, would evict one."""
+    blocks = [Block(0, 64 * n, 8) for n in range(4)]
+    trace, placed = make_trace(blocks, [[0, 1], [2, 3]], [(0, OWN), (1, INTERRUPTS)])
+    layouts = np.zeros((1, 1), dtype=np.uint64)
+    table = Cache(sets=1, ways=2, line_bytes=1)
+    assert replay(trace, placed, layouts, table, kind="branches").total.sum() == 0
+    trace, placed = make_trace(blocks, [[0, 1], [2, 3]], [(0, OWN), (1, OTHER)])
+    found = replay(trace, placed, layouts, table, kind="branches")
+    assert found.total.tolist() == [[1, 0, 2]]
