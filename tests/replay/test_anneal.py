@@ -63,7 +63,10 @@ def test_the_best_is_kept_when_the_search_goes_on_to_worse() -> None:
         judged.extend(order.tolist() for order in orders)
         return Judged(np.array(costs), np.zeros((len(orders), 9)))
 
-    found = anneal(judge, np.arange(9), np.ones(9, dtype=np.int64), seed=1, evaluations=100)
+    told: list[int] = []
+    sizes = np.ones(9, dtype=np.int64)
+    found = anneal(judge, np.arange(9), sizes, seed=1, evaluations=40, watch=told.append)
+    assert told == [17, 33, 40]
     assert (found.cost, found.order.tolist()) == (999, judged[1])
 
 

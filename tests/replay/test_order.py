@@ -24,11 +24,16 @@ from tests.replay.traces import INTERRUPTS, OWN, naive_branches, naive_lines
 
 
 def placed_by(
-    rows: list[Row], cases: list[tuple[Trace, float]], cpu: CPU, **how: int
+    rows: list[Row],
+    cases: list[tuple[Trace, float]],
+    cpu: CPU,
+    *,
+    seed: int = 1,
+    evaluations: int = 600,
 ) -> PlaceResult:
     placement = placed(rows, *(trace for trace, _ in cases))
-    how = {"evaluations": 600, "layouts": 8, **how}
-    return place(placement, [Case(trace, weight) for trace, weight in cases], cpu, **how)
+    given = [Case(trace, weight) for trace, weight in cases]
+    return place(placement, given, cpu, seed=seed, evaluations=evaluations, layouts=8)
 
 
 def own_misses(

@@ -51,7 +51,15 @@ class _State(msgspec.Struct):
     blame: F64
 
 
-def anneal(judge: Judge, start: I64, sizes: I64, *, seed: int, evaluations: int) -> Found:
+def anneal(
+    judge: Judge,
+    start: I64,
+    sizes: I64,
+    *,
+    seed: int,
+    evaluations: int,
+    watch: Callable[[int], None] | None = None,
+) -> Found:
     """Looks for an order of all units that costs less than `start`, which is never worse itself.
 
     start: a permutation of all units, (n_units,). sizes (n_units,), in bytes: units of like size
@@ -59,7 +67,7 @@ def anneal(judge: Judge, start: I64, sizes: I64, *, seed: int, evaluations: int)
     judged, that of the start included, a batch at once; the result depends on the seed and on
     nothing else. Of a batch of neighbours the cheapest is taken if it is cheaper than what there
     is, or with a probability that falls with the difference and the temperature. It ends early when
-    nothing is left to save.
+    nothing is left to save. watch: is told after each batch how many orders have been judged.
     """
     rng = np.random.default_rng(seed)
     first = judge([start])
@@ -71,6 +79,8 @@ def anneal(judge: Judge, start: I64, sizes: I64, *, seed: int, evaluations: int)
         batch = [moves.neighbour(now) for _ in range(min(_BATCH, evaluations - used))]
         judged = judge(batch)
         used += len(batch)
+        if watch:
+            watch(used)
         at = int(np.argmin(judged.costs))
         cost = float(judged.costs[at])
         temperature = first.costs[0] * _HOT * (_COLD / _HOT) ** (used / evaluations)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A better order of functions for one or several regions on a CPU; the replay is the judge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from kdelta.replay.transitions import transitions
 from kdelta.replay.units import Units, units_of
 from kdelta.spec.errors import UserError
 
+U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
 SHIPPED = "shipped"
@@ -104,54 +105,54 @@ def place(
     seed: int = 1,
     evaluations: int = DEFAULT_EVALUATIONS,
     layouts: int = DEFAULT_LAYOUTS,
+    watch: Callable[[int], None] | None = None,
 ) -> PlaceResult:
     """An order of the executed functions that costs the least, of all that were tried.
 
     placement: of the traces of these cases, in their order. evaluations: the most orders that the
     search judges. layouts: of the ensemble. The result depends on these, on the seed, and on
     nothing else. It is never worse than any rule of thumb, or than what was shipped, by the replay
-    of the whole traces.
+    of the whole traces. watch: is told now and then how many orders have been judged.
     UserError if nothing that was executed can move, or if all weights are 0.
     """
     if len(cases) != len(placement.placed):
         raise ValueError(f"{len(cases)} cases, and a placement of {len(placement.placed)} traces")
     units = units_of(placement)
     _require_something(units, cases)
-    kinds: dict[MissKind, Cache] = {"l1i": cpu.l1i, "itlb": cpu.itlb}
-    if cpu.btb:
-        kinds["btb"] = cpu.btb
+    kinds = _kinds(cpu)
     judge = CaseJudge(cases, units, cpu, kinds)
-    drawn = judge.misses(shuffles(placement, layouts, seed)[:, units.functions])
     orders = _rules_of_thumb(placement, cases, units, cpu)
-    varying = _varying(judge.misses(units.layouts(list(orders.values()))))
-    searched = {kind: kinds[kind] for kind in varying}
-    search = CaseJudge([shortened(case) for case in cases], units, cpu, searched)
-    best = int(np.argmin(search.judge(list(orders.values())).costs))
-    start = list(orders.values())[best]
-    found = anneal(search.judge, start, units.bytes, seed=seed, evaluations=evaluations)
-    orders[ANNEALED] = found.order
+    searched = _varying(judge.misses(units.layouts(list(orders.values()))))
+    search = CaseJudge(
+        [shortened(case) for case in cases], units, cpu, {kind: kinds[kind] for kind in searched}
+    )
+    start = _cheapest(search, list(orders.values()))
+    found = anneal(
+        search.judge, start, units.bytes, seed=seed, evaluations=evaluations, watch=watch
+    )
     names = {method: units.order(order) for method, order in orders.items()}
-    laid = [as_linked(placement), *(ordered(placement, order)[0] for order in names.values())]
-    misses = judge.misses(np.stack([layout[units.functions] for layout in laid]))
-    costs = dict(zip((SHIPPED, *names), judge.costs(misses).tolist(), strict=True))
-    method = min(costs, key=lambda method: costs[method])
-    chosen = laid[list(costs).index(method)][units.functions]
-    table = _Table(tuple(costs), misses, drawn, judge.associative(chosen))
+    names[ANNEALED] = units.order(found.order)
+    drawn = judge.misses(shuffles(placement, layouts, seed)[:, units.functions])
+    table = _tabled(placement, units, judge, names, drawn)
+    method = min(table.costs, key=lambda method: table.costs[method])
     return PlaceResult(
         cpu=cpu.name,
         method=method,
         order=names.get(method, ()),
-        costs=costs,
+        costs=table.costs,
         ensemble=_draws(judge.costs(drawn)),
-        regions=tuple(
-            _row(table, index, case, _bounds(placement, index, case, kinds))
-            for index, case in enumerate(cases)
-        ),
+        regions=_rows(placement, cases, table, judge.associative(table.layouts[method]), kinds),
         judged=tuple(kinds),
-        searched=tuple(searched),
+        searched=searched,
         seed=seed,
         evaluations=found.evaluations,
     )
+
+
+def _kinds(cpu: CPU) -> dict[MissKind, Cache]:
+    """What the code alone can miss in."""
+    found: dict[MissKind, Cache] = {"l1i": cpu.l1i, "itlb": cpu.itlb}
+    return {**found, "btb": cpu.btb} if cpu.btb else found
 
 
 def _require_something(units: Units, cases: Sequence[Case]) -> None:
@@ -184,6 +185,10 @@ def _rules_of_thumb(
     return found
 
 
+def _cheapest(judge: CaseJudge, orders: Sequence[I64]) -> I64:
+    return orders[int(np.argmin(judge.judge(orders).costs))]
+
+
 def _varying(misses: Misses) -> tuple[MissKind, ...]:
     """What is worth a search: misses of L1I, and others if any two orders differ in them."""
     first, *others = _SEARCHED
@@ -191,28 +196,54 @@ def _varying(misses: Misses) -> tuple[MissKind, ...]:
 
 
 class _Table(msgspec.Struct, frozen=True, eq=False):
-    """All that was replayed: misses under each method and in the ensemble."""
+    """All that was replayed: by method its layout of `units.small`, its misses and their cost; and
+    the misses of the ensemble.
+    """
 
-    methods: tuple[str, ...]
-    misses: Misses
+    layouts: dict[str, U64]
+    misses: dict[str, Misses]
+    costs: dict[str, float]
     drawn: Misses
-    associative: dict[MissKind, I64]
 
 
-def _row(table: _Table, index: int, case: Case, bound: dict[MissKind, int]) -> RegionOrder:
-    return RegionOrder(
-        region=case.trace.region,
-        weight=case.weight,
-        iterations=case.trace.iterations,
-        insns=case.trace.executed_insns(OWN),
-        methods={
-            method: {kind: int(counts[index, at]) for kind, counts in table.misses.items()}
-            for at, method in enumerate(table.methods)
-        },
-        ensemble={kind: _draws(counts[index]) for kind, counts in table.drawn.items()},
-        associative={kind: int(counts[index]) for kind, counts in table.associative.items()},
-        bound=bound,
-        truncated=case.trace.truncated,
+def _tabled(
+    placement: Placement,
+    units: Units,
+    judge: CaseJudge,
+    names: Mapping[str, tuple[str, ...]],
+    drawn: Misses,
+) -> _Table:
+    layouts = {SHIPPED: as_linked(placement)[units.functions]}
+    for method, order in names.items():
+        layouts[method] = ordered(placement, order)[0][units.functions]
+    misses = {method: judge.misses(layout[np.newaxis]) for method, layout in layouts.items()}
+    costs = {method: float(judge.costs(found)[0]) for method, found in misses.items()}
+    return _Table(layouts, misses, costs, drawn)
+
+
+def _rows(
+    placement: Placement,
+    cases: Sequence[Case],
+    table: _Table,
+    associative: dict[MissKind, I64],
+    kinds: Mapping[MissKind, Cache],
+) -> tuple[RegionOrder, ...]:
+    return tuple(
+        RegionOrder(
+            region=case.trace.region,
+            weight=case.weight,
+            iterations=case.trace.iterations,
+            insns=case.trace.executed_insns(OWN),
+            methods={
+                method: {kind: int(counts[index, 0]) for kind, counts in found.items()}
+                for method, found in table.misses.items()
+            },
+            ensemble={kind: _draws(counts[index]) for kind, counts in table.drawn.items()},
+            associative={kind: int(counts[index]) for kind, counts in associative.items()},
+            bound=_bounds(placement, index, case, kinds),
+            truncated=case.trace.truncated,
+        )
+        for index, case in enumerate(cases)
     )
 
 
