@@ -161,8 +161,11 @@ class PreparedTrace:
             raise ValueError("placed has an offset past the end of all addresses")
         self.n_functions = int(function.max()) + 1 if len(function) else 0
         """The least number of functions that a layout has."""
-        self._extent = np.zeros(self.n_functions, dtype=np.uint64)
-        np.maximum.at(self._extent, function, offset + sizes)
+        extent = np.zeros(self.n_functions, dtype=np.uint64)
+        np.maximum.at(extent, function, offset + sizes)
+        # Layouts have all functions of a kernel, and a trace executes few of them.
+        self._used = np.flatnonzero(extent)
+        self._extent = extent[self._used]
         self.plan = self._prepared(trace, function, offset, sizes)
         """The library's own."""
         weakref.finalize(self, native.library().replay_free, self.plan)
@@ -212,7 +215,7 @@ class PreparedTrace:
                 f"layouts have {layouts.shape[1]} functions, and the blocks are in"
                 f" {self.n_functions}"
             )
-        if (layouts[:, : self.n_functions] > np.uint64(2**64 - 1) - self._extent).any():
+        if (layouts[:, self._used] > np.uint64(2**64 - 1) - self._extent).any():
             raise ValueError("a layout has a function that goes past the end of all addresses")
         return np.ascontiguousarray(layouts)
 
