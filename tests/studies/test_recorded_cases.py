@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The recorded ablations of docs/cases: few builds gave the answer of one unit at a time."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.report.ablation_json import JsonAblation, JsonUnit
+from kdelta.report.json import JsonEstimate
+
+OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
+RELEVANT = 0.001
+"""Of a region's cost in A: what the search looks for, and what is said of it here."""
+
+
+def recorded(name: str) -> JsonAblation:
+    return msgspec.json.decode((OPTIONS / name).read_bytes(), type=JsonAblation)
+
+
+@pytest.fixture(scope="module")
+def single() -> JsonAblation:
+    return recorded("one-at-a-time.json")
+
+
+@pytest.fixture(scope="module")
+def few() -> JsonAblation:
+    return recorded("ablation.json")
+
+
+def effects(found: JsonAblation, unit: JsonUnit) -> Iterator[tuple[str, JsonEstimate, float]]:
+    """Each region's effect, and its cost in A."""
+    costs = {region.name: region.before.value for region in found.regions if not region.rate}
+    for name, effect in unit.effects.items():
+        if name in costs:
+            yield name, effect, costs[name]
+
+
+def matters(effect: JsonEstimate, cost: float) -> bool:
+    beyond_spread = effect.low > 0 or effect.high < 0
+    return beyond_spread and abs(effect.value) > RELEVANT * cost
+
+
+def test_each_unit_was_measured_by_itself(single: JsonAblation) -> None:
+    assert len(single.units) >= 14
+    assert {unit.fate for unit in single.units} == {"measured"}
+    assert [unit.name for unit in single.units if not unit.how.startswith("alone")] == []
+
+
+def test_no_unit_with_an_effect_was_ruled_out(single: JsonAblation, few: JsonAblation) -> None:
+    ruled_out = {unit.name for unit in few.units if unit.fate in {"dead", "identical"}}
+    assert ruled_out
+    for unit in single.units:
+        found = [name for name, effect, cost in effects(single, unit) if matters(effect, cost)]
+        assert unit.name not in ruled_out or not found
+
+
+def test_few_builds_and_the_proof_held(single: JsonAblation, few: JsonAblation) -> None:
+    assert few.proof is not None
+    assert few.proof.held
+    assert len(few.builds) <= len(few.units) + 3
+    assert len(few.builds) < len(single.builds)
+    assert {unit.name for unit in few.units} == {unit.name for unit in single.units}
+
+
+def test_the_same_answer(single: JsonAblation, few: JsonAblation) -> None:
+    known = {unit.name: unit for unit in few.units}
+    differing = []
+    for unit in single.units:
+        for name, effect, cost in effects(single, unit):
+            other = known[unit.name].effects.get(name)
+            value, far = (other.value, other.high - other.value) if other else (0.0, 0.0)
+            apart = abs(value - effect.value) - far - (effect.high - effect.value)
+            if apart > 10 * RELEVANT * cost:
+                differing.append((unit.name, name, effect.value, value))
+    assert differing == []
+
+
+def test_sums(few: JsonAblation) -> None:
+    for region in few.regions:
+        whole = Fraction(region.whole.value) - Fraction(region.explained.value)
+        assert float(whole) == pytest.approx(region.remainder.value, abs=1e-6 * region.before.value)
