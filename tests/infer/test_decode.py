@@ -32,6 +32,7 @@ Planted = Mapping[str, Mapping[Term, int]]
 NAMES = tuple(f"u{i}" for i in range(16))
 ALONE = tuple(frozenset({name}) for name in NAMES)
 BASE = 1000
+CODED = Limits(coded_from=6)
 
 
 def only(*names: str) -> Term:
@@ -130,7 +131,7 @@ def measured(planted: Planted, flips: FlipSet) -> Measured:
 def searched(planted: Planted, limits: Limits | None = None) -> tuple[Answer, list[Step]]:
     units = [SearchUnit(name, prior=0.5) for name in NAMES]
     ends = measured(planted, NOTHING), measured(planted, frozenset(NAMES))
-    search = begin(units, *ends, limits)
+    search = begin(units, *ends, limits or CODED)
     steps = []
     while builds := search.next_builds():
         steps.append(builds[0].step)
@@ -169,7 +170,7 @@ def test_what_the_code_leaves_open_is_settled_one_by_one() -> None:
 
 def searched_with(priors: Mapping[str, float], planted: Planted) -> tuple[Answer, list[Step]]:
     units = [SearchUnit(name, prior=priors[name]) for name in NAMES]
-    search = begin(units, measured(planted, NOTHING), measured(planted, frozenset(NAMES)))
+    search = begin(units, measured(planted, NOTHING), measured(planted, frozenset(NAMES)), CODED)
     steps = []
     while builds := search.next_builds():
         steps.append(builds[0].step)
@@ -215,7 +216,7 @@ def test_what_is_too_little_to_be_looked_for_stays_together() -> None:
 
 def test_a_kernel_of_the_code_that_fails_is_searched_around() -> None:
     units = [SearchUnit(name, prior=0.5) for name in NAMES]
-    search = begin(units, measured(EIGHT, NOTHING), measured(EIGHT, frozenset(NAMES)))
+    search = begin(units, measured(EIGHT, NOTHING), measured(EIGHT, frozenset(NAMES)), CODED)
     first = search.next_builds()[0]
     assert first.step is Step.CODED
     search = search.observe(first.flips, Failed(RunStatus.BOOT_FAILED, "panic"))
@@ -226,7 +227,7 @@ def test_a_kernel_of_the_code_that_fails_is_searched_around() -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_builds_are_not_more_than_allowed(count: int) -> None:
-    answer, steps = searched(EIGHT, Limits(max_builds=count))
+    answer, steps = searched(EIGHT, Limits(max_builds=count, coded_from=6))
     assert len(steps) == count
     assert any("the search ended" in note for note in answer.notes)
 
@@ -234,4 +235,11 @@ def test_builds_are_not_more_than_allowed(count: int) -> None:
 def test_without_functions_nothing_is_coded() -> None:
     units = [SearchUnit(name, prior=0.5) for name in NAMES]
     a, b = (Measured(measured(EIGHT, flips).paths) for flips in (NOTHING, frozenset(NAMES)))
-    assert Step.CODED not in {build.step for build in begin(units, a, b).next_builds()}
+    assert Step.CODED not in {build.step for build in begin(units, a, b, CODED).next_builds()}
+
+
+def test_few_units_are_not_searched_by_code() -> None:
+    units = [SearchUnit(name, prior=0.5) for name in NAMES]
+    ends = measured(EIGHT, NOTHING), measured(EIGHT, frozenset(NAMES))
+    assert Step.CODED in {build.step for build in begin(units, *ends, CODED).next_builds()}
+    assert Step.CODED not in {build.step for build in begin(units, *ends).next_builds()}

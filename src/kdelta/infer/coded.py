@@ -18,9 +18,6 @@ from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.search_model import FlipSet, Limits, PlannedBuild, Step
 from kdelta.infer.search_words import alone_text, coded_text, parting_text
 
-LEAST_UNITS = 6
-"""Below, one at a time takes about as many kernels and says it plainly."""
-
 SETTLING = 1.5
 """How many kernels what is left open takes, about."""
 

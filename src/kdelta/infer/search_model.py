@@ -54,12 +54,15 @@ class Limits(msgspec.Struct, frozen=True):
     relevance           the part of a region's cost in A that a remainder must exceed for the units
                         behind it to be looked for; what is less is still said
     tries               how many sets are tried for a unit or a group whose sets fail
+    coded_from          how many units it takes to search by code: with fewer, single kernels are not
+                        many, and leave nothing to be told apart
     """
 
     max_builds: int | None = None
     interaction_builds: int | None = None
     relevance: Fraction = Fraction(1, 1000)
     tries: int = 3
+    coded_from: int = 25
 
 
 class Step(enum.StrEnum):

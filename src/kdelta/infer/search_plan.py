@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kdelta.infer.additive import Kernels
 from kdelta.infer.closed_sets import NOTHING, Needs
-from kdelta.infer.coded import LEAST_UNITS, Coded
+from kdelta.infer.coded import Coded
 from kdelta.infer.evidence import Account
 from kdelta.infer.interactions import Culprits, Lost, Question, smallest, suspicion
 from kdelta.infer.one_at_a_time import missing, pairs_for
@@ -113,7 +113,11 @@ class Plan:
             for one in self.observed
             if isinstance(one.outcome, Measured)
         }
-        if len(self.order) < LEAST_UNITS or not all(parts.values()) or self.top not in parts:
+        if (
+            len(self.order) < self.limits.coded_from
+            or not all(parts.values())
+            or self.top not in parts
+        ):
             return None
         settled = self.steps(Step.SETTLE)
         coded = Coded(
