@@ -54,8 +54,8 @@ class Limits(msgspec.Struct, frozen=True):
     relevance           the part of a region's cost in A that a remainder must exceed for the units
                         behind it to be looked for; what is less is still said
     tries               how many sets are tried for a unit or a group whose sets fail
-    coded_from          how many units it takes to search by code: with fewer, single kernels are not
-                        many, and leave nothing to be told apart
+    coded_from          how many units it takes to search by code: with fewer, single kernels are
+                        not many, and leave nothing to be told apart
     """
 
     max_builds: int | None = None
