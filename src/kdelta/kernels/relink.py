@@ -30,9 +30,9 @@ _ADDED = f"\n# Added by kdelta.\nLDFLAGS_vmlinux += $({FLAGS})\n"
 _COMPILED = "CFLAGS_KERNEL"
 """Flags for what is built in: modules stay as they are."""
 
-# Input sections whose order is drawn: neither .text, which holds an assembler file as a whole, nor
-# .text..NAME, which linker scripts place one by one.
-_SHUFFLED = ".text.[0-9a-zA-Z_]*"
+# Input sections whose order is drawn: functions and assembler files (.text). Thunks (.text..NAME)
+# are each the only one that their description in the linker script takes.
+_SHUFFLED = ".text*"
 
 
 class Relink(msgspec.Struct, frozen=True):
