@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Code and data through first-level caches of their own into one second-level cache.
+/* Code through its first-level cache, with the misses of data, into one second-level cache.
  *
- * First-level caches are indexed by virtual and tagged by physical addresses, the second one knows physical ones alone. A miss fills
- * both levels; what one level evicts stays in the other; a store is as a load.
+ * The first level is indexed by virtual and tagged by physical addresses, the second one knows physical ones alone. A miss fills both
+ * levels; what one level evicts stays in the other.
  */
 #include "worker.h"
 
@@ -40,12 +40,12 @@ static void release(struct worker *w)
 }
 
 /* Where a line is; its tag is 0 if memory is short. All caches have lines of one size. */
-static struct where where_is(struct worker *w, int first, uint64_t virtual_line, uint64_t physical_line)
+static struct where where_is(struct worker *w, uint64_t virtual_line, uint64_t physical_line)
 {
     const struct replay_cache *caches = w->job->caches;
 
     return (struct where){
-        (uint32_t)virtual_line & (caches[first].sets - 1),
+        (uint32_t)virtual_line & (caches[L1I].sets - 1),
         (uint32_t)physical_line & (caches[L2].sets - 1),
         number_of(&w->hierarchy.lines, physical_line),
     };
@@ -82,12 +82,12 @@ static enum status place(struct worker *w, const uint64_t *layout)
         h->starts[i] = h->n_code;
         /* Pages and lines are aligned alike in both kinds of addresses. */
         for (uint64_t line = start >> shift; line <= (start + (run->bytes - 1)) >> shift; line++)
-            if (!add_code(h, where_is(w, L1I, line, ((line << shift) + run->physical) >> shift)))
+            if (!add_code(h, where_is(w, line, ((line << shift) + run->physical) >> shift)))
                 return NO_MEMORY;
     }
     h->starts[plan->n_runs] = h->n_code;
     for (uint64_t i = 0; i < plan->n_data; i++) {
-        h->data[i] = where_is(w, L1D, plan->data[i] >> shift, plan->data[plan->n_data + i] >> shift);
+        h->data[i] = where_is(w, 0, plan->data[i] >> shift);
         if (!h->data[i].tag)
             return NO_MEMORY;
     }
@@ -99,9 +99,7 @@ static inline bool missed(uint32_t *tags, const struct replay_cache *cache, uint
     return kdelta_cache_touch32(tags + (size_t)set * cache->ways, cache->ways, tag) != tag;
 }
 
-struct levels { uint32_t *l1i, *l1d, *l2; };
-
-static void touch_code(struct worker *w, const struct levels *at, uint32_t run, uint32_t context)
+static void touch_code(struct worker *w, uint32_t *l1i, uint32_t *l2, uint32_t run, uint32_t context)
 {
     const struct hierarchy *h = &w->hierarchy;
     const struct replay_cache *caches = w->job->caches;
@@ -111,11 +109,11 @@ static void touch_code(struct worker *w, const struct levels *at, uint32_t run, 
         struct where where = h->code[k];
 
         w->stats[TOUCHES]++;
-        if (!missed(at->l1i, &caches[L1I], where.first_set, where.tag))
+        if (!missed(l1i, &caches[L1I], where.first_set, where.tag))
             continue;
         w->misses[L1I_MISSES * CONTEXTS + context]++;
         *w->log_end++ = function;
-        if (!missed(at->l2, &caches[L2], where.second_set, where.tag))
+        if (!missed(l2, &caches[L2], where.second_set, where.tag))
             continue;
         w->misses[L2_CODE * CONTEXTS + context]++;
         *w->log_end++ = (uint32_t)w->job->n_functions + function;
@@ -126,26 +124,21 @@ static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
 {
     const struct plan *plan = w->plan;
     const struct replay_cache *caches = w->job->caches;
-    struct levels at = { .l1i = (uint32_t *)w->state };
+    uint32_t *l1i = (uint32_t *)w->state, *l2 = l1i + tags_of(&caches[L1I]);
 
-    at.l1d = at.l1i + tags_of(&caches[L1I]);
-    at.l2 = at.l1d + tags_of(&caches[L1D]);
     for (uint64_t i = plan->starts[piece]; i < plan->starts[piece + 1]; i++) {
         uint32_t item = plan->items[i];
 
         if (!(item & DATA_ITEM)) {
             if (!log_reserve(w, 2 * (w->hierarchy.starts[item + 1] - w->hierarchy.starts[item])))
                 return false;
-            touch_code(w, &at, item, context);
+            touch_code(w, l1i, l2, item, context);
             continue;
         }
         struct where where = w->hierarchy.data[item & ~DATA_ITEM];
 
         w->stats[TOUCHES]++;
-        if (!missed(at.l1d, &caches[L1D], where.first_set, where.tag))
-            continue;
-        w->misses[L1D_MISSES * CONTEXTS + context]++;
-        w->misses[L2_DATA * CONTEXTS + context] += missed(at.l2, &caches[L2], where.second_set, where.tag);
+        w->misses[L2_DATA * CONTEXTS + context] += missed(l2, &caches[L2], where.second_set, where.tag);
     }
     return true;
 }

@@ -210,11 +210,9 @@ static bool make_data(struct plan *plan, const struct replay_trace *t)
     size_t bytes = t->n_data * sizeof *plan->data;
 
     plan->n_data = t->n_data;
-    plan->data = malloc(2 * bytes + 1);
-    if (plan->data && t->n_data) {
-        memcpy(plan->data, t->data_virtual, bytes);
-        memcpy(plan->data + t->n_data, t->data_physical, bytes);
-    }
+    plan->data = malloc(bytes + 1);
+    if (plan->data && t->n_data)
+        memcpy(plan->data, t->data_physical, bytes);
     return plan->data;
 }
 

@@ -46,7 +46,7 @@ struct plan {
     uint32_t *executions; /* of each piece */
     uint32_t *order;      /* without data: all runs that were executed, by the last time */
     struct pair *jumps;   /* and all pairs of runs that were executed in a row, by the last time */
-    uint64_t *data;       /* with data: virtual addresses of all lines, then physical ones */
+    uint64_t *data;       /* with data: physical addresses of all lines */
     uint64_t n_data;
     struct units units;
     uint32_t n_runs, n_pieces, n_order, n_jumps;

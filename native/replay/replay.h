@@ -8,8 +8,8 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum kind { LINES, BRANCHES, HIERARCHY };
-enum { L1I, L1D, L2, CACHES }; /* of a HIERARCHY; else there is one cache */
-enum { L1I_MISSES, L2_CODE, L1D_MISSES, L2_DATA, KINDS }; /* of misses; functions have the first two */
+enum { L1I, L2, CACHES }; /* of a HIERARCHY; else there is one cache */
+enum { L1I_MISSES, L2_CODE, L2_DATA, KINDS }; /* of misses; functions have the first two */
 enum { WARM = 1, MEMO = 2, PORTABLE = 4 };
 enum status { DONE, NO_MEMORY, TOO_MANY_LINES };
 #define NOT_HERE UINT8_MAX
@@ -30,6 +30,21 @@ struct replay_job {
     const uint8_t *shifts;
     uint64_t *total, *by_function, *stats;
 };
+
+/* A trace's items, starts and sequence with those accesses to data alone that miss in their own first-level cache, which no layout of
+ * code changes; and how many these are.
+ */
+struct replay_filtered {
+    uint32_t *items;
+    uint64_t *starts;
+    uint32_t *sequence;
+    uint64_t n_items, n_pieces, misses[CONTEXTS];
+};
+
+/* What the result points to is the caller's, to free with replay_filter_free. */
+EXPORTED int replay_filter(const struct replay_trace *trace, const struct replay_cache *l1d, uint32_t flags,
+                           struct replay_filtered *result);
+EXPORTED void replay_filter_free(struct replay_filtered *result);
 
 EXPORTED struct plan *replay_plan(const struct replay_trace *trace);
 EXPORTED void replay_free(struct plan *plan);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Code and data in two levels, against caches written for clarity."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import Cache
-from kdelta.replay.hierarchy import HierarchyMisses, replay_hierarchy
+from kdelta.replay.hierarchy import HierarchyMisses, PreparedHierarchy, replay_hierarchy
 from kdelta.replay.simulate import Placed, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
 
@@ -71,6 +72,8 @@ def naive(trace: Trace, placed: Placed, layout: U64, levels: Levels, *, warm: bo
         missed = held[first].misses(virtual // 64, physical // 64)
         return missed, missed and held[2].misses(physical // 64, physical // 64)
 
+    for line in accessed(trace) if warm else ():
+        held[1].misses(int(trace.data_virtual[line]) // 64, int(trace.data_physical[line]) // 64)
     for measured in (False, True) if warm else (True,):
         total = np.zeros((4, 3), dtype=int)
         rows = np.zeros((2, len(layout)), dtype=int)
@@ -93,14 +96,21 @@ def naive(trace: Trace, placed: Placed, layout: U64, levels: Levels, *, warm: bo
     raise AssertionError
 
 
+def accessed(trace: Trace) -> Iterator[int]:
+    """The lines of data in the order of their accesses."""
+    for piece in trace.sequence:
+        items = trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]
+        yield from (int(item) - DATA for item in items if item & DATA)
+
+
 def lengths(trace: Trace) -> list[int]:
     return [int(n) for n in np.diff(trace.starts)]
 
 
 def as_lists(found: HierarchyMisses, index: int) -> Any:
-    kinds = (found.l1i.total, found.l2_code.total, found.l1d, found.l2_data)
+    kinds = (found.l1i.total[index], found.l2_code.total[index], found.l1d, found.l2_data[index])
     rows = (found.l1i.by_function, found.l2_code.by_function)
-    return [k[index].tolist() for k in kinds], [r[index].tolist() for r in rows if r is not None]
+    return [k.tolist() for k in kinds], [r[index].tolist() for r in rows if r is not None]
 
 
 @settings(max_examples=100, deadline=None)
@@ -112,16 +122,18 @@ def as_lists(found: HierarchyMisses, index: int) -> Any:
         st.integers(1, 3),
     ),
     st.builds(Levels, small, small, small),
-    st.fixed_dictionaries({"warm": st.booleans(), "memo": st.booleans(), "threads": st.just(1)}),
+    st.tuples(st.booleans(), st.booleans()),
 )
 def test_misses_are_those_of_plain_caches(
-    made: Made, access: Access, levels: Levels, how: dict[str, Any]
+    made: Made, access: Access, levels: Levels, how: tuple[bool, bool]
 ) -> None:
     trace, placed, layouts = made
+    warm, memo = how
     trace = with_data(trace, *access)
-    found = replay_hierarchy(trace, placed, layouts, **levels._asdict(), **how)
+    prepared = PreparedHierarchy(trace, placed, levels.l1d, warm=warm)
+    found = prepared.replay(layouts, l1i=levels.l1i, l2=levels.l2, memo=memo, threads=1)
     for index, layout in enumerate(layouts):
-        expected = naive(trace, placed, layout, levels, warm=how["warm"])
+        expected = naive(trace, placed, layout, levels, warm=warm)
         assert as_lists(found, index) == expected
 
 
@@ -133,7 +145,6 @@ def test_the_first_level_of_code_does_not_see_the_data() -> None:
     assert found.l1i.total.tolist() == alone.total.tolist()
     assert found.l1i.total.sum() > 0
     assert found.l1d.sum() > 0
-    assert len({tuple(row) for row in found.l1d.tolist()}) == 1
     # All of it fits in the second level, which is warm.
     assert found.l2_total().sum() == 0
 
@@ -157,16 +168,19 @@ def test_code_and_data_share_the_second_level() -> None:
 def test_a_loop_is_simulated_only_while_it_is_new() -> None:
     trace, placed, layouts = looping(700, noise=7)
     full = with_data(trace, [n * 64 for n in range(50)], 3, 1)
-    prepared = PreparedTrace(full, placed, data=True)
-    caches: dict[str, Any] = {"l1i": L1I, "l1d": L1I, "l2": Cache(64, 4, 64)}
-    fast = replay_hierarchy(prepared, None, layouts, **caches)
+    prepared = PreparedHierarchy(full, placed, Cache(4, 2, 64))
+    caches: dict[str, Any] = {"l1i": L1I, "l2": Cache(64, 4, 64)}
+    fast = prepared.replay(layouts, **caches)
     work = prepared.work()
     assert work.simulated * 10 < work.units
-    slow = replay_hierarchy(prepared, None, layouts, **caches, memo=False)
+    slow = prepared.replay(layouts, **caches, memo=False)
     assert prepared.work().simulated - work.simulated == work.units
     assert [as_lists(fast, i) for i in range(9)] == [as_lists(slow, i) for i in range(9)]
-    one = replay_hierarchy(prepared, None, layouts, **caches, threads=1)
+    one = prepared.replay(layouts, **caches, threads=1)
     assert [as_lists(fast, i) for i in range(9)] == [as_lists(one, i) for i in range(9)]
+    unasked = prepared.replay(layouts, **caches, by_function=False)
+    assert unasked.l2_code.by_function is None
+    assert unasked.l2_total().tolist() == fast.l2_total().tolist()
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -175,19 +189,15 @@ def test_what_does_not_fit_is_refused() -> None:
     caches: dict[str, Any] = {"l1i": L1I, "l1d": L1I, "l2": BIG}
     with pytest.raises(UserError, match="region made has no accesses to data"):
         replay_hierarchy(trace, placed, layouts, **caches)
-    with pytest.raises(ValueError, match="needs to be placed"):
-        replay_hierarchy(full, None, layouts, **caches)
-    with pytest.raises(ValueError, match="prepared without data"):
-        replay_hierarchy(PreparedTrace(full, placed), None, layouts, **caches)
     with pytest.raises(ValueError, match="goes through a hierarchy"):
         PreparedTrace(full, placed, data=True).replay(layouts, L1I)
-    with pytest.raises(UserError, match="lines of 32, 64 bytes"):
-        replay_hierarchy(full, placed, layouts, **(caches | {"l1d": Cache(16, 4, 32)}))
-    short = Cache(16, 4, 32)
+    with pytest.raises(UserError, match="lines of 32 and 64 bytes"):
+        replay_hierarchy(full, placed, layouts, **(caches | {"l1i": Cache(16, 4, 32)}))
     with pytest.raises(UserError, match="lines of 32 bytes"):
-        replay_hierarchy(full, placed, layouts, l1i=short, l1d=short, l2=short)
-    with pytest.raises(UserError, match="cannot be replayed"):
-        replay_hierarchy(full, placed, layouts, l1i=L1I, l1d=L1I, l2=Cache(1 << 21, 1, 64))
+        replay_hierarchy(full, placed, layouts, **(caches | {"l1d": Cache(16, 4, 32)}))
+    for level in caches:
+        with pytest.raises(UserError, match="cannot be replayed"):
+            replay_hierarchy(full, placed, layouts, **(caches | {level: Cache(1 << 21, 1, 64)}))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ that evicts. A store is as a load, and a line that goes back to memory costs not
 that moves takes its physical address along: what a kernel's linear mapping of its text does.
 """
 
+import ctypes
+
 import msgspec
 import numpy as np
 
@@ -14,7 +16,16 @@ from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import U64, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
-from kdelta.replay.simulate import Misses, Placed, PreparedTrace
+from kdelta.replay.simulate import (
+    Misses,
+    Placed,
+    PreparedTrace,
+    Work,
+    check_cache,
+    check_trace,
+    native_columns,
+    native_trace,
+)
 from kdelta.spec.errors import UserError
 
 _DATA_LINE_BYTES = 64  # in which the trace has accesses to data
@@ -22,7 +33,8 @@ _DATA_LINE_BYTES = 64  # in which the trace has accesses to data
 
 class HierarchyMisses(msgspec.Struct, frozen=True, eq=False):
     """What a replay found. l1i: misses of code; l2_code: those of them that the second level missed
-    too. l1d, l2_data (n_layouts, 3): the same of data, by context.
+    too. l1d (3,): misses of data by context, which no layout changes; l2_data (n_layouts, 3): those
+    of them that the second level missed too.
     """
 
     l1i: Misses
@@ -36,9 +48,100 @@ class HierarchyMisses(msgspec.Struct, frozen=True, eq=False):
         return found
 
 
+class PreparedHierarchy:
+    """A trace with data, from which what hits in the data's first-level cache is gone: made once,
+    replayed as often as wanted.
+
+    warm: the data's first level is as a pass over the trace leaves it, the other caches as one more
+    pass does; else all begin empty. Raises UserError for a trace without data and for lines shorter
+    than the 64 bytes in which data is traced; else what PreparedTrace raises.
+    """
+
+    def __init__(self, trace: Trace, placed: Placed, l1d: Cache, *, warm: bool = True) -> None:
+        check_cache(l1d)
+        check_trace(trace, data=True)
+        if l1d.line_bytes < _DATA_LINE_BYTES:
+            raise UserError(
+                f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",
+                f"data is traced in lines of {_DATA_LINE_BYTES} bytes",
+            )
+        left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
+        self._prepared = PreparedTrace(left, placed, data=True)
+        self._line_bytes = l1d.line_bytes
+        self._warm = warm
+
+    def work(self) -> Work:
+        """What all replays have cost."""
+        return self._prepared.work()
+
+    def replay(
+        self,
+        layouts: U64,
+        *,
+        l1i: Cache,
+        l2: Cache,
+        by_function: bool = True,
+        threads: int | None = None,
+        memo: bool = True,
+    ) -> HierarchyMisses:
+        """The misses under each of `layouts` (n_layouts, n_functions).
+
+        Raises UserError for caches whose lines differ in size; else what PreparedTrace.replay
+        raises.
+        """
+        layouts = self._prepared.checked(layouts, l1i, l2)
+        sizes = {self._line_bytes, l1i.line_bytes, l2.line_bytes}
+        if len(sizes) > 1:
+            raise UserError(
+                f"caches with lines of {' and '.join(map(str, sorted(sizes)))} bytes cannot be"
+                " replayed together",
+                "the lines of both levels have to be of one size",
+            )
+        n_layouts, n_functions = layouts.shape
+        total = np.zeros((n_layouts, 3, len(CONTEXTS)), dtype=np.uint64)
+        rows = np.zeros((n_layouts, 2, n_functions), dtype=np.uint64) if by_function else None
+        job = native.NativeJob(
+            kind=native.HIERARCHY,
+            flags=self._warm * native.WARM | memo * native.MEMO,
+            caches=native.caches(l1i, l2),
+        )
+        self._prepared.run(job, layouts, total, rows, threads)
+        # In the order of the library's enum: L1I_MISSES, L2_CODE, L2_DATA.
+        return HierarchyMisses(
+            l1i=Misses(total[:, 0], None if rows is None else rows[:, 0]),
+            l2_code=Misses(total[:, 1], None if rows is None else rows[:, 1]),
+            l1d=self._l1d_misses,
+            l2_data=total[:, 2],
+        )
+
+
+def _filtered(trace: Trace, l1d: Cache, *, warm: bool) -> tuple[Trace, U64]:
+    """The trace without accesses to data that hit, and how many missed by context."""
+    columns = native_columns(trace, data=True)
+    cache = native.caches(l1d)[0]
+    found = native.NativeFiltered()
+    library = native.library()
+    given = native_trace(columns)
+    native.check(
+        library.replay_filter(
+            ctypes.byref(given), ctypes.byref(cache), warm * native.WARM, ctypes.byref(found)
+        )
+    )
+    try:
+        left = msgspec.structs.replace(
+            trace,
+            items=native.copied(found.items, found.n_items, np.uint32),
+            starts=native.copied(found.starts, found.n_pieces + 1, np.uint64),
+            sequence=native.copied(found.sequence, len(trace.sequence), np.uint32),
+        )
+        return left, np.array(found.misses, dtype=np.uint64)
+    finally:
+        library.replay_filter_free(ctypes.byref(found))
+
+
 def replay_hierarchy(
-    trace: Trace | PreparedTrace,
-    placed: Placed | None,
+    trace: Trace,
+    placed: Placed,
     layouts: U64,
     *,
     l1i: Cache,
@@ -47,41 +150,8 @@ def replay_hierarchy(
     by_function: bool = True,
     threads: int | None = None,
     warm: bool = True,
-    memo: bool = True,
 ) -> HierarchyMisses:
-    """The misses of a trace with data under each layout (n_layouts, n_functions).
-
-    A PreparedTrace (with data) needs no `placed`. Raises UserError for a trace without data and for
-    caches whose lines differ in size or are shorter than 64 bytes, in which data is traced; else
-    what PreparedTrace.replay raises.
-    """
-    if isinstance(trace, Trace):
-        if placed is None:
-            raise ValueError("a trace needs to be placed")
-        trace = PreparedTrace(trace, placed, data=True)
-    if not trace.data:
-        raise ValueError("the trace was prepared without data")
-    layouts = trace.checked(layouts, l1i, l1d, l2)
-    sizes = {l1i.line_bytes, l1d.line_bytes, l2.line_bytes}
-    if len(sizes) > 1 or min(sizes) < _DATA_LINE_BYTES:
-        raise UserError(
-            f"caches with lines of {', '.join(map(str, sorted(sizes)))} bytes cannot be replayed"
-            " with data",
-            f"all have to be of one size, of {_DATA_LINE_BYTES} bytes at least",
-        )
-    n_layouts, n_functions = layouts.shape
-    total = np.zeros((n_layouts, 4, len(CONTEXTS)), dtype=np.uint64)
-    rows = np.zeros((n_layouts, 2, n_functions), dtype=np.uint64) if by_function else None
-    job = native.NativeJob(
-        kind=native.HIERARCHY,
-        flags=warm * native.WARM | memo * native.MEMO,
-        caches=native.caches(l1i, l1d, l2),
-    )
-    trace.run(job, layouts, total, rows, threads)
-    # In the order of the library's enum: L1I_MISSES, L2_CODE, L1D_MISSES, L2_DATA.
-    return HierarchyMisses(
-        l1i=Misses(total[:, 0], None if rows is None else rows[:, 0]),
-        l2_code=Misses(total[:, 1], None if rows is None else rows[:, 1]),
-        l1d=total[:, 2],
-        l2_data=total[:, 3],
+    """The misses of a trace with data under each layout; see PreparedHierarchy."""
+    return PreparedHierarchy(trace, placed, l1d, warm=warm).replay(
+        layouts, l1i=l1i, l2=l2, by_function=by_function, threads=threads
     )

@@ -61,7 +61,7 @@ class NativeJob(ctypes.Structure):
         ("kind", ctypes.c_uint32),
         ("flags", ctypes.c_uint32),
         ("threads", ctypes.c_uint32),
-        ("caches", NativeCache * 3),
+        ("caches", NativeCache * 2),
         ("n_layouts", ctypes.c_uint64),
         ("n_functions", ctypes.c_uint64),
         ("layouts", _U64),
@@ -83,6 +83,19 @@ class NativeCollision(ctypes.Structure):
     )
 
 
+class NativeFiltered(ctypes.Structure):
+    """struct replay_filtered."""
+
+    _fields_ = (
+        ("items", _U32),
+        ("starts", _U64),
+        ("sequence", _U32),
+        ("n_items", ctypes.c_uint64),
+        ("n_pieces", ctypes.c_uint64),
+        ("misses", ctypes.c_uint64 * 3),
+    )
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
@@ -101,6 +114,15 @@ def library() -> ctypes.CDLL:
         _U64,
     )
     loaded.replay_collisions.restype = ctypes.c_int
+    loaded.replay_filter.argtypes = (
+        ctypes.POINTER(NativeTrace),
+        ctypes.POINTER(NativeCache),
+        ctypes.c_uint32,
+        ctypes.POINTER(NativeFiltered),
+    )
+    loaded.replay_filter.restype = ctypes.c_int
+    loaded.replay_filter_free.argtypes = (ctypes.POINTER(NativeFiltered),)
+    loaded.replay_filter_free.restype = None
     loaded.replay_forget.argtypes = (collisions,)
     loaded.replay_forget.restype = None
     return loaded
@@ -114,9 +136,15 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
     return array.ctypes.data_as(kinds.get(array.dtype, _U64))
 
 
+def copied(field: Any, n: int, kind: Any) -> npt.NDArray[Any]:
+    """A copy of the n numbers that a field of the library's points to."""
+    size = n * np.dtype(kind).itemsize
+    return np.frombuffer(ctypes.string_at(field, size) if n else b"", dtype=kind)
+
+
 def caches(*given: Cache) -> Any:
     """The caches of a job."""
-    return (NativeCache * 3)(*(NativeCache(c.sets, c.ways, log2(c.line_bytes)) for c in given))
+    return (NativeCache * 2)(*(NativeCache(c.sets, c.ways, log2(c.line_bytes)) for c in given))
 
 
 def log2(power: int) -> int:

@@ -8,8 +8,8 @@ addresses; a block that was left early is taken whole.
 
 import ctypes
 import weakref
-from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -88,8 +88,16 @@ def _damaged(trace: Trace, what: str) -> LabError:
     )
 
 
-def _check_trace(trace: Trace) -> None:
-    """Raises LabError unless all indexes point into their tables."""
+def check_trace(trace: Trace, *, data: bool = False) -> None:
+    """Raises LabError unless all indexes point into their tables; UserError if data is wanted and
+    there is none.
+    """
+    _check_code(trace)
+    if data:
+        _check_data(trace)
+
+
+def _check_code(trace: Trace) -> None:
     n_blocks, n_pieces = len(trace.addresses), len(trace.starts) - 1
     if len(trace.sizes) != n_blocks or len(trace.insns) != n_blocks:
         raise _damaged(trace, "its tables of blocks differ in length")
@@ -112,7 +120,8 @@ def _check_trace(trace: Trace) -> None:
         raise _damaged(trace, "its sequence has a context that is not there")
 
 
-def _check_cache(cache: Cache) -> None:
+def check_cache(cache: Cache) -> None:
+    """Raises UserError for a cache that is too large to be replayed."""
     if cache.sets > MOST_SETS or cache.ways > MOST_WAYS:
         raise UserError(
             f"a cache of {cache.sets} sets and {cache.ways} ways cannot be replayed",
@@ -135,18 +144,44 @@ def _check_data(trace: Trace) -> None:
         raise _damaged(trace, "a piece has a line of data that is not there")
 
 
+def native_columns(trace: Trace, *, data: bool) -> dict[str, npt.NDArray[Any]]:
+    """A checked trace's columns as the library wants them, without those of the placement."""
+    columns: dict[str, npt.NDArray[Any]] = {
+        "items": _as(trace.items, np.uint32, "trace.items"),
+        "starts": _as(trace.starts, np.uint64, "trace.starts"),
+        "sequence": _as(trace.sequence, np.uint32, "trace.sequence"),
+        "contexts": _as(trace.contexts, np.uint8, "trace.contexts"),
+    }
+    if data:
+        # How far it is from the virtual address; the sum of both wraps around at 2^64.
+        physical = cast(U64, trace.physical) - trace.addresses
+        columns["physical"] = _as(physical, np.uint64, "trace.physical")
+        for name in ("data_virtual", "data_physical"):
+            columns[name] = _as(getattr(trace, name), np.uint64, f"trace.{name}")
+    return columns
+
+
+def native_trace(columns: Mapping[str, npt.NDArray[Any]]) -> native.NativeTrace:
+    """The library's struct. It points into the columns, which have to stay."""
+    return native.NativeTrace(
+        n_blocks=len(columns.get("sizes", ())),
+        n_pieces=len(columns["starts"]) - 1,
+        n_executed=len(columns["sequence"]),
+        n_data=len(columns.get("data_virtual", ())),
+        **{name: native.pointer(column) for name, column in columns.items()},
+    )
+
+
 class PreparedTrace:
     """A trace with what holds of it for all layouts: made once, replayed as often as wanted.
 
-    data: keep the accesses to data, for a hierarchy of caches; else they are passed over.
+    data: keep the accesses to data, as a PreparedHierarchy wants it; else they are passed over.
     Raises LabError for a damaged trace, ValueError for a `placed` that does not fit it, UserError
     for one without data where that is wanted. Threads may share it.
     """
 
     def __init__(self, trace: Trace, placed: Placed, *, data: bool = False) -> None:
-        _check_trace(trace)
-        if data:
-            _check_data(trace)
+        check_trace(trace, data=data)
         self.data = data
         self._work = np.zeros(native.STATS, dtype=np.uint64)
         function = _as(placed.function, np.uint32, "placed.function")
@@ -171,29 +206,9 @@ class PreparedTrace:
         weakref.finalize(self, native.library().replay_free, self.plan)
 
     def _prepared(self, trace: Trace, function: U32, offset: U64, sizes: U32) -> int:
-        columns: dict[str, npt.NDArray[Any]] = {
-            "sizes": sizes,
-            "functions": function,
-            "offsets": offset,
-            "items": _as(trace.items, np.uint32, "trace.items"),
-            "starts": _as(trace.starts, np.uint64, "trace.starts"),
-            "sequence": _as(trace.sequence, np.uint32, "trace.sequence"),
-            "contexts": _as(trace.contexts, np.uint8, "trace.contexts"),
-        }
-        if self.data and trace.physical is not None and trace.data_virtual is not None:
-            # How far it is from the virtual address; the sum of both wraps around at 2^64.
-            columns["physical"] = _as(trace.physical - trace.addresses, np.uint64, "physical")
-            columns["data_virtual"] = _as(trace.data_virtual, np.uint64, "data_virtual")
-            physical = trace.data_virtual if trace.data_physical is None else trace.data_physical
-            columns["data_physical"] = _as(physical, np.uint64, "data_physical")
-        given = native.NativeTrace(
-            n_blocks=len(sizes),
-            n_pieces=len(trace.starts) - 1,
-            n_executed=len(trace.sequence),
-            n_data=len(columns.get("data_virtual", ())),
-            **{name: native.pointer(column) for name, column in columns.items()},
-        )
-        plan: int | None = native.library().replay_plan(ctypes.byref(given))
+        columns = native_columns(trace, data=self.data)
+        columns |= {"sizes": sizes, "functions": function, "offsets": offset}
+        plan: int | None = native.library().replay_plan(ctypes.byref(native_trace(columns)))
         if not plan:
             native.check(native.NO_MEMORY)
         return plan or 0
@@ -205,7 +220,7 @@ class PreparedTrace:
     def checked(self, layouts: U64, *caches: Cache) -> U64:
         """The layouts as the library wants them. UserError and ValueError as of `replay`."""
         for cache in caches:
-            _check_cache(cache)
+            check_cache(cache)
         if layouts.ndim != 2 or layouts.dtype != np.uint64:
             raise ValueError(
                 f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
