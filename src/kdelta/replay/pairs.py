@@ -56,7 +56,10 @@ class _Slots(msgspec.Struct, frozen=True, eq=False):
 def _shared(a: Placement, b: Placement) -> tuple[Placement, Placement] | None:
     """Both with ranges of the same slots; None where these would not do."""
     sides = [{part.kind: part for part in one.ranges} for one in (a, b)]
-    kinds = [*sides[0], *(kind for kind in sides[1] if kind not in sides[0])]
+    fewer, more = sorted(sides, key=len)
+    kinds = [*more, *(kind for kind in fewer if kind not in more)]
+    if any([kind for kind in kinds if kind in side] != list(side) for side in sides):
+        return None  # the ranges do not lie in one order
     parts = {kind: [side[kind] for side in sides if kind in side] for kind in kinds}
     if any(_are_unlike(held) for held in parts.values()):
         return None
