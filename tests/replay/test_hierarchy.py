@@ -236,3 +236,30 @@ def test_the_second_level_knows_physical_lines_alone() -> None:
     # Where the function goes, its physical address goes.
     moved = replay_hierarchy(full, placed, layout + np.uint64(64), l1i=one, l1d=one, l2=two)
     assert (moved.l1i.total.sum(), moved.l1d.sum(), moved.l2_total().sum()) == (20, 20, 40)
+
+
+@pytest.mark.parametrize(
+    ("virtual", "physical", "misses"),
+    [
+        ([0, 64], [0, 128], 0),  # in two sets
+        ([0, 128], [0, 64], 20),  # in one set
+        ([0, 128], [256, 256], 0),  # one line under two names in one set
+        ([0, 64], [256, 256], 0),  # and in two sets, of which neither knows of the other
+    ],
+)
+def test_data_is_indexed_by_virtual_and_tagged_by_physical_addresses(
+    virtual: list[int], physical: list[int], misses: int
+) -> None:
+    trace, placed = make_trace([Block(0, 0, 4)], [[0]], [(0, OWN)] * 10)
+    full = msgspec.structs.replace(
+        trace,
+        items=np.array([0, DATA, DATA | 1], dtype=np.uint32),
+        starts=np.array([0, 3], dtype=np.uint64),
+        physical=np.array([4096], dtype=np.uint64),
+        data_virtual=np.array(virtual, dtype=np.uint64),
+        data_physical=np.array(physical, dtype=np.uint64),
+        data_stores=np.zeros(2, dtype=np.bool_),
+    )
+    prepared = PreparedHierarchy(full, placed, Cache(sets=2, ways=1, line_bytes=64))
+    found = prepared.replay(np.zeros((1, 1), dtype=np.uint64), l1i=L1I, l2=BIG)
+    assert found.l1d.tolist() == [misses, 0, 0]

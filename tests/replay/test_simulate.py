@@ -281,3 +281,21 @@ def test_the_entry_of_an_interrupt_is_no_branch() -> None:
     trace, placed = make_trace(blocks, [[0, 1], [2, 3]], [(0, OWN), (1, OTHER)])
     found = replay(trace, placed, layouts, table, kind="branches")
     assert found.total.tolist() == [[1, 0, 2]]
+
+
+def test_where_nothing_repeats_the_memo_rests() -> None:
+    """It looks back on 256 units, each a piece of 300 runs here, and goes on without from the state
+    at which it is: here after a unit that it had simulated two units before.
+    """
+    rng = np.random.default_rng(3)
+    blocks = [Block(0, 128 * number, 4) for number in range(600)]
+    pieces = [rng.permutation(600)[:300].tolist() for _ in range(254)]
+    pieces.append(pieces[253][::-1])
+    order = [*range(252), 252, 253, 252, 253, 254, 0, 1, 2, 0, 1]
+    trace, placed = make_trace(blocks, pieces, [(piece, OWN) for piece in order])
+    layouts = np.zeros((1, 1), dtype=np.uint64)
+    prepared = PreparedTrace(trace, placed)
+    found = prepared.replay(layouts, L1I, threads=1)
+    assert prepared.work().simulated == len(order) - 1
+    naive = naive_lines(trace, placed, layouts[0], L1I, warm=True)
+    assert found.total.tolist() == [naive.total]
