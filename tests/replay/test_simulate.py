@@ -299,3 +299,24 @@ def test_where_nothing_repeats_the_memo_rests() -> None:
     assert prepared.work().simulated == len(order) - 1
     naive = naive_lines(trace, placed, layouts[0], L1I, warm=True)
     assert found.total.tolist() == [naive.total]
+
+
+def test_a_memo_that_is_full_begins_anew() -> None:
+    """The states of so large a table are few before they take too much memory."""
+    table = Cache(sets=1 << 15, ways=16, line_bytes=1)
+    rng = np.random.default_rng(3)
+    blocks = [Block(number % 5, 128 * number, 4) for number in range(600)]
+    pieces = [rng.permutation(600)[:300].tolist() for _ in range(40)]
+    order = [*range(40), *[39] * 5, *[0] * 5]
+    trace, placed = make_trace(blocks, pieces, [(piece, OWN) for piece in order])
+    layouts = np.zeros((1, 5), dtype=np.uint64)
+    prepared = PreparedTrace(trace, placed)
+    found = prepared.replay(layouts, table, kind="branches", warm=False, threads=1)
+    assert prepared.work().states > 40
+    assert prepared.work().simulated < len(order)
+    plain = prepared.replay(layouts, table, kind="branches", warm=False, memo=False, threads=1)
+    assert found.by_function is not None
+    assert plain.by_function is not None
+    assert found.total.tolist() == plain.total.tolist()
+    assert found.by_function.tolist() == plain.by_function.tolist()
+    assert found.total.sum() > 0
