@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import LOG, BuiltKernel
+from kdelta.kernels.built import DIGEST, LOG, BuiltKernel
+from kdelta.kernels.digest_file import load_digest
 from kdelta.kernels.linked_map import Linked
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
@@ -145,6 +146,28 @@ def test_one_order_after_another_is_only_linked(tree: Path) -> None:
         assert linked(built).objects == linked(base).objects
         assert "  LD      vmlinux" in (built.path / LOG).read_text()
     assert functions(ordered) != functions(again)
+
+
+def test_a_relink_asks_for_no_config_again(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("+CONFIG_DEBUG_KERNEL=y", "+CONFIG_DEBUG_LIST=y")
+    _, base = kernel(tree, *words, "+sections")
+    kernel(tree, "+sections")
+    monkeypatch.setattr("kdelta.kernels.build.configure", None)
+    monkeypatch.setattr("kdelta.kernels.build.digest_of", None)
+    found, built = kernel(tree, *words, "+shuffle:1")
+    assert (found.release, built.asked, built.base) == ("6.12.99", base.asked, base.base)
+    assert Path(found.config or "").read_text() == (base.path / base.config).read_text()
+    assert "list_valid" in functions(built)
+    assert load_digest(built.path / DIGEST) == load_digest(base.path / DIGEST)
+    assert linked(built).together < linked(base).together
+
+
+def test_without_the_kernel_before_a_relink_is_made_from_scratch(tree: Path) -> None:
+    _, base = kernel(tree, "+sections")
+    (base.path / base.image).unlink()
+    found, _ = kernel(tree, "+shuffle:1")
+    other, _ = kernel(tree, "+shuffle:2")
+    assert found.identity != other.identity
 
 
 def test_plain_and_relinked_kernels_do_not_disturb_each_other(tree: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
+from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
 from kdelta.kernels.built import (
@@ -25,7 +25,7 @@ from kdelta.kernels.built import (
 )
 from kdelta.kernels.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.digest import digest_of
-from kdelta.kernels.digest_file import save_digest
+from kdelta.kernels.digest_file import load_digest, save_digest
 from kdelta.kernels.failure import NoKernel, refused_text
 from kdelta.kernels.image import hash_modules
 from kdelta.kernels.inspect import inspect
@@ -84,6 +84,11 @@ class _Request(msgspec.Struct, frozen=True):
             }
         )
 
+    @property
+    def family(self) -> str:
+        """The hash of it but for the link: equal ones get kernels of the same objects."""
+        return identity({"family": msgspec.structs.replace(self, relink=None).question})
+
     def objects(self, granted: str) -> str:
         """The key of what is linked: kernels may differ in how it is."""
         return identity(
@@ -135,20 +140,16 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
         return made
     use(made.path)
     memo.remember(made.key)
+    if relink is not None:
+        Memo(request.family).remember(made.key)
     make_room(talk, keep=(built_folder(made.key), source.folder))
     return made.kernel(str(spec))
 
 
 def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKernel:
     kbuild = _kbuild(request, checked_out(request.source, talk))
-    config = configure(
-        kbuild.out,
-        kbuild.tree,
-        request.steps,
-        kbuild.configure,
-        arch=request.tools.folder,
-        own_config=request.own_config,
-    )
+    sibling = _sibling(request)
+    config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
     if isinstance(config, ConfigFailed):
         detail = f"make {config.target}: {config.detail}"
         return request.failed(RunStatus.CONFIG_REFUSED, detail)
@@ -159,7 +160,46 @@ def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKern
         detail = "this config makes a kernel for 32-bit x86, and 64-bit ones can be booted"
         return request.failed(RunStatus.CONFIG_REFUSED, detail)
     key = request.key(config.text)
-    return load_built(key) or _build(request, key, config, kbuild, talk)
+    return load_built(key) or _build(request, config, kbuild, sibling, talk)
+
+
+def _configured(request: _Request, kbuild: Kbuild) -> Configured | ConfigFailed:
+    return configure(
+        kbuild.out,
+        kbuild.tree,
+        request.steps,
+        kbuild.configure,
+        arch=request.tools.folder,
+        own_config=request.own_config,
+    )
+
+
+def _sibling(request: _Request) -> BuiltKernel | None:
+    """A kernel of the same objects, if one that is to be relinked has one in the cache."""
+    if request.relink is None or (key := Memo(request.family).key()) is None:
+        return None
+    return load_built(key)
+
+
+def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
+    """The config of a kernel of the same objects, in the output folder."""
+    file = make_folder(kbuild.out) / ".config"
+    with lab_errors("copying a config to", file):
+        text = (sibling.path / sibling.config).read_text()
+        # A file of a new time would be read anew by all that depends on it.
+        if not file.is_file() or file.read_text(errors="replace") != text:
+            file.write_text(text)
+    return Configured(
+        text=text,
+        base=sibling.base,
+        unused=(),
+        asked=sibling.asked,
+        refused=(),
+        unknown=(),
+        lab=sibling.lab,
+        missing=sibling.missing,
+        changed=sibling.changed,
+    )
 
 
 @contextmanager
@@ -221,8 +261,13 @@ def _targets(granted: str) -> tuple[list[str], int]:
 
 
 def _build(
-    request: _Request, key: str, config: Configured, kbuild: Kbuild, talk: Talk
+    request: _Request,
+    config: Configured,
+    kbuild: Kbuild,
+    sibling: BuiltKernel | None,
+    talk: Talk,
 ) -> BuiltKernel | NoKernel:
+    key = request.key(config.text)
     targets, modules_left = _targets(config.text)
     # It stays when the build is ended, and says then how far it was.
     log = cache_dir("logs") / f"build-{key[:12]}.log"
@@ -233,7 +278,7 @@ def _build(
     seconds = time.monotonic() - started
     if wrong:
         return request.failed(RunStatus.BUILD_FAILED, wrong, log)
-    digest = digest_of(kbuild.out)
+    digest = load_digest(sibling.path / DIGEST) if sibling else digest_of(kbuild.out)
     linked = None
     if request.relink is not None:
         linked = linked_map(kbuild.out / "vmlinux", digest, request.relink)
