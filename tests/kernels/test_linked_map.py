@@ -90,9 +90,13 @@ def test_functions_of_one_name_are_left_out(image: Image) -> None:
     assert (found.ordered, found.displaced) == (0, ())
 
 
-def test_aliases_are_one_function(image: Image) -> None:
-    image.object("a", "one", "\t.globl other\n\t.type other,@function\n\t.set other, one", "two")
-    assert image.good(Relink()).functions == 2
+@pytest.mark.parametrize("order", [("one", "two"), ("other", "two"), ("one", "two", "other")])
+def test_a_function_of_several_names_is_one(image: Image, order: tuple[str, ...]) -> None:
+    alias = "\t.globl other\n\t.type other,@function\n\t.set other, one"
+    image.object("a", "one", alias, "two", "four")
+    found = image.good(Relink(order=order))
+    assert found.functions == 3
+    assert (found.ordered, found.displaced, found.unknown) == (2, (), ())
 
 
 def test_the_longest_part_in_order_is_kept(image: Image) -> None:

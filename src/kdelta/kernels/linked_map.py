@@ -129,16 +129,17 @@ def linked_map(vmlinux: Path, digest: Digest, relink: Relink) -> Linked | str:
     if elf is None:
         raise LabError(f"{vmlinux} is no kernel for x86-64", "build it again")
     symbols = _symbols(elf)
-    functions = _functions(symbols, digest)
-    movable = [one for one in functions if one.kind]
+    named = _functions(symbols, digest)
+    functions = list({one.address: one for one in named.values()}.values())
+    functions.sort(key=lambda one: one.address)
     wrong = (
         _orphans(one.name for one in elf.sections if one.flags & ALLOC)
         or _outside(functions, symbols)
-        or _mixed(movable)
+        or _mixed([one for one in functions if one.kind])
     )
     if wrong:
         return wrong
-    found = _described(movable, functions, symbols, relink)
+    found = _described([one for one in functions if one.kind], named, symbols, relink)
     return _unmoved(found) or found
 
 
@@ -159,19 +160,19 @@ def _is_code(elf: Elf, section: int, kind: int) -> bool:
     return kind == NO_TYPE or bool(elf.sections[section].flags & EXECUTABLE)
 
 
-def _functions(symbols: Mapping[str, Sequence[int]], digest: Digest) -> list[_Function]:
-    """The functions by address, aliases left out."""
+def _functions(symbols: Mapping[str, Sequence[int]], digest: Digest) -> dict[str, _Function]:
+    """The functions by name; one that has several names is there under each."""
     of_name: dict[str, list[tuple[str, str]]] = {}
     for path, held in digest.objects.items():
         if not held.module:
             for name, code in held.functions.items():
                 of_name.setdefault(name, []).append((code.section, path))
-    found: dict[int, _Function] = {}
+    found: dict[str, _Function] = {}
     for name, places in of_name.items():
         addresses = symbols.get(name, ())
         if len(addresses) == 1 == len(places):
-            found.setdefault(addresses[0], _Function(name, addresses[0], *places[0]))
-    return [found[address] for address in sorted(found)]
+            found[name] = _Function(name, addresses[0], *places[0])
+    return found
 
 
 def _orphans(sections: Iterable[str]) -> str:
@@ -221,16 +222,18 @@ def _mixed(movable: Sequence[_Function]) -> str:
 
 def _described(
     movable: Sequence[_Function],
-    functions: Sequence[_Function],
+    named: Mapping[str, _Function],
     symbols: Mapping[str, Sequence[int]],
     relink: Relink,
 ) -> Linked:
     own = [one for one in movable if one.is_own]
     pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
     behind = sum(a.object == b.object for a, b in pairs)
-    names = {one.name: one for one in functions}
-    asked = [names[name] for name in relink.order if name in names]
-    kept, displaced = _in_order([one for one in asked if one.kind], movable)
+    asked: dict[int, _Function] = {}
+    for name in relink.order:
+        if name in named:
+            asked.setdefault(named[name].address, named[name])
+    kept, displaced = _in_order([one for one in asked.values() if one.kind], movable)
     text = "".join(f"{name}\n" for name in relink.order).encode()
     return Linked(
         functions=len(own),
@@ -240,7 +243,7 @@ def _described(
         order_sha256=hashlib.sha256(text).hexdigest() if relink.order else "",
         ordered=kept,
         displaced=tuple(one.name for one in displaced),
-        fixed=tuple(one.name for one in asked if not one.kind),
+        fixed=tuple(one.name for one in asked.values() if not one.kind),
         unknown=tuple(name for name in relink.order if name not in symbols),
         aligned=_aligned(own, symbols, relink.align) if relink.align else {},
     )
