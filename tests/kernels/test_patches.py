@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.patches import unquote
+from kdelta.kernels.diffs import read_diff, unquote
+from kdelta.kernels.patches import read_patches
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import (
     FORK,
@@ -195,7 +196,9 @@ def test_the_hunk_is_counted_in_its_file(tree: Path, patch: Callable[..., Path])
     file.write_text(file.read_text().replace(" int line_22;", f" int {'x' * 80};"))
     failed = failure(f"tree:{tree} +{file}")
     assert failed.detail.startswith("kernel/fork.c, hunk 2 (line 17): ")
-    assert failed.detail.endswith(f"no line `int {'x' * 53}...`")
+    shown, fuzz = failed.detail.split("; ")
+    assert shown.endswith(f"no line `int {'x' * 53}...`")
+    assert fuzz == "with less context it would apply (fuzz): refresh it"
 
 
 def test_several_files_that_do_not_fit(tree: Path, patch: Callable[..., Path]) -> None:
@@ -288,3 +291,54 @@ def test_patch_cannot_write_elsewhere(tree: Path, patch: Callable[..., Path]) ->
 )
 def test_names_in_quotes(quoted: bytes, name: str) -> None:
     assert unquote(quoted) == name
+
+
+def test_a_diff_whose_line_ends_were_made_crlf(tree: Path, patch: Callable[..., Path]) -> None:
+    path = patch("plain.patch", PLAIN)
+    path.write_bytes(PLAIN.replace("\n", "\r\n").encode())
+    found = patched(tree, path)
+    assert found["kernel/fork.c"] == FORK.replace("line_1;\n", "line_1;\nint added;\n")
+
+
+def test_crlf_of_the_files_own_stays(tree: Path, patch: Callable[..., Path]) -> None:
+    (tree / "kernel/fork.c").write_bytes(FORK.replace("\n", "\r\n").encode())
+    path = patch("plain.patch", PLAIN)
+    body = PLAIN.index("@@ -1") + len("@@ -1,3 +1,4 @@\n")
+    path.write_bytes((PLAIN[:body] + PLAIN[body:].replace("\n", "\r\n")).encode())
+    assert "line_1;\r\nint added;\r\n" in patched(tree, path)["kernel/fork.c"]
+
+
+def test_what_the_head_of_a_patch_says(patch: Callable[..., Path]) -> None:
+    path = patch("plain.patch", PLAIN)
+    (read,) = read_patches(path)
+    assert (read.subject, read.message) == ("anything", "Some text, as quilt keeps it.")
+    text = (
+        "From: J <j@example.org>\nDescription: [PATCH 1/2] fork: add\n more\nDate: 1 Jan\n\nWhy.\n"
+    )
+    path.write_text(f"{text}---\n kernel/fork.c | 1 +\n{PLAIN[PLAIN.index('--- linux') :]}")
+    (read,) = read_patches(path)
+    assert (read.author, read.subject) == ("J <j@example.org>", "fork: add")
+    assert (read.date, read.message) == ("1 Jan", "Why.")
+
+
+def test_files_and_hunks_of_a_diff(tree: Path, patch: Callable[..., Path]) -> None:
+    (tree / "Kbuild").unlink()
+    git(tree, "mv", "kernel/fork.c", "kernel/spoon.c")
+    (tree / "kernel/Makefile").chmod(0o755)
+    (tree / "logo.bin").write_bytes(bytes(range(256)))
+    text = FORK.replace("line_7;", "seven;").replace("line_30;", "-- a;\nint b;")
+    commit(tree, "all", **{"kernel/spoon.c": text, "new.c": "-- one\n++ two\n"})
+    found = read_diff(patch("all.diff").read_bytes())
+    assert set(found.files) == {
+        *("Kbuild", "kernel/fork.c", "kernel/spoon.c", "kernel/Makefile", "logo.bin", "new.c"),
+    }
+    rows = [(hunk.file, hunk.number, hunk.line) for hunk in found.hunks]
+    assert rows == [
+        ("Kbuild", 1, 1),
+        ("kernel/fork.c", 1, 4),
+        ("kernel/fork.c", 2, 27),
+        ("new.c", 1, 0),
+    ]
+    assert found.hunks[2].added == (b"int -- a;", b"int b;")
+    assert found.hunks[2].removed == (b"int line_30;",)
+    assert found.hunks[1].last == 10

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.files import remove
+from kdelta.kernels.diffs import read_diff
 from kdelta.kernels.git import GitResult, GitStore, check_space, run_git
 from kdelta.spec.errors import UserError
 
@@ -19,7 +20,9 @@ _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
 _MAIL = re.compile(
     rb"From |(?:[\w-]+:.*\n(?:[ \t].*\n)*)*(?:Message-I[dD]|MIME-Version):", re.IGNORECASE
 )
-_HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_CRLF_HEADER = re.compile(rb"^(?:--- \S|\+\+\+ \S|@@ -\d)[^\n]*\r$", re.MULTILINE)
+_FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
 class PatchFailure(msgspec.Struct, frozen=True):
@@ -31,38 +34,41 @@ class PatchFailure(msgspec.Struct, frozen=True):
     detail: str
 
 
-class _Patch(msgspec.Struct, frozen=True):
+class Patch(msgspec.Struct, frozen=True):
+    """A patch: its name for people, and the diff, perhaps with text before it. `subject`, `author`
+    ("NAME <ADDRESS>"), `date` and `message` (what follows the subject) are as a mail, a commit or
+    the head of the file has them, or empty.
+    """
+
     name: str
     content: bytes
-
-
-class _Hunk(msgspec.Struct, frozen=True):
-    """A hunk's number in its file, from 1, where it begins in the old file, and what it expects."""
-
-    file: str
-    number: int
-    line: int
-    expected: tuple[bytes, ...]
+    subject: str = ""
+    author: str = ""
+    date: str = ""
+    message: str = ""
 
 
 def apply_patches(store: GitStore, tree: str, files: Sequence[Path]) -> str | PatchFailure:
     """The tree with the patches of these files, one after the other; the caller holds the lock of
     the store. UserError for a file that is missing, or holds no patch.
     """
-    patches = [patch for file in files for patch in _read(file)]
+    patches = [patch for file in files for patch in read_patches(file)]
     if not patches:
         return tree
     try:
         store.git("read-tree", tree, index="patch")
         for patch in patches:
-            if failure := _apply(store, patch):
+            if failure := apply_patch(store, patch):
                 return failure
         return store.git("write-tree", index="patch").text
     finally:
         remove(store.index("patch"))
 
 
-def _read(file: Path) -> list[_Patch]:
+def read_patches(file: Path) -> list[Patch]:
+    """The patches of a file: one, or those of an mbox. UserError for a file that is missing, or
+    holds no patch.
+    """
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -70,15 +76,52 @@ def _read(file: Path) -> list[_Patch]:
             f"the patch {file} cannot be read: {error.strerror}", "check the path"
         ) from error
     if not _MAIL.match(content):
-        patches = [_Patch(file.name, content)]
+        patches = [plain_patch(file.name, content)]
     else:
-        patches = [patch for patch in _mails(file, content) if _DIFF.search(patch.content)]
-    if not patches or not _DIFF.search(patches[0].content):
+        patches = [patch for patch in _mails(file, content) if has_diff(patch.content)]
+    if not patches or not has_diff(patches[0].content):
         raise UserError(f"{file} holds no patch", "a patch is what git diff or diff -u prints")
     return patches
 
 
-def _mails(file: Path, content: bytes) -> list[_Patch]:
+def has_diff(content: bytes) -> bool:
+    """Whether there is a diff anywhere in it."""
+    return _DIFF.search(content) is not None
+
+
+def plain_patch(name: str, content: bytes) -> Patch:
+    """A patch from a diff, and what the text before it says. Line ends that some transport made
+    CRLF, those of the diff's own lines among them, are as they were.
+    """
+    if _CRLF_HEADER.search(content):
+        content = content.replace(b"\r\n", b"\n")
+    start = found.start() if (found := _DIFF.search(content)) else 0
+    head = content[:start].decode("utf-8", "replace")
+    fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(head)}
+    return Patch(
+        name,
+        content,
+        subject=_PREFIX.sub("", fields.get("subject") or fields.get("description") or ""),
+        author=fields.get("from") or fields.get("author") or "",
+        date=fields.get("date", ""),
+        message=_body(head),
+    )
+
+
+def _body(head: str) -> str:
+    """What follows the fields at the head of a patch, up to quilt's and git's own lines."""
+    lines = head.splitlines()
+    while lines and (_FIELD.match(lines[0]) or lines[0][:1] in (" ", "\t")):
+        lines.pop(0)
+    kept = []
+    for line in lines:
+        if line == "---" or line.startswith("Index: "):
+            break
+        kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _mails(file: Path, content: bytes) -> list[Patch]:
     """The patches of an mbox, or of one mail, decoded."""
     keep = [] if content.partition(b"\n")[0].endswith(b"\r") else ["--keep-cr"]
     with tempfile.TemporaryDirectory() as folder:
@@ -87,10 +130,23 @@ def _mails(file: Path, content: bytes) -> list[_Patch]:
         patches = []
         for mail in sorted(work.glob("[0-9]*")):
             said = _git(["mailinfo", "message", "patch"], work, file, mail.read_bytes())
-            match = re.search(r"^Subject: (.*)$", said.text, re.MULTILINE)
-            subject = f'"{match[1]}"' if match else f"mail {int(mail.name)}"
-            patches.append(_Patch(f"{file.name}: {subject}", (work / "patch").read_bytes()))
-    return patches if len(patches) > 1 else [_Patch(file.name, p.content) for p in patches]
+            fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(said.text)}
+            subject = fields.get("subject", "")
+            named = f'"{subject}"' if subject else f"mail {int(mail.name)}"
+            author, email = fields.get("author", ""), fields.get("email", "")
+            patches.append(
+                Patch(
+                    f"{file.name}: {named}",
+                    (work / "patch").read_bytes(),
+                    subject=subject,
+                    author=f"{author} <{email}>" if email else "",
+                    date=fields.get("date", ""),
+                    message=(work / "message").read_text(errors="replace").strip(),
+                )
+            )
+    if len(patches) > 1:
+        return patches
+    return [msgspec.structs.replace(patch, name=file.name) for patch in patches]
 
 
 def _git(words: list[str], cwd: Path, file: Path, stdin: bytes = b"") -> GitResult:
@@ -101,7 +157,8 @@ def _git(words: list[str], cwd: Path, file: Path, stdin: bytes = b"") -> GitResu
     return result
 
 
-def _apply(store: GitStore, patch: _Patch) -> PatchFailure | None:
+def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:
+    """Applies a patch to the store's index "patch", which stays as it was where that fails."""
     result = store.attempt(*_APPLY, "-", index="patch", stdin=patch.content)
     if result.ok:
         return None
@@ -110,10 +167,13 @@ def _apply(store: GitStore, patch: _Patch) -> PatchFailure | None:
     said = list(dict.fromkeys(_reasons(store, patch, result)))
     more = f"; and {len(said) - 1} more files" if len(said) > 2 else ""
     said = said[: 1 if more else 2]
-    return PatchFailure(patch.name, ("; ".join(said) + more) or result.complaint())
+    detail = ("; ".join(said) + more) or result.complaint()
+    if store.attempt(*_APPLY, "--check", "-C1", "-", index="patch", stdin=patch.content).ok:
+        detail += "; with less context it would apply (fuzz): refresh it"
+    return PatchFailure(patch.name, detail)
 
 
-def _reasons(store: GitStore, patch: _Patch, result: GitResult) -> Iterator[str]:
+def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:
     """Why, a line for each file that does not fit."""
     for line in result.stderr.splitlines():
         text = line.removeprefix("error: ")
@@ -132,8 +192,10 @@ def _reasons(store: GitStore, patch: _Patch, result: GitResult) -> Iterator[str]
             yield f"{match[1]}: the patch is for another content of this binary file"
 
 
-def _context_differs(store: GitStore, patch: _Patch, file: str, line: int) -> str:
-    hunk = next((h for h in _hunks(patch.content) if (h.file, h.line) == (file, line)), None)
+def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str:
+    hunk = next(
+        (h for h in read_diff(patch.content).hunks if (h.file, h.line) == (file, line)), None
+    )
     if hunk is None:
         return f"{file}, line {line}: the context differs"
     where = f"{file}, hunk {hunk.number} (line {hunk.line})"
@@ -150,51 +212,3 @@ def _context_differs(store: GitStore, patch: _Patch, file: str, line: int) -> st
 def _indexed(store: GitStore, file: str) -> bytes:
     result = store.attempt("cat-file", "blob", f":{file}", index="patch")
     return result.stdout if result.ok else b""
-
-
-def _hunks(patch: bytes) -> Iterator[_Hunk]:
-    """The hunks of a diff, with the old names of their files."""
-    lines = iter(patch.splitlines())
-    file, number = "", 0
-    for line in lines:
-        if line.startswith((b"--- ", b"diff --git ", b"rename from ")):
-            file = _old_name(line) or file
-            number = 0
-        elif match := _HUNK.match(line):
-            number += 1
-            old, new = (int(match[i]) if match[i] is not None else 1 for i in (2, 3))
-            expected = []
-            while old > 0 or new > 0:
-                body = next(lines, b"\\")
-                old -= body[:1] in (b" ", b"-", b"")
-                new -= body[:1] in (b" ", b"+", b"")
-                if body[:1] in (b" ", b"-"):
-                    expected.append(body[1:])
-                if body == b"\\":
-                    break
-            yield _Hunk(file, number, int(match[1]), tuple(expected))
-
-
-def _old_name(line: bytes) -> str | None:
-    """The old file's name in a header line, without its first part."""
-    if line.startswith(b"rename from "):
-        return unquote(line.removeprefix(b"rename from "))
-    if not line.startswith(b"--- "):
-        return None
-    name = unquote(line.removeprefix(b"--- ").partition(b"\t")[0])
-    return name.partition("/")[2] or None
-
-
-def unquote(name: bytes) -> str:
-    """A file's name as diffs have it: as it is, or in double quotes with C's escapes."""
-    if len(name) < 2 or not (name.startswith(b'"') and name.endswith(b'"')):
-        return name.decode("utf-8", "replace")
-    plain = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f"}
-
-    def meant(match: re.Match[bytes]) -> bytes:
-        escape = match[1]
-        if len(escape) == 3:
-            return bytes([int(escape, 8) & 0xFF])
-        return plain.get(escape, escape)
-
-    return re.sub(rb"\\([0-7]{3}|.)", meant, name[1:-1]).decode("utf-8", "replace")
