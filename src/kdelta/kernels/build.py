@@ -14,6 +14,7 @@ from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, 
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
 from kdelta.kernels.built import (
+    DEPENDENCIES,
     DIGEST,
     LOG,
     RECORD,
@@ -24,7 +25,8 @@ from kdelta.kernels.built import (
     use,
 )
 from kdelta.kernels.configure import ConfigFailed, ConfigStep, Configured, configure
-from kdelta.kernels.digest import digest_of
+from kdelta.kernels.dependencies import dependencies_of, save_dependencies
+from kdelta.kernels.digest import Digest, digest_of
 from kdelta.kernels.digest_file import load_digest, save_digest
 from kdelta.kernels.failure import NoKernel, refused_text
 from kdelta.kernels.image import hash_modules
@@ -288,6 +290,7 @@ def _build(
     with new_folder(built_folder(key)) as folder:
         shutil.copyfile(log, folder / LOG)
         save_digest(digest, folder / DIGEST)
+        _keep_dependencies(digest, kbuild, sibling, folder, boot="bzImage" in targets)
         made = _install(request, key, config, kbuild, folder, with_modules="modules" in targets)
         made = msgspec.structs.replace(
             made, seconds=seconds, modules_left=modules_left, linked=linked
@@ -295,6 +298,18 @@ def _build(
         write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
     talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
     return made
+
+
+def _keep_dependencies(
+    digest: Digest, kbuild: Kbuild, sibling: BuiltKernel | None, folder: Path, *, boot: bool
+) -> None:
+    """Writes down which files the objects were made from."""
+    known = sibling.path / DEPENDENCIES if sibling else None
+    if known is not None and known.is_file():
+        with lab_errors("copying to", folder):
+            shutil.copyfile(known, folder / DEPENDENCIES)
+    else:
+        save_dependencies(dependencies_of(kbuild.out, digest, boot=boot), folder / DEPENDENCIES)
 
 
 def _install(

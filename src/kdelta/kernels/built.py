@@ -20,6 +20,7 @@ from kdelta.spec.errors import LabError, UserError
 RECORD = "kernel.json"
 PREFIX = "built-"
 DIGEST = "digest"
+DEPENDENCIES = "dependencies.json.gz"
 LOG = "build.log"
 FORMAT = 1
 
