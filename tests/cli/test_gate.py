@@ -161,11 +161,13 @@ def test_a_margin(other: tuple[int, int], margin: str, code: int, answering: Ans
 def test_a_single_kernel_with_a_change_is_two(answering: Answering) -> None:
     asked = answering(side(1, 1), side(1, 1))
     arguments = ["-w", "aes", "-o", "x", "--cpu", "zen3", "--layouts", "16", "--margin", "2"]
+    arguments += ["--data"]
     assert cli.ended(["gate", "./linux", "+CONFIG_X=y", *arguments]) == 0
     (request,) = asked
     assert (request.base, request.others) == ("tree:./linux", ("tree:./linux +CONFIG_X=y",))
     assert (request.workload, request.operations) == ("aes", ("x",))
     assert ([cpu.name for cpu in request.cpus], request.layouts) == (["zen3"], 16)
+    assert request.lab.data_lines
     assert request.margin == 0.02
 
 

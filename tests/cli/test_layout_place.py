@@ -63,11 +63,13 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
             ),
             *("--layouts", "9", "--seed", "4", "--again", "--no-snapshot", "--memory", "512"),
             *("--append", "quiet", "--timeout", "9", "--explain", "1", "--collisions", "2"),
+            "--data",
         )
     )
     assert code == 0
     (asked,) = studies.asked
     assert isinstance(asked, LayoutRequest)
+    assert asked.lab.data_lines
     assert asked.kernel.endswith("+fix.patch")
     assert (asked.cpu.name, asked.workload, asked.operations) == ("zen2", "aes", ("x", "y"))
     assert (asked.layouts, asked.seed) == (9, 4)

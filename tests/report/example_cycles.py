@@ -26,21 +26,25 @@ MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], Code]] = {
 """Region -> mean and reach of misses of lines under each kernel, and what is known of its code."""
 
 
+PARTS = {"l1i": 1.0, "itlb": 0.0, "l2": 0.25, "l2_code": 0.0625, "l2_data": 0.1875}
+"""What is missed of a kind where a line of code is missed in the first level."""
+
+
 def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:
     """A cost without anything executed; the shipped layout is worse than most."""
     draws = np.random.default_rng(seed).uniform(mean - reach, mean + reach, LAYOUTS)
-    nothing = np.zeros(LAYOUTS)
     return RegionCost(
         executed={},
-        ensemble=Ensemble(
-            tuple(range(LAYOUTS)), {kind: draws if kind == "l1i" else nothing for kind in kinds}
-        ),
-        shipped={kind: mean + 0.9 * reach if kind == "l1i" else 0.0 for kind in kinds},
+        ensemble=Ensemble(tuple(range(LAYOUTS)), {kind: PARTS[kind] * draws for kind in kinds}),
+        shipped={kind: PARTS[kind] * (mean + 0.9 * reach) for kind in kinds},
     )
 
 
-def cycle_effects(effects: Effects, cpu_name: str = "zen3") -> tuple[PlacementEffect, ...]:
+def cycle_effects(
+    effects: Effects, cpu_name: str = "zen3", *, data: bool = False
+) -> tuple[PlacementEffect, ...]:
     """The effects on model cycles, from the path's and from misses that are drawn here."""
+    kinds = tuple(PARTS) if data else ("l1i", "itlb")
     prices = prices_of(load_cpu(cpu_name))
     regions = []
     for number, one in enumerate(effects.operations):
@@ -48,7 +52,7 @@ def cycle_effects(effects: Effects, cpu_name: str = "zen3") -> tuple[PlacementEf
             continue
         base, other, code = MISSES[one.name]
         sides = [
-            msgspec.structs.replace(_ensemble(*misses, ("l1i", "itlb"), seed), executed=executed)
+            msgspec.structs.replace(_ensemble(*misses, kinds, seed), executed=executed)
             for misses, executed, seed in zip(
                 (base, other), executed_of(one.costs), (number, 100 + number), strict=True
             )
@@ -60,12 +64,12 @@ def cycle_effects(effects: Effects, cpu_name: str = "zen3") -> tuple[PlacementEf
     return placement_effects(regions, prices)
 
 
-def with_cycles(cpu_name: str = "zen3") -> CompareReport:
+def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
     """The example's report on a CPU."""
     plain = report()
     cpu = load_cpu(cpu_name)
     found = CycleReport(
-        effects=cycle_effects(plain.others[0].effects, cpu_name),
+        effects=cycle_effects(plain.others[0].effects, cpu_name, data=data),
         unlike=(
             Unlike(
                 "strings moved by the byte",

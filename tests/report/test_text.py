@@ -65,6 +65,22 @@ def cycles_text(*cpus: str) -> str:
     return text[text.index(title) :]
 
 
+def test_misses_of_the_l2_are_shown_with_what_they_are_made_of() -> None:
+    text = compare_text(with_cycles(data=True))
+    fits_a_mail(text)
+    block = re.search(r"\nopen-close[^\n]*\n  path.*?\n\n", text, re.DOTALL)
+    assert block
+    rows = {line[:16].rstrip(): line.split() for line in block[0].splitlines()}
+    whole, code, of_data = (rows[name][2] for name in ("  l2 misses", "    of code", "    of data"))
+    assert float(whole) == pytest.approx(float(code) + float(of_data), abs=0.011)
+    assert "(--data)" not in text
+    plain = compare_text(with_cycles())
+    assert "l2 misses are not in them, since accesses to data were not recorded (--data)" in (
+        " ".join(plain.split())
+    )
+    assert "of code" not in plain
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -18,6 +18,7 @@ from kdelta.report.layout_text import layout_text
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.layout import (
+    L2_IS_NOT,
     NOT_IN_THE_MODEL,
     cache_texts,
     layout_regions,
@@ -86,6 +87,7 @@ def test_caches_in_words() -> None:
         "ITLB 64 pages of 2 MiB",
         "BTB 4096 branches, 4-way",
     )
+    assert cache_texts(cpu, data=True)[-2:] == ("L1D 32 KiB, 8-way", "L2 512 KiB, 8-way")
 
 
 def test_a_kernel_without_symbols_is_refused() -> None:
@@ -111,6 +113,9 @@ def test_what_there_is_not_is_refused_before_anything_is_obtained(
         _layout(tmp_path, operations=("getpid",))
     with pytest.raises(UserError, match="arm"):
         _layout(tmp_path, cpu=load_cpu("cortex-a53"))
+    small = msgspec.structs.replace(load_cpu("zen2"), l1d=Cache(64, 4, 32))
+    with pytest.raises(UserError, match="lines of 32 bytes"):
+        _layout(tmp_path, cpu=small, lab=LabRequest(data_lines=True))
     assert not (own_cache / "kernels").exists()
 
 
@@ -159,3 +164,36 @@ def test_what_was_cut_off_is_said_with_what_is_not_in_the_model() -> None:
     assert NOT_IN_THE_MODEL in notes
     whole = notes_on(load_cpu("zen2"), made(made_trace([0, 1], [0, 0])))
     assert not any("cut off" in note for note in whole)
+
+
+def test_the_l2_is_in_it_with_data_or_not_at_all() -> None:
+    one = made(made_trace([0, 1], [0, 0]))
+    assert L2_IS_NOT in notes_on(load_cpu("zen2"), one)
+    notes = notes_on(load_cpu("zen2"), one, data=True)
+    assert L2_IS_NOT not in notes
+    assert any(note.endswith("physical addresses, of loop") for note in notes)
+    (found,) = layout_regions(one, small_cpu(), layouts=4, seed=1, data=True)
+    assert "l2" not in found.misses
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_real_kernels_data_leaves_its_code_as_it_is(tmp_path: Path) -> None:
+    code = _layout(tmp_path, operations=("read-tmpfs-64k", "mmap-touch-4k"), layouts=4)
+    data = _layout(
+        tmp_path,
+        operations=("read-tmpfs-64k", "mmap-touch-4k"),
+        layouts=4,
+        lab=LabRequest(data_lines=True),
+    )
+    for plain, full in zip(code.regions, data.regions, strict=True):
+        assert {kind: full.misses[kind] for kind in plain.misses} == plain.misses
+        assert full.misses.keys() - plain.misses.keys() == {"l2", "l2_code", "l2_data"}
+    read, touch = (one.misses["l2"] for one in data.regions)
+    # 128 KiB are copied from and to, and the L2 has 512; pages come from all of memory.
+    assert read.most < 1
+    assert 0 < touch.least < 29
+    text = layout_text(data)
+    assert "L2 misses, of code and data" in text
+    assert "(--data)" not in text
+    assert "(--data)" in layout_text(code)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import Cost
-from kdelta.counts.trace import Trace, encode_traces
+from kdelta.counts.trace import DATA, Trace, encode_traces
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.kernels.model import Kernel
@@ -28,6 +28,7 @@ from kdelta.studies.placement import (
     costs,
     drawn,
     drawn_pairs,
+    notes_on_l2,
     place_traces,
     placed_run,
     run_symbols,
@@ -135,6 +136,93 @@ def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps()
     one = made(made_trace([0, 2] * 10, [0, 0] * 10))
     # 20 blocks take 19 branches, and the first of a pass finds the last of the pass before.
     assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 1.8
+
+
+def _with_data(trace: Trace) -> Trace:
+    """After each of two functions an access to a line of its own; code lies from 0, data behind."""
+    lines = np.array([0x8000, 0x8080], dtype=np.uint64)
+    return msgspec.structs.replace(
+        trace,
+        items=np.array([0, DATA, 1, DATA | 1], dtype=np.uint32),
+        starts=np.array([0, 4], dtype=np.uint64),
+        physical=trace.addresses - np.uint64(START),
+        data_virtual=lines,
+        data_physical=lines,
+        data_stores=np.zeros(2, dtype=np.bool_),
+    )
+
+
+def test_misses_of_the_l2_are_counted_by_hand() -> None:
+    """Both first levels hold one line, so each access misses there. The L2 has two sets of two
+    lines: both lines of data are in set 0, and what else is in it is one too many.
+    """
+    trace = _with_data(made_trace([0] * 10, [0] * 10))
+    line = Cache(1, 1, LINE)
+    cpu = msgspec.structs.replace(small_cpu(), l1i=line, l1d=line, l2=Cache(2, 2, LINE))
+    one = made(trace)
+    found = costs(one, cpu, _at(1, 3, 0, 2), data=True)["loop"]
+    assert found.shipped == {"l1i": 2.0, "itlb": 0.0, "l2": 3.0, "l2_code": 1.0, "l2_data": 2.0}
+    apart = {kind: row.tolist() for kind, row in found.ensemble.misses.items()}
+    assert apart == {"l1i": [2], "itlb": [0], "l2": [0], "l2_code": [0], "l2_data": [0]}
+    crowded = costs(one, cpu, _at(0, 2, 1, 3), data=True)["loop"].ensemble.misses
+    assert [crowded[kind].tolist() for kind in ("l2", "l2_code", "l2_data")] == [[4], [2], [2]]
+
+
+def test_without_data_there_is_nothing_of_the_l2() -> None:
+    traced = made(_with_data(made_trace([0] * 10, [0] * 10)))
+    assert list(costs(traced, small_cpu(), _at(0, 1, 2, 3))["loop"].shipped) == ["l1i", "itlb"]
+    plain = made(made_trace([0], [0]))
+    found = costs(plain, small_cpu(), _at(0, 1, 2, 3), data=True)["loop"]
+    assert list(found.shipped) == ["l1i", "itlb"]
+    unknown = made(msgspec.structs.replace(traced.traces[0], physical=None))
+    found = costs(unknown, small_cpu(), _at(0, 1, 2, 3), data=True)["loop"]
+    assert list(found.shipped) == ["l1i", "itlb"]
+    notes = notes_on_l2(load_cpu("cortex-a72"), ["loop"])
+    assert "not drawn" in notes[0]
+    assert [("shares it" in note, "of loop" in note) for note in notes[1:]] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_pages_are_drawn_in_the_order_as_linked() -> None:
+    """Two functions with one between them are on two pages where a border comes between them,
+    wherever a random order would put them.
+    """
+    far = dict.fromkeys(["alpha", "beta", "gamma", *(f"f{number}" for number in range(400))], LINE)
+    symbols = parse_symbols(kallsyms(text_rows(far, LINE)))
+    counts = run(region("loop", {own("alpha"): Cost(40)}, 10))
+    one = place_traces(KERNEL, RUN, counts, (made_trace([0, 2] * 10, [0] * 20),), symbols)
+    layouts = drawn(one, 256, 3)
+    found = costs(one, small_cpu(), layouts)["loop"].ensemble.misses["itlb"]
+    assert set(found.tolist()) == {0.0, 2.0}
+    assert 0 < (found > 0).sum() < 24  # in two of 64
+    shuffled = msgspec.structs.replace(layouts, orders=())
+    assert costs(one, small_cpu(), shuffled)["loop"].ensemble.misses["itlb"].mean() > 1
+
+
+def test_code_that_nobody_runs_makes_no_misses_of_pages() -> None:
+    """It parts two functions by a page in one of the kernels, and so in half of the pairs."""
+    names = ["alpha", "beta", "gamma", "delta"]
+    kernels = []
+    for before_delta in (0, 70 * LINE):
+        sizes = dict.fromkeys(names[:3], LINE)
+        sizes |= {"dead": before_delta} if before_delta else {}
+        symbols = parse_symbols(kallsyms(text_rows({**sizes, "delta": LINE}, LINE)))
+        at = [START, START + 2 * LINE + before_delta + LINE]
+        trace = trace_of([(address, LINE) for address in at], [[0], [1]], [0, 1] * 10)
+        trace = msgspec.structs.replace(trace, region="loop", iterations=10)
+        counts = run(region("loop", {own("alpha"): Cost(40)}, 10))
+        kernel = msgspec.structs.replace(KERNEL, identity=f"made {before_delta}")
+        kernels.append(place_traces(kernel, RUN, counts, (trace,), symbols))
+    for a, b in (kernels, reversed(kernels)):
+        sides = zip((a, b), drawn_pairs(a, b, 64, 5), strict=True)
+        pages = [
+            costs(one, small_cpu(), d)["loop"].ensemble.misses["itlb"].tolist() for one, d in sides
+        ]
+        assert pages[0] == pages[1]
+        assert pages[0][1::2] == [2.0] * 32
+        assert pages[0][::2].count(0.0) > 24
 
 
 def _kept(store: Store, attachments: Mapping[str, bytes], region_name: str = "loop") -> Done:

@@ -35,6 +35,7 @@ def compare(
     operation: options.Operations = None,
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    data: options.Data = False,
     margin: Annotated[
         float,
         typer.Option(
@@ -93,6 +94,7 @@ def compare(
             qemu_cpu=qemu_cpu,
             append=append,
             timeout=timeout,
+            data=data,
         ),
     )
     with open_store() as store:

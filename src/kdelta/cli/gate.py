@@ -50,6 +50,7 @@ def gate(
     operation: options.Operations = None,
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    data: options.Data = False,
     margin: Annotated[
         float | None,
         typer.Option(
@@ -100,6 +101,7 @@ def gate(
                 qemu_cpu=qemu_cpu,
                 append=append,
                 timeout=timeout,
+                data=data,
             ),
         ),
         path_margin=options.fraction_of(percent),

@@ -46,6 +46,7 @@ def layout(
     operation: options.Operations = None,
     cpu: ModelCpu = DEFAULT_CPU,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    data: options.Data = False,
     seed: Seed = 1,
     again: options.Again = False,
     no_snapshot: options.NoSnapshot = False,
@@ -97,6 +98,7 @@ def layout(
             qemu_cpu="",
             append=append,
             timeout=timeout,
+            data=data,
         ),
     )
     with open_store() as store, shown_progress() as progress:

@@ -124,6 +124,14 @@ Layouts = Annotated[
         help="With --cpu: random layouts that each kernel's code is replayed in.",
     ),
 ]
+Data = Annotated[
+    bool,
+    typer.Option(
+        "--data",
+        help="With --cpu: also record data accesses, so that L2 misses can be told; runs take "
+        "about 5 times longer.",
+    ),
+]
 Workload = Annotated[
     str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
 ]
@@ -155,6 +163,7 @@ def lab_request(
     append: str,
     timeout: float,
     cpu: str = "",
+    data: bool = False,
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
     machine = MachineOptions(
@@ -168,6 +177,7 @@ def lab_request(
         jobs=jobs or len(os.sched_getaffinity(0)),
         again=again,
         snapshots=not no_snapshot,
+        data_lines=data,
     )
 
 

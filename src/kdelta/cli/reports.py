@@ -12,6 +12,7 @@ from kdelta.report.model import (
     Compared,
     CompareReport,
     CycleReport,
+    ReportedCPU,
     ReportedRun,
     RunReport,
     Side,
@@ -47,7 +48,6 @@ def compare_reports(
 def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> CompareReport:
     base = comparisons[0].base
     machine = base.done or next((one.other.done for one in comparisons if one.other.done), ())
-    cpu = comparisons[0].cpu
     return CompareReport(
         workload=comparisons[0].workload,
         machine=machine_facts(machine, store),
@@ -61,8 +61,20 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
             for one in comparisons
         ),
         bytes_worked_on=_bytes_worked_on(comparisons[0].workload),
-        cpu=reported_cpu(cpu) if cpu else None,
+        cpu=_cpu(comparisons),
     )
+
+
+def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
+    """The CPU; of what was not replayed, no price matters."""
+    if comparisons[0].cpu is None:
+        return None
+    cpu = reported_cpu(comparisons[0].cpu)
+    effects = [effect for one in comparisons if one.cycles for effect in one.cycles.effects]
+    if not effects:
+        return cpu
+    guessed = tuple(kind for kind in cpu.guessed if any(kind in one.misses for one in effects))
+    return msgspec.structs.replace(cpu, guessed=guessed)
 
 
 def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:

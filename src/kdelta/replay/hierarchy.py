@@ -60,11 +60,7 @@ class PreparedHierarchy:
     def __init__(self, trace: Trace, placed: Placed, l1d: Cache, *, warm: bool = True) -> None:
         check_cache(l1d)
         check_trace(trace, data=True)
-        if l1d.line_bytes < _DATA_LINE_BYTES:
-            raise UserError(
-                f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",
-                f"data is traced in lines of {_DATA_LINE_BYTES} bytes",
-            )
+        _check_lines(l1d)
         left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
         self._prepared = PreparedTrace(left, placed, data=True)
         self._line_bytes = l1d.line_bytes
@@ -90,13 +86,7 @@ class PreparedHierarchy:
         raises.
         """
         layouts = self._prepared.checked(layouts, l1i, l2)
-        sizes = {self._line_bytes, l1i.line_bytes, l2.line_bytes}
-        if len(sizes) > 1:
-            raise UserError(
-                f"caches with lines of {' and '.join(map(str, sorted(sizes)))} bytes cannot be"
-                " replayed together",
-                "the lines of both levels have to be of one size",
-            )
+        _check_sizes(self._line_bytes, l1i.line_bytes, l2.line_bytes)
         n_layouts, n_functions = layouts.shape
         total = np.zeros((n_layouts, 3, len(CONTEXTS)), dtype=np.uint64)
         rows = np.zeros((n_layouts, 2, n_functions), dtype=np.uint64) if by_function else None
@@ -112,6 +102,32 @@ class PreparedHierarchy:
             l2_code=Misses(total[:, 1], None if rows is None else rows[:, 1]),
             l1d=self._l1d_misses,
             l2_data=total[:, 2],
+        )
+
+
+def check_levels(l1i: Cache, l1d: Cache, l2: Cache) -> None:
+    """Raises UserError unless these can be replayed together: known before anything is run."""
+    for cache in (l1i, l1d, l2):
+        check_cache(cache)
+    _check_lines(l1d)
+    _check_sizes(l1i.line_bytes, l1d.line_bytes, l2.line_bytes)
+
+
+def _check_lines(l1d: Cache) -> None:
+    if l1d.line_bytes < _DATA_LINE_BYTES:
+        raise UserError(
+            f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",
+            f"data is traced in lines of {_DATA_LINE_BYTES} bytes",
+        )
+
+
+def _check_sizes(*line_bytes: int) -> None:
+    sizes = sorted(set(line_bytes))
+    if len(sizes) > 1:
+        raise UserError(
+            f"caches with lines of {' and '.join(map(str, sizes))} bytes cannot be replayed"
+            " together",
+            "the lines of both levels have to be of one size",
         )
 
 

@@ -29,6 +29,7 @@ _SIGNS = {
     Word.UNRESOLVED: "?",
 }
 _SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
+_PARTS = {"l2_code": "  of code", "l2_data": "  of data"}
 _LABEL = 14
 _CELL = 20
 
@@ -66,8 +67,10 @@ def _about(cpu: ReportedCPU, effects: Sequence[PlacementEffect]) -> str:
     layouts = " and ".join(map(str, counts))
     drawn = ", drawn alike" if all(one.paired for one in effects) else ""
     confidence = min(one.confidence for one in effects)
-    unseen = ", ".join(kind for kind in cpu.kinds if not any(kind in one.misses for one in effects))
-    left_out = f"; {unseen} misses are not in them" if unseen else ""
+    unseen = [kind for kind in cpu.kinds if not any(kind in one.misses for one in effects)]
+    left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
+    if "l2" in unseen:
+        left_out += ", since accesses to data were not recorded (--data)"
     return (
         f"means over {layouts} random layouts of each kernel{drawn}, with their confidence "
         f"interval ({100 * confidence:.4g} %); shipped: the layout that the linker made, and how "
@@ -89,9 +92,9 @@ def _block(effect: PlacementEffect, path: str, mark: str) -> list[str]:
     quiet = []
     for kind, compared in effect.misses.items():
         if _nothing(compared.base) and _nothing(compared.other):
-            quiet.append(kind)
+            quiet += [] if kind in _PARTS else [kind]
         else:
-            lines.append(_row(f"{kind} misses", compared))
+            lines.append(_row(_PARTS.get(kind, f"{kind} misses"), compared))
     if quiet:
         lines.append(f"  no misses in any layout: {', '.join(quiet)}")
     return lines

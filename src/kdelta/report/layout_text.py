@@ -24,7 +24,14 @@ _BINS = 10
 _BAR = 40
 _SETS_SHOWN = 6
 
-KINDS = {"l1i": "L1I misses", "itlb": "ITLB misses", "btb": "BTB misses"}
+KINDS = {
+    "l1i": "L1I misses",
+    "itlb": "ITLB misses",
+    "btb": "BTB misses",
+    "l2": "L2 misses, of code and data",
+    "l2_code": "L2 misses of code",
+    "l2_data": "L2 misses of data",
+}
 _COLUMNS = ("least", "25 %", "median", "75 %", "most", "shipped")
 
 
@@ -185,7 +192,9 @@ def histogram(draws: Sequence[float], shipped: float) -> list[str]:
 
 def _aligned(region: LayoutRegion) -> list[str]:
     kinds = [
-        kind for kind in region.misses if any(one.drawn[kind].varies for one in region.aligned)
+        kind
+        for kind in region.misses
+        if any(kind in one.drawn and one.drawn[kind].varies for one in region.aligned)
     ]
     lines = []
     for kind in kinds:

@@ -15,6 +15,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.replay.hierarchy import check_levels
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
@@ -62,6 +63,7 @@ async def run_compare(
     workload = find_workload(request.workload)
     for name in request.operations:
         workload.operation(name)
+    _must_replay(request)
     machines = _machines(request)
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
@@ -106,6 +108,7 @@ def _comparisons(
                 cpu,
                 layouts=request.layouts,
                 margin=request.margin,
+                data=request.lab.data_lines,
                 progress=progress,
             )
         yield Comparison(request.workload, base, other, _effects(base, other), cpu, cycles)
@@ -120,6 +123,17 @@ def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:
         (cpu, msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu)))
         for cpu in request.cpus
     ]
+
+
+def _must_replay(request: CompareRequest) -> None:
+    """That what is to be recorded of data can be made use of."""
+    if request.lab.data_lines and not request.cpus:
+        raise UserError(
+            "accesses to data are recorded for the L2 of a CPU, and none is named",
+            "name one with --cpu, or leave out --data",
+        )
+    for cpu in request.cpus if request.lab.data_lines else ():
+        check_levels(cpu.l1i, cpu.l1d, cpu.l2)
 
 
 def _must_fit(cpu: CPU, kernel: Kernel) -> None:

@@ -7,13 +7,23 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
+from kdelta.infer.ensembles import RegionCost
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import Code, PlacementEffect, Region
 from kdelta.infer.prices import prices_of
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work
-from kdelta.studies.placement import PlacedKernel, costs, drawn_pairs, placed, tracing
+from kdelta.studies.placement import (
+    L2,
+    PlacedKernel,
+    costs,
+    drawn_pairs,
+    notes_on_l2,
+    placed,
+    tracing,
+    without_l2,
+)
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.studies.same_code import Known, codes_of
 
@@ -53,7 +63,7 @@ async def traced_runs(
     """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
     so the first is made once; but asked for `again`, it is first made as it was.
     """
-    lab = Lab(request, store, progress)
+    lab = Lab(msgspec.structs.replace(request, data_lines=False), store, progress)
     first = await lab.runs(kernels, works) if request.again else None
     known = msgspec.structs.replace(tracing(request), again=False)
     found = await placed(Lab(known, store, progress), store, kernels, works)
@@ -72,10 +82,12 @@ def cycles_between(
     layouts: int,
     margin: float,
     progress: Progress,
+    data: bool = False,
 ) -> Cycles | None:
     """The effects on the model cycles of the regions that both have; None without traced runs.
 
-    layouts: how many are drawn for each. margin: which differences matter, as a fraction.
+    layouts: how many are drawn for each. margin: which differences matter, as a fraction. data:
+    misses of the L2 are in them, since accesses to data were traced.
     """
     if base.placed is None or other.placed is None:
         return None
@@ -88,6 +100,7 @@ def cycles_between(
             cpu,
             mine,
             runs=one.counts,
+            data=data,
             doing=lambda region: progress.doing(step, region),
         )
         for one, mine in zip((base, other), drawn, strict=True)
@@ -95,7 +108,7 @@ def cycles_between(
     ]
     codes = codes_of(_known(base.placed), _known(other.placed))
     regions = [
-        Region(name, sides[0][name], sides[1][name], codes.get(name, Code.DIFFERENT))
+        Region(name, *_alike(sides[0][name], sides[1][name]), codes.get(name, Code.DIFFERENT))
         for name in sides[0]
         if name in sides[1]
     ]
@@ -104,8 +117,23 @@ def cycles_between(
     return Cycles(
         effects=effects,
         codes={one.name: one.code for one in regions},
-        notes=(*_cut("base", base.placed), *_cut("other", other.placed)),
+        notes=(
+            *_cut("base", base.placed),
+            *_cut("other", other.placed),
+            *(_on_l2(cpu, regions) if data else ()),
+        ),
     )
+
+
+def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
+    """Both without misses of the L2, if one has none."""
+    if (L2 in base.shipped) == (L2 in other.shipped):
+        return base, other
+    return without_l2(base), without_l2(other)
+
+
+def _on_l2(cpu: CPU, regions: Sequence[Region]) -> list[str]:
+    return notes_on_l2(cpu, [one.name for one in regions if L2 not in one.base.shipped])
 
 
 def _known(one: PlacedKernel) -> Known:

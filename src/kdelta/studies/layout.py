@@ -20,10 +20,14 @@ from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutR
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.placement import (
+    L2,
     PlacedKernel,
+    by_kind,
     caches_of,
     costs,
     drawn,
+    has_data,
+    notes_on_l2,
     own_misses,
     placed_run,
 )
@@ -39,8 +43,12 @@ _LINES: MissKind = "l1i"
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
 NOT_IN_THE_MODEL = (
-    "not in the model: misses in the L2, mispredicted branches, how code lies within a line (fetch "
+    "not in the model: mispredicted branches, how code lies within a line (fetch "
     "windows, decoded operations), prefetching, page walks, other CPUs; docs/cpus.md has all of it"
+)
+L2_IS_NOT = (
+    "misses of the L2 are not in it: code and data share it, and what data is accessed was not "
+    "recorded (--data)"
 )
 AS_LINKED = (
     "the path is that of the kernel as it was linked: functions that search tables of addresses "
@@ -72,6 +80,7 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
         request.cpu,
         layouts=request.layouts,
         seed=request.seed,
+        data=request.lab.data_lines,
         step=step,
         progress=progress,
     )
@@ -85,18 +94,24 @@ def layout_regions(
     *,
     layouts: int,
     seed: int,
+    data: bool = False,
     step: str = "",
     progress: Progress = _SILENT,
 ) -> tuple[LayoutRegion, ...]:
-    """What hangs on placement in each region of a traced run, in the order of the run."""
-    return _Study(placed, cpu, layouts, seed).regions(step, progress)
+    """What hangs on placement in each region of a traced run, in the order of the run. data: with
+    misses of the L2, where a trace has what they take; alignments are told without these.
+    """
+    return _Study(placed, cpu, layouts, seed, data=data).regions(step, progress)
 
 
 class _Study:
     """One kernel's traces on one CPU."""
 
-    def __init__(self, placed: PlacedKernel, cpu: CPU, layouts: int, seed: int) -> None:
+    def __init__(
+        self, placed: PlacedKernel, cpu: CPU, layouts: int, seed: int, *, data: bool
+    ) -> None:
         self._placed = placed
+        self._data = data
         self._cpu = cpu
         self._prices = prices_of(cpu)
         self._caches = caches_of(cpu)
@@ -115,6 +130,7 @@ class _Study:
             self._placed,
             self._cpu,
             self._drawn,
+            data=self._data,
             doing=lambda region: progress.doing(step, region),
         )
         counted = merged_regions(self._placed.counts)
@@ -155,8 +171,10 @@ class _Study:
 
     def _aligned_to(self, size: int, prepared: PreparedTrace, per: float) -> Aligned:
         same_order, layouts = self._aligned[size]
-        ordered = own_misses(prepared, same_order[np.newaxis], self._caches, per)
-        found = own_misses(prepared, layouts.layouts, self._caches, per)
+        as_linked = dict.fromkeys(self._caches, same_order[np.newaxis])
+        ordered = own_misses(prepared, as_linked, self._caches, per)
+        every = by_kind(self._placed, layouts, self._cpu)
+        found = own_misses(prepared, every, self._caches, per)
         one = {str(kind): float(counts[0]) for kind, counts in ordered.items()}
         return Aligned(
             size,
@@ -213,11 +231,14 @@ def _report(
     store: Store,
 ) -> LayoutReport:
     cpu = reported_cpu(request.cpu)
-    kinds = [kind for kind in cpu.guessed if kind in caches_of(request.cpu)]
+    data = request.lab.data_lines
+    kinds = [
+        kind for kind in cpu.guessed if kind in caches_of(request.cpu) or (data and kind == L2)
+    ]
     report = LayoutReport(
         workload=request.workload,
         cpu=msgspec.structs.replace(cpu, guessed=tuple(kinds)),
-        caches=cache_texts(request.cpu),
+        caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
         layouts=request.layouts,
@@ -234,17 +255,20 @@ def _report(
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
         unlike=unlike(request.cpu, found.done[0], store),
-        notes=notes_on(request.cpu, placed),
+        notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
     )
 
 
-def cache_texts(cpu: CPU) -> tuple[str, ...]:
-    """What is replayed, in words."""
+def cache_texts(cpu: CPU, *, data: bool = False) -> tuple[str, ...]:
+    """What is replayed, in words; with data, its own first level and the L2 too."""
     texts = [f"L1I {_size(cpu.l1i.bytes)}, {_ways(cpu.l1i)}, lines of {cpu.l1i.line_bytes}"]
     texts.append(f"ITLB {cpu.itlb.entries} pages of {_size(cpu.itlb.line_bytes)}")
     if cpu.btb:
         texts.append(f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}")
+    if data:
+        texts.append(f"L1D {_size(cpu.l1d.bytes)}, {_ways(cpu.l1d)}")
+        texts.append(f"L2 {_size(cpu.l2.bytes)}, {_ways(cpu.l2)}")
     return tuple(texts)
 
 
@@ -256,9 +280,10 @@ def _ways(cache: Cache) -> str:
     return f"{cache.ways}-way"
 
 
-def notes_on(cpu: CPU, placed: PlacedKernel) -> tuple[str, ...]:
-    """What is not in the figures."""
-    notes = [NOT_IN_THE_MODEL, AS_LINKED]
+def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str, ...]:
+    """What is not in the figures; data: whether accesses to data were to be recorded."""
+    unknown = [trace.region for trace in placed.traces if not has_data(trace)]
+    notes = [NOT_IN_THE_MODEL, AS_LINKED, *(notes_on_l2(cpu, unknown) if data else [L2_IS_NOT])]
     if cpu.btb is None:
         notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
     if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:

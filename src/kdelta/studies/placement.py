@@ -27,9 +27,11 @@ from kdelta.kernels.digest_file import is_current, load_digest
 from kdelta.kernels.kconfig import number, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.replay.functions import Placement, placement_of
+from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
-from kdelta.replay.layouts import I64, U64, as_linked, shuffles
-from kdelta.replay.pairs import paired_shuffles
+from kdelta.replay.layouts import I64, U64, aligned, as_linked, shuffles
+from kdelta.replay.pages import at_borders, in_order_of, in_text
+from kdelta.replay.pairs import paired_shuffles, share_slots
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
@@ -39,8 +41,17 @@ from kdelta.studies.requests import LabRequest
 
 OWN = CONTEXTS.index("own")
 
+WHERE_DATA_LIES = (
+    "L2: where data lies in memory is as in the traced run, and is not drawn: two kernels may "
+    "differ in misses by that alone"
+)
+
 REPLAYED: dict[MissKind, Kind] = {"l1i": "lines", "itlb": "pages", "btb": "branches"}
 """The kinds of misses that code alone has, and how they are replayed."""
+
+L2: MissKind = "l2"
+L2_CODE, L2_DATA = "l2_code", "l2_data"
+"""What the misses of the L2 are made of. Their sum has a price; they are shown."""
 
 _ALIGNMENT = "CONFIG_FUNCTION_ALIGNMENT"
 _DRAW_BITS = 32
@@ -93,11 +104,13 @@ class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
 
 class Drawn(msgspec.Struct, frozen=True, eq=False):
     """Random layouts of a kernel's executed functions, (n, n_executed), and what each was drawn
-    from.
+    from. orders: as somebody linked them, (n_executed,) each, in which borders of pages are drawn
+    for the ITLB; without any, its pages are those of the layouts.
     """
 
     layouts: U64
     draws: tuple[int, ...]
+    orders: tuple[U64, ...] = ()
 
 
 def tracing(request: LabRequest) -> LabRequest:
@@ -140,8 +153,8 @@ def place_traces(
     kernel: Kernel, run: Run, counts: RunCounts, traces: tuple[Trace, ...], symbols: list[Symbol]
 ) -> PlacedKernel:
     """The traces of a run, placed by the symbols of its kernel and modules."""
-    digest = _digest(kernel)
-    alignment = _alignment(kernel)
+    digest = kept_digest(kernel)
+    alignment = alignment_of(kernel)
     placement = placement_of(traces, symbols, digest=digest, alignment=alignment)
     executed = np.flatnonzero(placement.executed)
     places = tuple(
@@ -151,7 +164,7 @@ def place_traces(
     return PlacedKernel(kernel, run, counts, traces, placement, executed, places, digest)
 
 
-def _digest(kernel: Kernel) -> Digest | None:
+def kept_digest(kernel: Kernel) -> Digest | None:
     """Of a kernel that was built, if it is still there and made by today's rules."""
     if kernel.built is None:
         return None
@@ -159,7 +172,7 @@ def _digest(kernel: Kernel) -> Digest | None:
     return load_digest(path) if path.is_file() and is_current(path) else None
 
 
-def _alignment(kernel: Kernel) -> int | None:
+def alignment_of(kernel: Kernel) -> int | None:
     """What the config says that functions are aligned to; None if it says nothing."""
     if kernel.config is None:
         return None
@@ -176,18 +189,29 @@ def drawn(one: PlacedKernel, n: int, seed: int, alignment: int | None = None) ->
         count = min(n - at, _AT_ONCE)
         layouts = shuffles(one.placement, count, seed, first=at, alignment=alignment)
         parts.append(layouts[:, one.executed])
-    return Drawn(np.concatenate(parts), draws_of(n, seed))
+    linked = aligned(one.placement, alignment) if alignment else as_linked(one.placement)
+    return Drawn(np.concatenate(parts), draws_of(n, seed), (linked[one.executed],))
 
 
 def drawn_pairs(a: PlacedKernel, b: PlacedKernel, n: int, seed: int) -> tuple[Drawn, Drawn]:
-    """n random layouts of each of two kernels, alike where their functions are."""
+    """n random layouts of each of two kernels, alike where their functions are. Pages are drawn in
+    the orders of both, by turns, for either; for kernels too unlike for that, in its own.
+    """
     parts = []
     for at in range(0, n, _AT_ONCE):
         both = paired_shuffles(a.placement, b.placement, min(n - at, _AT_ONCE), seed, first=at)
         parts.append((both[0][:, a.executed], both[1][:, b.executed]))
     draws = draws_of(n, seed)
     ours, theirs = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return Drawn(ours, draws), Drawn(theirs, draws)
+    orders = [[as_linked(one.placement)] for one in (a, b)]
+    if share_slots(a.placement, b.placement):
+        # In one order of the two, whichever is the base.
+        sides = [one.placement for one in sorted((a, b), key=lambda one: one.kernel.identity)]
+        orders = [[in_order_of(one.placement, other) for other in sides] for one in (a, b)]
+    return (
+        Drawn(ours, draws, tuple(order[a.executed] for order in orders[0])),
+        Drawn(theirs, draws, tuple(order[b.executed] for order in orders[1])),
+    )
 
 
 def draws_of(n: int, seed: int) -> tuple[int, ...]:
@@ -207,41 +231,103 @@ def costs(
     layouts: Drawn,
     *,
     runs: Sequence[RunCounts] = (),
+    data: bool = False,
     doing: Callable[[str], None] = quiet,
 ) -> dict[str, RegionCost]:
     """region -> what it costs an iteration: what its own work executes, and its own misses in the
     shipped layout and in each of these.
 
     runs: all runs of this kernel, over which what is executed is an estimate; without any, that is
-    known of the traced one alone. doing: is told each region. In the replay, interrupts and other
-    tasks evict what they evict, but their misses are not counted.
+    known of the traced one alone. data: replay the L2, too, where the trace has what that takes.
+    doing: is told each region. In the replay, interrupts and other tasks evict what they evict, but
+    their misses are not counted.
     """
     executed = executed_estimates(runs or (one.counts,))
     caches = caches_of(cpu)
+    # The shipped layout is one more of them.
+    shipped = one.shipped()[np.newaxis]
+    with_it = msgspec.structs.replace(layouts, layouts=np.concatenate([shipped, layouts.layouts]))
+    every = by_kind(one, with_it, cpu)
+    if layouts.orders:
+        every["itlb"] = np.concatenate([shipped, every["itlb"]])
     found = {}
     for index, trace in enumerate(one.traces):
         doing(trace.region)
         with interruptible():
-            prepared, per = one.prepared(index), one.iterations(index)
-            shipped = own_misses(prepared, one.shipped()[np.newaxis], caches, per)
-            misses = own_misses(prepared, layouts.layouts, caches, per)
+            code = own_misses(one.prepared(index), every, caches, one.iterations(index))
+            misses = {str(kind): row for kind, row in code.items()}
+            if data and has_data(trace):
+                misses |= own_l2_misses(one, index, every["l1i"], cpu)
         found[trace.region] = RegionCost(
             executed=executed.get(trace.region, {}),
-            ensemble=Ensemble(layouts.draws, {str(kind): row for kind, row in misses.items()}),
-            shipped={str(kind): float(row[0]) for kind, row in shipped.items()},
+            ensemble=Ensemble(layouts.draws, {kind: row[1:] for kind, row in misses.items()}),
+            shipped={kind: float(row[0]) for kind, row in misses.items()},
         )
     return found
 
 
+def by_kind(one: PlacedKernel, layouts: Drawn, cpu: CPU) -> dict[MissKind, U64]:
+    """The layouts in which misses of each kind are replayed: (n, n_executed) each."""
+    found = dict.fromkeys(caches_of(cpu), layouts.layouts)
+    if layouts.orders:
+        moves = in_text(one.placement)[one.executed]
+        found["itlb"] = at_borders(layouts.orders, moves, layouts.draws, cpu.itlb)
+    return found
+
+
 def own_misses(
-    prepared: PreparedTrace, layouts: U64, caches: Mapping[MissKind, Cache], per: float
+    prepared: PreparedTrace,
+    layouts: Mapping[MissKind, U64],
+    caches: Mapping[MissKind, Cache],
+    per: float,
 ) -> dict[MissKind, Floats]:
-    """By kind, the misses of the region's own work under each layout, divided by `per`: (n,)."""
-    return {
-        kind: prepared.replay(layouts, cache, kind=REPLAYED[kind], by_function=False).total[:, OWN]
-        / per
-        for kind, cache in caches.items()
-    }
+    """By kind, the misses of the region's own work under each of its layouts, divided by `per`."""
+
+    def misses(kind: MissKind) -> Floats:
+        found = prepared.replay(layouts[kind], caches[kind], kind=REPLAYED[kind], by_function=False)
+        one: Floats = found.total[:, OWN] / per
+        return one
+
+    return {kind: misses(kind) for kind in caches}
+
+
+def has_data(trace: Trace) -> bool:
+    """Whether a trace has what L2 figures need: accesses to data, and physical addresses."""
+    return trace.data_virtual is not None and trace.physical is not None
+
+
+def own_l2_misses(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, Floats]:
+    """The misses of the L2 by the region's own work under each layout, an iteration: (n,) each.
+
+    What data misses in its own first level is the same under all layouts; what of it the L2 still
+    holds is not, since code shares it. Raises what PreparedHierarchy does.
+    """
+    prepared = PreparedHierarchy(one.traces[index], one.places[index], cpu.l1d)
+    found = prepared.replay(layouts, l1i=cpu.l1i, l2=cpu.l2, by_function=False)
+    per = one.iterations(index)
+    code, data = (part[:, OWN] / per for part in (found.l2_code.total, found.l2_data))
+    return {L2: code + data, L2_CODE: code, L2_DATA: data}
+
+
+def notes_on_l2(cpu: CPU, unknown: Sequence[str]) -> list[str]:
+    """What is to be known about misses of the L2; unknown: the regions without any."""
+    notes = [WHERE_DATA_LIES]
+    if cpu.l2_shared:
+        notes.append(f"L2: {cpu.name} shares it between cores; here one core has it to itself")
+    if unknown:
+        notes.append(f"L2: not known, for want of physical addresses, of {', '.join(unknown)}")
+    return notes
+
+
+def without_l2(cost: RegionCost) -> RegionCost:
+    """The same without what it misses in the L2."""
+    unwanted = {L2, L2_CODE, L2_DATA}
+    misses = {kind: row for kind, row in cost.ensemble.misses.items() if kind not in unwanted}
+    return msgspec.structs.replace(
+        cost,
+        ensemble=Ensemble(cost.ensemble.draws, misses),
+        shipped={kind: count for kind, count in cost.shipped.items() if kind not in unwanted},
+    )
 
 
 def _linked_symbols(kernel: Kernel) -> list[Symbol]:

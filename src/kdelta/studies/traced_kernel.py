@@ -8,6 +8,7 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.replay.hierarchy import check_levels
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
@@ -43,12 +44,15 @@ async def traced_kernel(
     """The kernel of a spec with one traced run of each workload, or as much of it as there is.
 
     workloads: names, with the operations that are wanted of each; none means all. UserError for an
-    unknown workload or operation, and for a CPU that the kernel is not for.
+    unknown workload or operation, for a CPU that the kernel is not for, and for one of which the L2
+    cannot be replayed where data is to be traced.
     """
     found = [(find_workload(name), operations) for name, operations in workloads]
     for workload, operations in found:
         for operation in operations:
             workload.operation(operation)
+    if lab.data_lines:
+        check_levels(cpu.l1i, cpu.l1d, cpu.l2)
     request = msgspec.structs.replace(tracing(lab), machine=machine_like(lab.machine, cpu))
     runner = Lab(request, store, progress)
     kernel = runner.kernel(spec)
