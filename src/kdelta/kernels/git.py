@@ -243,7 +243,7 @@ def check_space(result: GitResult, path: Path) -> None:
             raise os_failure(OSError(number, os.strerror(number)), "copying a source tree to", path)
 
 
-def _plain() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """The environment without what it says to git: kdelta may run in a hook, or in a bisection."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**env, "LC_ALL": "C", "LANGUAGE": ""}
@@ -251,7 +251,7 @@ def _plain() -> dict[str, str]:
 
 def _isolated() -> dict[str, str]:
     return {
-        **_plain(),
+        **plain_environment(),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -260,7 +260,7 @@ def _isolated() -> dict[str, str]:
 
 def _reading() -> dict[str, str]:
     return {
-        **_plain(),
+        **plain_environment(),
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         # A partial clone must not begin to fetch what it lacks.

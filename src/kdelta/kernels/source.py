@@ -33,6 +33,7 @@ __all__ = [
     "source_file",
     "source_folder",
     "source_of",
+    "store_of",
     "with_files",
 ]
 
@@ -94,6 +95,13 @@ def source_folder(origin: str, name: str) -> Path:
             "set KDELTA_CACHE_DIR to a folder whose path has letters, digits, and . _ - only",
         )
     return folder
+
+
+@contextlib.contextmanager
+def store_of(source: Source, talk: Talk) -> Iterator[GitStore]:
+    """The store of a source's tree, for this process alone during the body."""
+    with _importing(source.folder, talk) as store:
+        yield store
 
 
 def source_file(source: Source, path: str) -> str | None:
