@@ -37,6 +37,23 @@ def test_collisions_add_up_to_all_of_them() -> None:
     assert sum(map(float, rows)) == pytest.approx(float(total[1]))
 
 
+def test_misses_of_the_l2_have_tables_and_no_alignments() -> None:
+    whole = layout_report()
+    one = whole.regions[1]
+    more = ("l2", "l2_code", "l2_data")
+    one = msgspec.structs.replace(
+        one,
+        misses=one.misses | dict.fromkeys(more, one.misses["l1i"]),
+        draws=one.draws | dict.fromkeys(more, one.draws["l1i"]),
+    )
+    text = layout_text(msgspec.structs.replace(whole, regions=(one,)))
+    fits_a_mail(text)
+    for title in ("of code and data", "of code", "of data"):
+        assert f"\nL2 misses {title}; p: how many" in text
+        assert f"\nL2 misses {title} over 64 random layouts\n" in text
+    assert text.count("functions aligned to") == 1
+
+
 def test_what_is_not_representative_is_marked_and_said() -> None:
     text = layout_text(layout_report())
     assert "\npipe*  " in text

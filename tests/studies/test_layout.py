@@ -194,6 +194,6 @@ def test_a_real_kernels_data_leaves_its_code_as_it_is(tmp_path: Path) -> None:
     assert read.most < 1
     assert 0 < touch.least < 29
     text = layout_text(data)
-    assert "L2 misses, of code and data" in text
+    assert "L2 misses of code and data" in text
     assert "(--data)" not in text
     assert "(--data)" in layout_text(code)

@@ -23,12 +23,13 @@ FIGURE = 9
 _BINS = 10
 _BAR = 40
 _SETS_SHOWN = 6
+_PERCENTILE = "p: how many per cent of the layouts have less than the shipped one"
 
 KINDS = {
     "l1i": "L1I misses",
     "itlb": "ITLB misses",
     "btb": "BTB misses",
-    "l2": "L2 misses, of code and data",
+    "l2": "L2 misses of code and data",
     "l2_code": "L2 misses of code",
     "l2_data": "L2 misses of data",
 }
@@ -95,7 +96,7 @@ def _misses(kind: str, report: LayoutReport) -> list[str]:
     missing = [(name, found) for name, found in held if found.most or found.shipped]
     if not missing:
         return [f"{title}: none in any layout"]
-    lines = [f"{title}; p: how many per cent of the layouts have less than the shipped one"]
+    lines = wrapped(f"{title}; {_PERCENTILE}", "", "  ")
     lines += [_heading("operation")]
     lines += [_row(name, found) for name, found in missing]
     quiet = [name for name, found in held if not (found.most or found.shipped)]

@@ -16,6 +16,7 @@ from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import (
     L2,
+    PAGES,
     PlacedKernel,
     costs,
     drawn_pairs,
@@ -120,6 +121,7 @@ def cycles_between(
         notes=(
             *_cut("base", base.placed),
             *_cut("other", other.placed),
+            *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
         ),
     )
@@ -130,6 +132,11 @@ def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]
     if (L2 in base.shipped) == (L2 in other.shipped):
         return base, other
     return without_l2(base), without_l2(other)
+
+
+def _misses_pages(region: Region) -> bool:
+    sides = (region.base, region.other)
+    return any(side.shipped["itlb"] or side.ensemble.misses["itlb"].any() for side in sides)
 
 
 def _on_l2(cpu: CPU, regions: Sequence[Region]) -> list[str]:

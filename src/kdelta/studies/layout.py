@@ -21,6 +21,7 @@ from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.placement import (
     L2,
+    PAGES,
     PlacedKernel,
     by_kind,
     caches_of,
@@ -283,7 +284,12 @@ def _ways(cache: Cache) -> str:
 def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str, ...]:
     """What is not in the figures; data: whether accesses to data were to be recorded."""
     unknown = [trace.region for trace in placed.traces if not has_data(trace)]
-    notes = [NOT_IN_THE_MODEL, AS_LINKED, *(notes_on_l2(cpu, unknown) if data else [L2_IS_NOT])]
+    notes = [
+        NOT_IN_THE_MODEL,
+        AS_LINKED,
+        PAGES,
+        *(notes_on_l2(cpu, unknown) if data else [L2_IS_NOT]),
+    ]
     if cpu.btb is None:
         notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
     if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:

@@ -41,6 +41,10 @@ from kdelta.studies.requests import LabRequest
 
 OWN = CONTEXTS.index("own")
 
+PAGES = (
+    "ITLB: functions keep the order that somebody linked, and pages end at random places in it; a "
+    "random order would spread them over more pages than a link does"
+)
 WHERE_DATA_LIES = (
     "L2: where data lies in memory is as in the traced run, and is not drawn: two kernels may "
     "differ in misses by that alone"
