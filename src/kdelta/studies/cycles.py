@@ -34,12 +34,13 @@ SEED = 1
 
 class Cycles(msgspec.Struct, frozen=True):
     """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
-    what is to be known about regions.
+    what is to be known about regions. `regions`: what was judged.
     """
 
     effects: tuple[PlacementEffect, ...]
     codes: dict[str, Code] = {}
     notes: tuple[str, ...] = ()
+    regions: tuple[Region, ...] = ()
 
 
 class Traced(msgspec.Struct, frozen=True, eq=False):
@@ -124,6 +125,7 @@ def cycles_between(
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
         ),
+        regions=tuple(regions),
     )
 
 
