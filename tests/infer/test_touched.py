@@ -132,7 +132,7 @@ def tree(*objects: ObjectDigest, **files: tuple[str, ...]) -> Tree:
         Side(digest, executed, executed),
         made_from,
         {"arch/x86/kernel/vmlinux.lds": frozenset({"include/asm-generic/vmlinux.lds.h"})},
-        tools=frozenset({"scripts/kallsyms.c", "tools/objtool/check.c", "include/linux/elf.h"}),
+        tools=frozenset({"scripts/kallsyms.c", "tools/objtool/", "include/linux/elf.h"}),
     )
 
 
@@ -174,7 +174,8 @@ def test_the_source_and_the_headers_of_an_executed_object_are_kept() -> None:
         "arch/arm64/kernel/entry.S", "arch/arm64/Kconfig", "arch/arm64/boot/dts/Makefile",
         "arch/um/kernel/Makefile", "tools/perf/Makefile", "tools/testing/selftests/x.sh",
         "tools/lib/bpf/libbpf.c", "samples/bpf/Makefile", "scripts/checkpatch.pl",
-        "debian/changelog", "drivers/staging/README.rst",
+        "debian/changelog", "drivers/staging/README.rst", "tools/build/Makefile.feature",
+        "drivers/gpu/drm/Makefile", "drivers/gpu/drm/Kbuild", "net/wireless/certs/a.hex",
     ],
 )  # fmt: skip
 def test_what_no_build_looks_at_is_ruled_out(file: str) -> None:
@@ -195,7 +196,9 @@ def test_what_no_build_looks_at_is_ruled_out(file: str) -> None:
         ("arch/x86/entry/syscalls/syscall_64.tbl", "syscall_64.tbl may change anything"),
         ("scripts/mod/new.c", "scripts/mod/new.c may change anything"),
         ("scripts/link-vmlinux.sh", "scripts/link-vmlinux.sh may change anything"),
-        ("tools/objtool/Build", "tools/objtool/Build may change anything"),
+        ("tools/objtool/Build", "the build runs what is made from tools/objtool/Build"),
+        ("drivers/Makefile", "drivers/Makefile may change anything"),
+        ("drivers/gpu/drm/Kconfig", "drivers/gpu/drm/Kconfig may change the config"),
         ("tools/objtool/check.c", "the build runs what is made from tools/objtool/check.c"),
         ("include/linux/elf.h", "the build runs what is made from include/linux/elf.h"),
         ("lib/raid6/unroll.awk", "lib/raid6/unroll.awk may change anything"),
@@ -207,6 +210,12 @@ def test_what_decides_how_all_is_built_reaches_everything(file: str, why: str) -
     assert isinstance(found, Kept)
     assert why in found.why
     assert (found.objects, len(found.alive)) == (2, 1)
+
+
+def test_data_of_a_part_that_is_built_may_be_used_by_it() -> None:
+    ends = tree(LIVE, thing("net/wireless/core.o", probe=code()))
+    assert isinstance(only("net/wireless/certs/a.hex", ends=(BOTH, ends)), Kept)
+    assert isinstance(only("net/wireless/certs/Makefile", ends=(BOTH, ends)), RuledOut)
 
 
 def test_kconfig_that_grants_the_same_config_reaches_nothing() -> None:

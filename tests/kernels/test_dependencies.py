@@ -174,13 +174,26 @@ def test_programs_that_the_build_runs(build: Build) -> None:
     host = "gcc -O2 -o"
     deps = ("../src/scripts/include/list.h", "/usr/include/stdio.h")
     build.compiled("scripts/kallsyms", "../src/scripts/kallsyms.c", *deps, command=host)
-    build.compiled("tools/objtool/check.o", "check.c", "../src/tools/lib/list.h", command=host)
     build.compiled("scripts/mod/empty.o", "../src/scripts/mod/empty.c", "../src/linux/types.h")
     build.compiled("kernel/left.o", "../src/kernel/left.c")
     build.compiled("arch/x86/boot/compressed/misc.o", "../src/misc.c", "../src/linux/zlib.h")
-    programs = {"scripts/kallsyms.c", "scripts/include/list.h", "tools/lib/list.h"}
+    programs = {"scripts/kallsyms.c", "scripts/include/list.h"}
     assert build.dependencies(boot=False).tools == programs
     assert build.dependencies().tools == programs | {"misc.c", "linux/zlib.h"}
+
+
+def test_programs_of_tools_name_their_files_from_where_they_are(build: Build) -> None:
+    host = "gcc -O2 -o"
+    for path in ("tools/objtool/check.c", "tools/lib/rbtree.c", "tools/lib/subcmd/help.c"):
+        build.file(f"src/{path}")
+    build.file("out/arch/x86/kernel/x")
+    build.compiled("tools/objtool/check.o", "check.c", "../src/linux/elf.h", command=host)
+    build.compiled("tools/objtool/librbtree.o", "../lib/rbtree.c", command=host)
+    build.compiled("tools/objtool/libsubcmd/help.o", "help.c", command=host)
+    found = build.dependencies().tools
+    folders = {"build", "include", "scripts", "objtool", "lib/subcmd", "arch/x86"}
+    assert {path for path in found if path.endswith("/")} == {f"tools/{path}/" for path in folders}
+    assert found >= {"tools/lib/rbtree.c", "linux/elf.h"}
 
 
 def test_they_are_kept_in_a_file(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ HARMLESS = "what it touches does the same before and after it"
 _COMPILED = re.compile(r".+\.(?:[chsS]|rs|dts|dtsi|dtso)")
 """Files that a build sees by compiling or including them only, so that kbuild names them all."""
 
+_MAKEFILE = re.compile(r"Makefile|Kbuild")
 _CONFIG = re.compile(r"(?:.*/)?(?:Kconfig[^/]*|[^/]*\.config|[^/]*defconfig)")
 
 _NO_CONCERN = re.compile(
@@ -50,12 +51,10 @@ _NO_CONCERN = re.compile(
     r"|get_maintainer\.pl|checkpatch\.pl|const_structs|stackdelta|bloat-o-meter|faddr2line).*"
 )
 _SCRIPTS = "scripts/"
-_SAMPLES = "samples/"
-_TOOLS = tuple(
-    f"tools/{part}/"
-    for part in ("arch", "bpf/resolve_btfids", "build", "include", "lib", "objtool", "scripts")
-)
-"""What of tools/ the build of a kernel may run."""
+_PARTS = (
+    "block/", "crypto/", "drivers/", "fs/", "net/", "samples/", "security/", "sound/", "virt/",
+)  # fmt: skip
+"""Folders whose parts do not change what is built elsewhere."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -75,7 +74,8 @@ class Tree(msgspec.Struct, frozen=True):
     made_from  for each object all files of the source tree that it was made from
     generated  the same for the generated files of which that is known
     unknown    those of which it is not
-    tools      the files of programs that the build ran
+    tools      the files of programs that the build ran; a folder, with a slash at its end, stands
+               for all below it
     """
 
     side: Side
@@ -157,7 +157,11 @@ class _Builds:
         unknown = frozenset().union(*(end.unknown for end in ends))
         self.unknown = {path for path in unknown if self._differs(path)}
         made = [*self.every, *(path for digest in self.digests for path in digest.generated)]
-        self._folders = {"/".join(path.split("/")[:2]) for path in made}
+        made += [file for file in self.tools if not file.endswith("/")]
+        self._folders = {
+            "/".join(parts[:depth]) for parts in map(_parts, made) for depth in range(1, len(parts))
+        }
+        self._tool_folders = tuple(path for path in self.tools if path.endswith("/"))
 
     def _differs(self, generated: str) -> bool:
         """Whether a generated file came out otherwise in some of the builds."""
@@ -183,17 +187,28 @@ class _Builds:
             if thing.source in files
         }
 
+    def runs(self, file: str) -> bool:
+        """Whether a program that the build ran is made from a file."""
+        return file in self.tools or file.startswith(self._tool_folders)
+
+    def is_foreign(self, file: str) -> bool:
+        """Whether a file belongs to another architecture, or to a tool that did not run."""
+        parts = _parts(file)
+        if parts[0] == "arch" and len(parts) > 2:
+            return "arch" in self._folders and "/".join(parts[:2]) not in self._folders
+        return parts[0] == "tools"
+
     def is_elsewhere(self, file: str) -> bool:
-        """Whether a file belongs to a part of the tree of which nothing was built."""
-        folder = "/".join(file.split("/")[:2])
-        if file.startswith("arch/") and file.count("/") > 1:
-            known = any(path.startswith("arch/") for path in self._folders)
-            return known and folder not in self._folders
-        if file.startswith("tools/"):
-            return not file.startswith(_TOOLS)
-        return file.startswith(_SAMPLES) and not any(
-            path.startswith(_SAMPLES) for path in self._folders
-        )
+        """Whether a file belongs to a part of the tree in which nothing was built. A Makefile has
+        no say outside its folder; other files are used from above at most.
+        """
+        parts = _parts(file)
+        folder = parts[:-1] if _MAKEFILE.match(parts[-1]) else parts[:2]
+        return file.startswith(_PARTS) and "/".join(folder) not in self._folders
+
+
+def _parts(path: str) -> list[str]:
+    return path.split("/")
 
 
 def _add_users(
@@ -225,12 +240,14 @@ class _Touch:
 
     def _why_everything(self, file: str) -> str:
         """Why no list of objects tells what a file can change; "" if one does."""
-        if file in self.builds.tools:
+        if self.builds.runs(file):
             return f"the build runs what is made from {file}"
-        if self.builds.is_elsewhere(file):
+        if self.builds.is_foreign(file):
             return ""
         if _CONFIG.fullmatch(file):
             return f"{file} may change the config"
+        if self.builds.is_elsewhere(file):
+            return ""
         if _NO_CONCERN.fullmatch(file):
             return ""
         is_named_if_used = _COMPILED.fullmatch(file) and not file.startswith(_SCRIPTS)

@@ -66,7 +66,8 @@ class Dependencies(msgspec.Struct, frozen=True):
                by way of generated files
     generated  the same for the generated files that these use, linker scripts included
     unknown    those generated files of which not all is known
-    tools      the files of programs that the build ran, other than those that made `generated`
+    tools      the files of programs that the build ran, other than those that made `generated`;
+               a path that ends in a slash stands for the folder and all below it
     """
 
     objects: Mapping[str, frozenset[str]]
@@ -239,6 +240,23 @@ class _Walk:
             cmd = _read_cmd(self.out / target)
             if cmd is not None and cmd.source and (is_boot or _IN_KERNEL not in cmd.command):
                 yield self._whole(self._read(target))
+                yield frozenset(self._folders(target))
+
+    def _folders(self, target: str) -> Iterator[str]:
+        """What a program of tools/ is made from, whose .cmd files name files as seen from there."""
+        if not target.startswith("tools/"):
+            return
+        folders = [str(path) for path in Path(target).parents if (self.tree / path).is_dir()]
+        program = "/".join(folders[0].split("/")[: 3 if "/bpf/" in folders[0] else 2])
+        yield f"{program}/"
+        yield from ("tools/build/", "tools/include/", "tools/scripts/")
+        yield from (f"tools/lib/{library}/" for library in re.findall(r"/lib(\w+)(?=/)", target))
+        for path in self.out.glob("arch/*"):
+            yield f"tools/arch/{path.name}/"
+        cmd = _read_cmd(self.out / target)
+        source = os.path.normpath(f"{program}/{cmd.source}") if cmd else ""
+        if source.startswith("tools/"):
+            yield source
 
 
 def save_dependencies(found: Dependencies, path: Path) -> None:
