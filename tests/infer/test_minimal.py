@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The smallest set of patches with the effect: planted ones are found, with fewer kernels than by
+ddmin, and whatever a series does not apply, build or boot without.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from kdelta.infer.minimal import (
+    MinimalAnswer,
+    MinimalSearch,
+    Role,
+    Trial,
+    Verdict,
+    begin_minimal,
+)
+from kdelta.infer.search_model import Failed
+from kdelta.infer.series_plan import words_of
+from tests.infer.planted import World
+
+PATCHES, PLANTINGS = 100, 200
+
+
+def judge(world: World, culprits: frozenset[str], patches: frozenset[str]) -> tuple[Verdict, str]:
+    outcome = world.outcome(patches)
+    if isinstance(outcome, Failed):
+        return Verdict.UNRESOLVED, words_of(outcome)
+    return (Verdict.HAS if culprits <= patches else Verdict.LACKS), ""
+
+
+def begun(world: World, suspects: Mapping[str, tuple[str, ...]] | None = None) -> MinimalSearch:
+    everything = Trial(frozenset(world.names), Verdict.HAS)
+    nothing = Trial(frozenset(), Verdict.LACKS)
+    patches = world.patches((), suspects)
+    return begin_minimal(patches, [nothing, everything])
+
+
+def finished(search: MinimalSearch, world: World, culprits: frozenset[str]) -> MinimalAnswer:
+    while builds := search.next_builds():
+        chosen = builds[0].patches
+        assert world.applies(chosen)
+        assert chosen not in {one.patches for one in (*search.known, *search.tested)}
+        verdict, reason = judge(world, culprits, chosen)
+        search = search.observe(chosen, verdict, reason)
+    return search.answer()
+
+
+def members(answer: MinimalAnswer) -> dict[str, Role]:
+    return {one.name: one.role for one in answer.members}
+
+
+def ddmin(names: Sequence[str], test: Callable[[frozenset[str]], Verdict]) -> frozenset[str]:
+    """Plain ddmin, as Zeller and Hildebrandt have it (section 3.2, figure 7)."""
+    left, parts = list(names), 2
+    while len(left) >= 2:
+        bounds = [len(left) * part // parts for part in range(parts + 1)]
+        subsets = [left[a:b] for a, b in itertools.pairwise(bounds)]
+        for subset in subsets:
+            if test(frozenset(subset)) is Verdict.HAS:
+                left, parts = subset, 2
+                break
+        else:
+            for subset in subsets if parts > 2 else []:
+                rest = [name for name in left if name not in set(subset)]
+                if test(frozenset(rest)) is Verdict.HAS:
+                    left, parts = rest, max(parts - 1, 2)
+                    break
+            else:
+                if parts >= len(left):
+                    break
+                parts = min(len(left), 2 * parts)
+    return frozenset(left)
+
+
+def planting(seed: int) -> tuple[World, frozenset[str], dict[str, tuple[str, ...]]]:
+    """A series in which every third patch needs earlier ones, half of them to apply, the others to
+    build or boot; 1 to 4 culprits; and what the text makes likely, which is true for most.
+    """
+    rng = random.Random(seed)
+    names = World(PATCHES).names
+    needs: dict[str, tuple[str, ...]] = {}
+    builds: dict[str, tuple[str, ...]] = {}
+    boots: dict[str, tuple[str, ...]] = {}
+    suspects: dict[str, tuple[str, ...]] = {}
+    for place, name in enumerate(names[1:], start=1):
+        guesses = rng.sample(names[:place], min(place, 2)) if rng.random() < 0.5 else []
+        if rng.random() < 1 / 3:
+            needed = tuple(rng.sample(names[:place], min(place, rng.choice((1, 1, 2)))))
+            rng.choice((needs, needs, builds, boots))[name] = needed
+            if rng.random() < 0.7:
+                guesses.append(needed[0])
+        suspects[name] = tuple(guesses)
+    world = World(PATCHES, needs=needs, builds=builds, boots=boots)
+    return world, frozenset(rng.sample(names, rng.randint(1, 4))), suspects
+
+
+def wanted(world: World, culprits: frozenset[str]) -> frozenset[str]:
+    """The culprits and all that they need."""
+    found = set(culprits)
+    pending = list(culprits)
+    while pending:
+        name = pending.pop()
+        for table in (world.needs, world.builds, world.boots):
+            new = set(table.get(name, ())) - found
+            found |= new
+            pending += new
+    return frozenset(found)
+
+
+def test_planted_sets_are_found_in_every_planting(
+    record_property: Callable[[str, object], None],
+) -> None:
+    ours: list[int] = []
+    plain: list[int] = []
+    exact = 0
+    for seed in range(PLANTINGS):
+        world, culprits, suspects = planting(seed)
+        answer = finished(begun(world, suspects), world, culprits)
+        assert frozenset(members(answer)) == wanted(world, culprits), seed
+        assert answer.complete
+        assert answer.confirmed
+        known: dict[frozenset[str], Verdict] = {}
+
+        def test(
+            patches: frozenset[str],
+            world: World = world,
+            culprits: frozenset[str] = culprits,
+            known: dict[frozenset[str], Verdict] = known,
+        ) -> Verdict:
+            if patches not in known:
+                known[patches] = Verdict.UNRESOLVED
+                if world.applies(patches):
+                    known[patches] = judge(world, culprits, patches)[0]
+            return known[patches]
+
+        exact += ddmin(world.names, test) == wanted(world, culprits)
+        ours.append(answer.tests)
+        plain.append(len(known))
+    means = sum(ours) / PLANTINGS, sum(plain) / PLANTINGS
+    shown = (
+        f"{means[0]:.1f} tests in the mean, {max(ours)} at most; ddmin {means[1]:.1f} and "
+        f"{max(plain)}, right in {exact} of {PLANTINGS}"
+    )
+    record_property("tests", shown)
+    print(shown)
+    assert sum(ours) < sum(plain) / 5
+
+
+def test_one_culprit_takes_about_the_logarithm() -> None:
+    world = World(64)
+    culprits = frozenset({"p37"})
+    answer = finished(begun(world), world, culprits)
+    assert members(answer) == {"p37": Role.CULPRIT}
+    assert answer.tests <= 7
+    assert answer.members[0].text == "without it the effect is not there"
+
+
+def test_what_a_culprit_needs_is_said_with_the_reason() -> None:
+    world = World(16, needs={"p09": ("p03",)}, boots={"p09": ("p05",)})
+    answer = finished(begun(world), world, frozenset({"p09"}))
+    assert members(answer) == {"p03": Role.NEEDED, "p05": Role.NEEDED, "p09": Role.CULPRIT}
+    texts = {one.name: one.text for one in answer.members}
+    assert texts["p03"] == "p09 does not apply without it"
+    assert texts["p05"] == "without it boot-failed: p09 without p05"
+
+
+def test_what_the_text_makes_likely_is_tried_first() -> None:
+    world = World(64, builds={"p50": ("p07",)})
+    culprits = frozenset({"p50"})
+    blind = finished(begun(world), world, culprits)
+    guided = finished(begun(world, {"p50": ("p30", "p07")}), world, culprits)
+    assert members(blind) == members(guided) == {"p07": Role.NEEDED, "p50": Role.CULPRIT}
+    text = {one.name: one.text for one in guided.members}["p07"]
+    assert text == "p50 needs it: without it build-failed: p50 without p07"
+    assert guided.tests < blind.tests
+
+
+def test_a_patch_that_breaks_what_the_next_one_mends_is_left_out() -> None:
+    """Whatever point the halving hits, the pair has no effect and is no part of the answer."""
+    for place in range(1, 15):
+        broken, mending = f"p{place:02}", f"p{place + 1:02}"
+        needs = {broken: (mending,)}
+        for culprit in ("p00", "p15", "p07"):
+            if culprit in (broken, mending):
+                continue
+            world = World(16, builds=needs)
+            answer = finished(begun(world), world, frozenset({culprit}))
+            assert members(answer) == {culprit: Role.CULPRIT}, place
+        world = World(16, builds=needs, needs={mending: (broken,)})
+        answer = finished(begun(world), world, frozenset({broken}))
+        assert set(members(answer)) == {broken, mending}
+
+
+def test_patches_that_only_do_it_together() -> None:
+    world = World(40)
+    culprits = frozenset({"p00", "p13", "p39"})
+    assert set(members(finished(begun(world), world, culprits))) == culprits
+
+
+def test_an_effect_that_a_later_patch_takes_away_again() -> None:
+    """p03 has it, p08 takes it away, p12 brings it back: any one of the answers will do, and no
+    patch of it can be left out.
+    """
+    world = World(16)
+
+    def has(patches: frozenset[str]) -> bool:
+        return ("p03" in patches and "p08" not in patches) or "p12" in patches
+
+    search = begun(world)
+    while builds := search.next_builds():
+        chosen = builds[0].patches
+        search = search.observe(chosen, Verdict.HAS if has(chosen) else Verdict.LACKS)
+    found = frozenset(members(search.answer()))
+    assert has(found)
+    assert not any(has(found - {name}) for name in found)
+
+
+def test_an_end_to_the_builds() -> None:
+    world = World(64)
+    culprits = frozenset({"p10", "p50"})
+    full = begun(world)
+    patches = world.patches()
+    search = begin_minimal(patches, full.known, max_builds=9)
+    answer = finished(search, world, culprits)
+    assert answer.tests == 9
+    assert not answer.complete
+    assert members(answer) == {"p50": Role.CULPRIT}
+    assert answer.note == "the search ended after 9 builds"
+
+
+def test_sets_that_are_known_to_be_refused_are_no_tests() -> None:
+    world = World(8, builds={"p05": ("p02",)})
+    search = begun(world)
+    while builds := search.next_builds():
+        verdict, reason = judge(world, frozenset({"p05"}), builds[0].patches)
+        built = verdict is not Verdict.UNRESOLVED
+        search = search.observe(builds[0].patches, verdict, reason, built=built)
+    answer = search.answer()
+    assert answer.refused > 0
+    assert answer.tests + answer.refused == len(search.tested)
+    assert set(members(answer)) == {"p02", "p05"}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LACKS, Verdict.UNRESOLVED])
+def test_a_series_without_the_effect_has_no_answer(verdict: Verdict) -> None:
+    world = World(4)
+    search = begin_minimal(world.patches(), [Trial(frozenset(world.names), verdict)])
+    assert search.next_builds() == ()
+    assert search.answer().members == ()
