@@ -63,10 +63,14 @@ def test_the_best_is_kept_when_the_search_goes_on_to_worse() -> None:
         judged.extend(order.tolist() for order in orders)
         return Judged(np.array(costs), np.zeros((len(orders), 9)))
 
-    told: list[int] = []
+    told: list[tuple[int, float]] = []
+
+    def watch(judged: int, cost: float) -> None:
+        told.append((judged, cost))
+
     sizes = np.ones(9, dtype=np.int64)
-    found = anneal(judge, np.arange(9), sizes, seed=1, evaluations=40, watch=told.append)
-    assert told == [17, 33, 40]
+    found = anneal(judge, np.arange(9), sizes, seed=1, evaluations=40, watch=watch)
+    assert told == [(17, 999), (33, 999), (40, 999)]
     assert (found.cost, found.order.tolist()) == (999, judged[1])
 
 

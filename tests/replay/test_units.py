@@ -72,3 +72,16 @@ def test_layouts_of_units_are_those_of_the_whole_kernel(
     placement = placed(rows, region(rows, executed))
     units = units_of(placement)
     assert_same_layout(placement, units, np.random.default_rng(seed).permutation(len(units.names)))
+
+
+def test_what_fills_is_a_unit_behind_the_executed_ones() -> None:
+    rows = lines(alpha=1, beta=2, gamma=3, delta=1, omega=1)
+    placement = placed(rows, region(rows, ["gamma", "alpha"]))
+    index = {function.name: at for at, function in enumerate(placement.functions)}
+    units = units_of(placement, [[index["delta"], index["beta"]], [index["omega"]]])
+    assert units.names == (("alpha",), ("gamma",), ("delta", "beta"), ("omega",))
+    assert (units.executed, units.bytes.tolist()) == (2, [64, 192, 192, 64])
+    assert units.order([0, 2, 1, 3]) == ("alpha", "delta", "beta", "gamma")
+    assert units.order([2, 3]) == ()
+    for order in ([2, 0, 3, 1], [3, 2, 1, 0]):
+        assert_same_layout(placement, units, np.array(order))

@@ -36,6 +36,9 @@ class Judged(msgspec.Struct, frozen=True, eq=False):
 
 Judge = Callable[[Sequence[I64]], Judged]
 
+Watch = Callable[[int, float], None]
+"""Is told how many orders have been judged, and what the best of them costs."""
+
 
 class Found(msgspec.Struct, frozen=True, eq=False):
     """The best order that was seen, what it costs, and how many orders were judged for it."""
@@ -58,7 +61,7 @@ def anneal(
     *,
     seed: int,
     evaluations: int,
-    watch: Callable[[int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Found:
     """Looks for an order of all units that costs less than `start`, which is never worse itself.
 
@@ -67,7 +70,7 @@ def anneal(
     judged, that of the start included, a batch at once; the result depends on the seed and on
     nothing else. Of a batch of neighbours the cheapest is taken if it is cheaper than what there
     is, or with a probability that falls with the difference and the temperature. It ends early when
-    nothing is left to save. watch: is told after each batch how many orders have been judged.
+    nothing is left to save. watch: is told after each batch.
     """
     rng = np.random.default_rng(seed)
     first = judge([start])
@@ -79,8 +82,6 @@ def anneal(
         batch = [moves.neighbour(now) for _ in range(min(_BATCH, evaluations - used))]
         judged = judge(batch)
         used += len(batch)
-        if watch:
-            watch(used)
         at = int(np.argmin(judged.costs))
         cost = float(judged.costs[at])
         temperature = first.costs[0] * _HOT * (_COLD / _HOT) ** (used / evaluations)
@@ -88,6 +89,8 @@ def anneal(
             now = _State(batch[at], cost, judged.blame[at])
         if now.cost < best.cost:
             best = Found(now.order, now.cost, used)
+        if watch:
+            watch(used, best.cost)
     return Found(best.order, best.cost, used)
 
 

@@ -87,6 +87,16 @@ class CaseJudge:
                     blame += price * found.by_function
         return Judged(costs, self._by_unit(blame))
 
+    def blame(self, layout: U64, cache: Cache) -> F64:
+        """What each unit's misses of lines cost in another cache under one layout, (n_units,)."""
+        found = np.zeros((1, len(layout)))
+        for prepared, weight in zip(self._prepared, self._weights.tolist(), strict=True):
+            misses = prepared.replay(layout[np.newaxis], cache) if weight else None
+            if misses is not None and misses.by_function is not None:
+                found += weight * misses.by_function
+        blame: F64 = self._by_unit(found)[0]
+        return blame
+
     def associative(self, layout: U64) -> dict[MissKind, I64]:
         """The misses of each region, (n_regions,), under one layout if lines could lie anywhere in
         a cache of the same size. What branches go to is not in it."""

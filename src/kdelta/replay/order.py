@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A better order of functions for one or several regions on a CPU; the replay is the judge."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from kdelta.cpus.model import CPU, Cache, MissKind
-from kdelta.replay.anneal import anneal
+from kdelta.replay.anneal import Watch
 from kdelta.replay.bound import least_misses
 from kdelta.replay.clusters import PAGE_BYTES, by_density, by_first_use, c3
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import OWN, REPLAYED, Case, CaseJudge, Misses, shortened, weights_of
+from kdelta.replay.judge import OWN, REPLAYED, Case, CaseJudge, Misses, weights_of
 from kdelta.replay.layouts import as_linked, ordered, shuffles
+from kdelta.replay.search import Start, search
+from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.transitions import transitions
 from kdelta.replay.units import Units, units_of
 from kdelta.spec.errors import UserError
@@ -27,9 +29,10 @@ FIRST_USE = "first use"
 DENSITY = "density"
 C3 = "c3"
 C3_LARGE = "c3, large pages"
+SETS_APART = "sets apart"
 ANNEALED = "annealed"
 
-DEFAULT_EVALUATIONS = 3000
+DEFAULT_EVALUATIONS = 4000
 DEFAULT_LAYOUTS = 128
 
 _SEARCHED: tuple[MissKind, ...] = ("l1i", "itlb")
@@ -70,15 +73,18 @@ class PlaceResult(msgspec.Struct, frozen=True):
     """The best order that was found.
 
     order: names for an ordering file: all executed functions that can move; none if the method is
-    SHIPPED, since then nothing is better than the layout that there is. costs: of each method, the
-    weighted mean over regions of what misses cost, exposed, as a fraction of what the instructions
-    cost; ensemble: the same of random layouts. searched: kinds of misses that the search looked at,
-    judged: those of the costs. evaluations: orders that were judged in the search.
+    SHIPPED, since then nothing is better than the layout that there is. padding: names in it of
+    functions that are never executed, which only fill the places between others. costs: of each
+    method, the weighted mean over regions of what misses cost, exposed, as a fraction of what the
+    instructions cost; ensemble: the same of random layouts. searched: kinds of misses that the
+    search looked at, judged: those of the costs. evaluations: orders that were judged in the
+    search.
     """
 
     cpu: str
     method: str
     order: tuple[str, ...]
+    padding: tuple[str, ...]
     costs: dict[str, float]
     ensemble: Draws
     regions: tuple[RegionOrder, ...]
@@ -105,14 +111,14 @@ def place(
     seed: int = 1,
     evaluations: int = DEFAULT_EVALUATIONS,
     layouts: int = DEFAULT_LAYOUTS,
-    watch: Callable[[int], None] | None = None,
+    watch: Watch | None = None,
 ) -> PlaceResult:
     """An order of the executed functions that costs the least, of all that were tried.
 
     placement: of the traces of these cases, in their order. evaluations: the most orders that the
     search judges. layouts: of the ensemble. The result depends on these, on the seed, and on
     nothing else. It is never worse than any rule of thumb, or than what was shipped, by the replay
-    of the whole traces. watch: is told now and then how many orders have been judged.
+    of the whole traces. watch: is told how far the search is.
     UserError if nothing that was executed can move, or if all weights are 0.
     """
     if len(cases) != len(placement.placed):
@@ -120,28 +126,32 @@ def place(
     units = units_of(placement)
     _require_something(units, cases)
     kinds = _kinds(cpu)
-    judge = CaseJudge(cases, units, cpu, kinds)
-    orders = _rules_of_thumb(placement, cases, units, cpu)
-    searched = _varying(judge.misses(units.layouts(list(orders.values()))))
-    search = CaseJudge(
-        [shortened(case) for case in cases], units, cpu, {kind: kinds[kind] for kind in searched}
+    table = _Table(placement, units, CaseJudge(cases, units, cpu, kinds))
+    rules = _rules_of_thumb(placement, cases, units, cpu)
+    for method, order in rules.items():
+        table.add(method, units.order(order.tolist()))
+    starts = [Start(units, rules[table.cheapest(rules)])]
+    apart = sets_apart(placement, units, table.judge, rules[FIRST_USE], cpu.l1i)
+    if apart:
+        table.add(SETS_APART, apart.units.order(apart.order.tolist()))
+        starts.append(apart)
+    searched = table.varying()
+    search_kinds = {kind: kinds[kind] for kind in searched}
+    found = search(
+        starts, cases, cpu, search_kinds, seed=seed, evaluations=evaluations, watch=watch
     )
-    start = _cheapest(search, list(orders.values()))
-    found = anneal(
-        search.judge, start, units.bytes, seed=seed, evaluations=evaluations, watch=watch
-    )
-    names = {method: units.order(order) for method, order in orders.items()}
-    names[ANNEALED] = units.order(found.order)
-    drawn = judge.misses(shuffles(placement, layouts, seed)[:, units.functions])
-    table = _tabled(placement, units, judge, names, drawn)
-    method = min(table.costs, key=lambda method: table.costs[method])
+    table.add(ANNEALED, found.units.order(found.order.tolist()))
+    table.draw(layouts, seed)
+    method = table.cheapest(table.costs)
+    executed = set(units.order(range(units.executed)))
     return PlaceResult(
         cpu=cpu.name,
         method=method,
-        order=names.get(method, ()),
+        order=table.names[method],
+        padding=tuple(name for name in table.names[method] if name not in executed),
         costs=table.costs,
-        ensemble=_draws(judge.costs(drawn)),
-        regions=_rows(placement, cases, table, judge.associative(table.layouts[method]), kinds),
+        ensemble=_draws(table.judge.costs(table.drawn)),
+        regions=table.rows(cases, method, kinds),
         judged=tuple(kinds),
         searched=searched,
         seed=seed,
@@ -185,66 +195,65 @@ def _rules_of_thumb(
     return found
 
 
-def _cheapest(judge: CaseJudge, orders: Sequence[I64]) -> I64:
-    return orders[int(np.argmin(judge.judge(orders).costs))]
+class _Table:
+    """What is replayed: by method its names, its misses and what these cost; and an ensemble."""
 
+    def __init__(self, placement: Placement, units: Units, judge: CaseJudge) -> None:
+        self._placement, self._units, self.judge = placement, units, judge
+        self._layouts = {SHIPPED: as_linked(placement)[units.functions]}
+        self._misses = {SHIPPED: judge.misses(self._layouts[SHIPPED][np.newaxis])}
+        self.costs = {SHIPPED: float(judge.costs(self._misses[SHIPPED])[0])}
+        self.names: dict[str, tuple[str, ...]] = {SHIPPED: ()}
+        self.drawn: Misses = {}
 
-def _varying(misses: Misses) -> tuple[MissKind, ...]:
-    """What is worth a search: misses of L1I, and others if any two orders differ in them."""
-    first, *others = _SEARCHED
-    return (first, *(kind for kind in others if np.ptp(misses[kind], axis=1).any()))
+    def add(self, method: str, names: tuple[str, ...]) -> None:
+        """Replays the layout that an ordering file makes."""
+        layout = ordered(self._placement, names)[0][self._units.functions]
+        misses = self.judge.misses(layout[np.newaxis])
+        self.names[method], self._layouts[method] = names, layout
+        self._misses[method] = misses
+        self.costs[method] = float(self.judge.costs(misses)[0])
 
+    def draw(self, layouts: int, seed: int) -> None:
+        """Replays random layouts."""
+        drawn = shuffles(self._placement, layouts, seed)[:, self._units.functions]
+        self.drawn = self.judge.misses(drawn)
 
-class _Table(msgspec.Struct, frozen=True, eq=False):
-    """All that was replayed: by method its layout of `units.small`, its misses and their cost; and
-    the misses of the ensemble.
-    """
+    def cheapest(self, methods: Iterable[str]) -> str:
+        """Of equals, the first."""
+        return min(methods, key=lambda method: self.costs[method])
 
-    layouts: dict[str, U64]
-    misses: dict[str, Misses]
-    costs: dict[str, float]
-    drawn: Misses
-
-
-def _tabled(
-    placement: Placement,
-    units: Units,
-    judge: CaseJudge,
-    names: Mapping[str, tuple[str, ...]],
-    drawn: Misses,
-) -> _Table:
-    layouts = {SHIPPED: as_linked(placement)[units.functions]}
-    for method, order in names.items():
-        layouts[method] = ordered(placement, order)[0][units.functions]
-    misses = {method: judge.misses(layout[np.newaxis]) for method, layout in layouts.items()}
-    costs = {method: float(judge.costs(found)[0]) for method, found in misses.items()}
-    return _Table(layouts, misses, costs, drawn)
-
-
-def _rows(
-    placement: Placement,
-    cases: Sequence[Case],
-    table: _Table,
-    associative: dict[MissKind, I64],
-    kinds: Mapping[MissKind, Cache],
-) -> tuple[RegionOrder, ...]:
-    return tuple(
-        RegionOrder(
-            region=case.trace.region,
-            weight=case.weight,
-            iterations=case.trace.iterations,
-            insns=case.trace.executed_insns(OWN),
-            methods={
-                method: {kind: int(counts[index, 0]) for kind, counts in found.items()}
-                for method, found in table.misses.items()
-            },
-            ensemble={kind: _draws(counts[index]) for kind, counts in table.drawn.items()},
-            associative={kind: int(counts[index]) for kind, counts in associative.items()},
-            bound=_bounds(placement, index, case, kinds),
-            truncated=case.trace.truncated,
+    def varying(self) -> tuple[MissKind, ...]:
+        """What is worth a search: misses of L1I, and others if any two orders differ in them."""
+        first, *others = _SEARCHED
+        orders = [misses for method, misses in self._misses.items() if method != SHIPPED]
+        return (
+            first,
+            *(k for k in others if np.ptp(np.hstack([found[k] for found in orders]), axis=1).any()),
         )
-        for index, case in enumerate(cases)
-    )
+
+    def rows(
+        self, cases: Sequence[Case], chosen: str, kinds: Mapping[MissKind, Cache]
+    ) -> tuple[RegionOrder, ...]:
+        """One for each region."""
+        associative = self.judge.associative(self._layouts[chosen])
+        return tuple(
+            RegionOrder(
+                region=case.trace.region,
+                weight=case.weight,
+                iterations=case.trace.iterations,
+                insns=case.trace.executed_insns(OWN),
+                methods={
+                    method: {kind: int(counts[index, 0]) for kind, counts in found.items()}
+                    for method, found in self._misses.items()
+                },
+                ensemble={kind: _draws(counts[index]) for kind, counts in self.drawn.items()},
+                associative={kind: int(counts[index]) for kind, counts in associative.items()},
+                bound=_bounds(self._placement, index, case, kinds),
+                truncated=case.trace.truncated,
+            )
+            for index, case in enumerate(cases)
+        )
 
 
 def _bounds(

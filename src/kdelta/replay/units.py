@@ -5,7 +5,7 @@ A linker knows functions by their names and moves whole sections. So functions o
 together, and so do functions that share a name.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class Units(msgspec.Struct, frozen=True, eq=False):
-    """The executed units that can move, by address as linked.
+    """The executed units that can move, by address as linked, then units that only fill.
 
     names: of each unit, what an ordering file has of it, by address. bytes (n_units,): of each with
     all that moves with it. of_function: the unit of each function of the placement, -1 for what is
@@ -28,7 +28,7 @@ class Units(msgspec.Struct, frozen=True, eq=False):
     all else that moves in one piece at the end of its range: its layouts are made in a fraction of
     the time. chosen: of each unit, indexes of functions of `small`, one of each group, in their
     order. functions: the index in the whole placement of each function of `small`; of such a piece,
-    that of a function in it.
+    that of a function in it. executed: how many units are executed; those behind only fill.
     """
 
     names: tuple[tuple[str, ...], ...]
@@ -37,10 +37,13 @@ class Units(msgspec.Struct, frozen=True, eq=False):
     small: Placement
     chosen: tuple[tuple[int, ...], ...]
     functions: I64
+    executed: int
 
-    def order(self, units: Iterable[int]) -> tuple[str, ...]:
-        """The names of an ordering file that puts these units first, in this order."""
-        return tuple(dict.fromkeys(name for unit in units for name in self.names[unit]))
+    def order(self, units: Sequence[int]) -> tuple[str, ...]:
+        """The names of an ordering file that puts these units first, in this order. What would only
+        fill behind the last executed one is left out."""
+        last = max((at for at, unit in enumerate(units) if unit < self.executed), default=-1)
+        return tuple(dict.fromkeys(name for unit in units[: last + 1] for name in self.names[unit]))
 
     def layouts(self, orders: Sequence[I64]) -> U64:
         """The start of each function of `small` under each order of all units, (n_orders, n).
@@ -57,8 +60,12 @@ def plain(name: str) -> str:
     return name.partition("#")[0]
 
 
-def units_of(placement: Placement) -> Units:
-    """The units of a placement of which anything is executed by any of its traces."""
+def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Units:
+    """The units of a placement of which anything is executed by any of its traces.
+
+    padding: functions that are never executed, alone in their group and with their name, each list
+    of which is a unit more.
+    """
     functions = placement.functions
     executed = placement.executed
     running = {functions[index].group for index in np.flatnonzero(executed).tolist()
@@ -72,6 +79,10 @@ def units_of(placement: Placement) -> Units:
         for group in sorted(running)
     }
     merged = _merged(placement, spoken)
+    for filling in padding:
+        groups = [functions[index].group for index in filling]
+        merged.append(groups)
+        spoken.update((functions[i].group, (plain(functions[i].name),)) for i in filling)
     units = [[*dict.fromkeys(name for group in unit for name in spoken.get(group, ()))]
              for unit in merged]  # fmt: skip
     small, kept = _small(placement, {group for unit in merged for group in unit})
@@ -89,6 +100,7 @@ def units_of(placement: Placement) -> Units:
         small=small,
         chosen=tuple(tuple(place[i] for i in _as_ordered(placement, names)) for names in units),
         functions=kept,
+        executed=len(merged) - len(padding),
     )
 
 
