@@ -86,7 +86,7 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
         (
             *("place", "image:a", "-w", "aes", "-w", "syscalls", "-o", str(tmp_path / "order")),
             *("--operation", "x", "--weight", "x=2", "--weight", "y=0", "--effort", "7"),
-            *("--layouts", "9", "--seed", "4"),
+            *("--layouts", "9", "--seed", "4", "--apply"),
         )
     )
     assert code == 0
@@ -102,6 +102,7 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
         evaluations=7,
         layouts=9,
         seed=4,
+        apply=True,
         lab=lab,
     )
 

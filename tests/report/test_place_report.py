@@ -2,11 +2,18 @@
 """`kdelta place` as text and as JSON."""
 
 import msgspec
+import pytest
 
 from kdelta.infer.ensembles import Interval
 from kdelta.report.model import ReportedCPU, Unlike
 from kdelta.report.place_json import place_json
-from kdelta.report.place_model import PlacedMisses, PlacedRegion, PlaceReport
+from kdelta.report.place_model import (
+    Applied,
+    AppliedRegion,
+    PlacedMisses,
+    PlacedRegion,
+    PlaceReport,
+)
 from kdelta.report.place_text import place_text
 from tests.report.example import MACHINE, report
 from tests.report.test_json import decoded
@@ -47,6 +54,7 @@ REPORT = PlaceReport(
     seed=1,
     file="order.txt",
     functions=278,
+    padding=12,
     method="annealed",
     costs={"shipped": 0.2445, "c3": 0.0199, "annealed": 0.0056},
     median=0.2462,
@@ -66,8 +74,59 @@ REPORT = PlaceReport(
 )  # fmt: skip
 
 
+APPLIED = Applied(
+    kernel=report().base,
+    regions=(
+        AppliedRegion("syscalls/getppid", 500, 0, 0, 0, 0, 0, 0),
+        AppliedRegion("syscalls/open-close", 100, 125.15, 137.67, 87.61, 2.88, 2.9, 0),
+        AppliedRegion("syscalls/a-name-longer-than-its-column", 9, 1e6, 11e5, 7e5, 5e5, 6e5, -1.5),
+        AppliedRegion("aes/cbc", 10, 10, 11, 7, 12.5, 12.5, 0.25),
+    ),
+    warnings=("the guest never became quiet", "another"),
+)
+
+
 def test_golden() -> None:
     against_golden("place.txt", place_text(REPORT))
+
+
+def test_golden_of_a_relinked_kernel() -> None:
+    text = place_text(msgspec.structs.replace(REPORT, applied=APPLIED))
+    assert text.count("the guest never became quiet") == 1
+    assert text.endswith("  another\n")
+    against_golden("place-applied.txt", text)
+
+
+def test_what_was_measured_is_held_against_all_else() -> None:
+    one = AppliedRegion("x", 10, 10, 20, 5, 9, 10, 0)
+    assert (one.is_halved, one.is_as_predicted, one.pays) == (True, True, 0)
+    assert APPLIED.total("shipped") == 12515 + 9e6 + 100
+    change = msgspec.structs.replace
+    assert not change(one, measured=10.1).is_halved
+    assert change(one, measured=10.1).pays == pytest.approx(0.1)
+    assert not change(one, median=0, measured=0).is_halved
+    assert change(one, predicted=5).is_as_predicted  # 50 misses in ten iterations
+    assert not change(one, predicted=4.9).is_as_predicted
+    assert change(one, predicted=990, measured=1000).is_as_predicted
+    assert not change(one, predicted=1010.2, measured=1000).is_as_predicted
+
+
+def test_where_nothing_pays_and_all_is_as_predicted_that_is_said() -> None:
+    good = msgspec.structs.replace(APPLIED, regions=APPLIED.regions[:2])
+    text = place_text(msgspec.structs.replace(REPORT, applied=good))
+    assert "measured, no operation has more L1I misses than as shipped" in text
+    assert "every prediction is within 1 % or 50 misses of what was measured" in text
+    assert "47.47 times fewer than the median" in text
+
+
+def test_a_kernel_that_cannot_be_relinked_or_run_is_said() -> None:
+    failed = Applied(report().others[0].side)
+    text = place_text(msgspec.structs.replace(REPORT, applied=failed))
+    assert "failed runs" in text
+    assert "relinked, perturbation" in text
+    none = Applied(msgspec.structs.replace(failed.kernel, failure="it does not link", runs=()))
+    text = place_text(msgspec.structs.replace(REPORT, applied=none))
+    assert "no kernel: it does not link" in text
 
 
 def test_who_pays_is_said() -> None:
@@ -96,14 +155,35 @@ def test_a_run_that_failed_is_said() -> None:
 
 def test_json_has_it_all() -> None:
     document = decoded(place_json(REPORT, "0.1.0"))
-    assert document["schema"] == "kdelta.place/1"
+    assert document["schema"] == "kdelta.place/2"
     assert (document["file"], document["method"], document["functions"]) == (
         "order.txt",
         "annealed",
         278,
     )
+    assert (document["padding"], document["applied"]) == (12, None)
     assert document["payers"] == ["aes/cbc"]
     one = document["regions"][3]["misses"]["btb"]
     assert (one["pays"], one["associative"], one["bound"]) == (1, None, None)
     assert document["regions"][1]["weight"] == 3
     assert document["regions"][1]["predicted"] == {"low": 5000, "high": 5000 + 14 * 2.88}
+
+
+def test_json_has_what_was_measured() -> None:
+    document = decoded(place_json(msgspec.structs.replace(REPORT, applied=APPLIED), "0.1.0"))
+    found = document["applied"]
+    assert found["payers"] == ["aes/cbc"]
+    assert found["regions"][2] == {
+        "name": "syscalls/a-name-longer-than-its-column",
+        "iterations": 9,
+        "shipped": 1e6,
+        "median": 11e5,
+        "best": 7e5,
+        "predicted": 5e5,
+        "measured": 6e5,
+        "path": -1.5,
+        "pays": 0,
+        "as_predicted": False,
+    }
+    assert found["kernel"]["identity"] == report().base.identity
+    assert found["warnings"] == ["the guest never became quiet", "another"]

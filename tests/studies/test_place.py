@@ -46,6 +46,8 @@ def test_what_there_is_not_is_refused_before_anything_is_obtained(
         _place(tmp_path, file=tmp_path / "nowhere" / "order.txt")
     with pytest.raises(UserError, match="cannot be written to"):
         _place(tmp_path, file=tmp_path)
+    with pytest.raises(UserError, match="is built already"):
+        _place(tmp_path, apply=True)
     assert not (own_cache / "kernels").exists()
 
 
@@ -75,7 +77,7 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     assert found.predicted.low == found.shipped.low
     assert len(read_order(tmp_path / "order.txt").names) == report.functions > 50
     assert "open-close" in place_text(report)
-    assert '"kdelta.place/1"' in place_json(report, "0")
+    assert '"kdelta.place/2"' in place_json(report, "0")
 
     with pytest.raises(UserError, match="no operation that was run is called 'getppid'"):
         _place(tmp_path, weights={"getppid": 2.0})

@@ -66,7 +66,24 @@ def place(
         int,
         typer.Option("--effort", metavar="N", min=0, max=10**7, help="Orders to judge, at most."),
     ] = DEFAULT_EVALUATIONS,
-    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    layouts: Annotated[
+        int,
+        typer.Option(
+            "--layouts",
+            metavar="N",
+            min=2,
+            max=100_000,
+            help="Random layouts that the order is held against.",
+        ),
+    ] = options.DEFAULT_LAYOUTS,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Relink the kernel in that order, run it, and count its misses: for a source "
+            "with +sections.",
+        ),
+    ] = False,
     seed: Seed = 1,
     again: options.Again = False,
     no_snapshot: options.NoSnapshot = False,
@@ -79,7 +96,8 @@ def place(
     """Find a better order for a kernel's functions, and write it for the linker.
 
     Runs the workloads once, recorded, and looks for an order of the executed functions under which
-    the recording misses least. FILE is a symbol ordering file: TREE+order:FILE links a kernel so.
+    the recording misses least. FILE is a symbol ordering file: TREE +order:FILE links a kernel so,
+    and --apply does that at once and measures it.
     """
     set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     kernels = [str(spec) for spec in parse_kernel_words(words)]
@@ -97,6 +115,7 @@ def place(
         evaluations=effort,
         layouts=layouts,
         seed=seed,
+        apply=apply,
         lab=options.lab_request(
             perturb=1,
             again=again,
@@ -111,7 +130,8 @@ def place(
     with open_store() as store, shown_progress() as progress:
         report = asyncio.run(run_place(request, store, progress))
     emit(place_json(report, __version__) if json else place_text(report))
-    return 0 if report.regions else RUNS_FAILED
+    failed = not report.regions or (report.applied is not None and not report.applied.regions)
+    return RUNS_FAILED if failed else 0
 
 
 def weights_of(words: Iterable[str]) -> dict[str, float]:

@@ -7,15 +7,17 @@ from typing import Any
 import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
+from kdelta.report.bisect_json import JsonBisect
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
 
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
+    "kdelta.bisect/1": JsonBisect,
     "kdelta.compare/2": JsonCompare,
     "kdelta.layout/1": JsonLayout,
-    "kdelta.place/1": JsonPlace,
+    "kdelta.place/2": JsonPlace,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`kdelta place` as JSON; the schema is kdelta.place/1."""
+"""`kdelta place` as JSON; the schema is kdelta.place/2."""
 
 from typing import Literal
 
@@ -9,7 +9,13 @@ from kdelta.report.cycles_json import JsonCPU, JsonInterval, json_cpu
 from kdelta.report.json import JsonSide, document_text, json_side
 from kdelta.report.layout_json import JsonUnlikeCPU
 from kdelta.report.model import Facts
-from kdelta.report.place_model import PlacedMisses, PlacedRegion, PlaceReport
+from kdelta.report.place_model import (
+    Applied,
+    AppliedRegion,
+    PlacedMisses,
+    PlacedRegion,
+    PlaceReport,
+)
 
 
 class JsonPlacedMisses(msgspec.Struct, frozen=True):
@@ -40,12 +46,41 @@ class JsonPlacedRegion(msgspec.Struct, frozen=True):
     predicted: JsonInterval
 
 
-class JsonPlace(msgspec.Struct, frozen=True):
-    """The document. `file` is empty if nothing better than the shipped layout was found. `costs`:
-    by method, what misses cost, fully exposed, as a fraction of what the instructions cost.
+class JsonAppliedRegion(msgspec.Struct, frozen=True):
+    """A region's L1I misses an iteration: `shipped` and `measured` were counted while the kernel as
+    shipped and the relinked one ran. `path`: instructions an iteration that the relinked one has
+    more. `as_predicted`: within 1 % or 50 misses, all iterations together.
     """
 
-    schema: Literal["kdelta.place/1"]
+    name: str
+    iterations: int
+    shipped: float
+    median: float
+    best: float
+    predicted: float
+    measured: float
+    path: float
+    pays: float
+    as_predicted: bool
+
+
+class JsonApplied(msgspec.Struct, frozen=True):
+    """The kernel relinked in the order; no regions if it could not be linked or run."""
+
+    kernel: JsonSide
+    regions: list[JsonAppliedRegion]
+    payers: list[str]
+    warnings: list[str]
+
+
+class JsonPlace(msgspec.Struct, frozen=True):
+    """The document. `file` is empty if nothing better than the shipped layout was found. `padding`:
+    how many of the order's functions are never executed, and only fill. `costs`: by method, what
+    misses cost, fully exposed, as a fraction of what the instructions cost. `applied`: null if the
+    kernel was not relinked.
+    """
+
+    schema: Literal["kdelta.place/2"]
     kdelta: str
     workloads: list[str]
     cpu: JsonCPU
@@ -55,6 +90,7 @@ class JsonPlace(msgspec.Struct, frozen=True):
     seed: int
     file: str
     functions: int
+    padding: int
     method: str
     costs: dict[str, float]
     median: float
@@ -65,14 +101,15 @@ class JsonPlace(msgspec.Struct, frozen=True):
     unlike: list[JsonUnlikeCPU]
     notes: list[str]
     warnings: list[str]
+    applied: JsonApplied | None
 
 
 def place_json(report: PlaceReport, version: str) -> str:
     """The document's text."""
-    same = "layouts seed file functions method costs median best evaluations machine"
+    same = "layouts seed file functions padding method costs median best evaluations machine"
     return document_text(
         JsonPlace(
-            schema="kdelta.place/1",
+            schema="kdelta.place/2",
             kdelta=version,
             workloads=list(report.workloads),
             cpu=json_cpu(report.cpu),
@@ -82,6 +119,7 @@ def place_json(report: PlaceReport, version: str) -> str:
             unlike=[JsonUnlikeCPU(one.name, one.text, list(one.regions)) for one in report.unlike],
             notes=list(report.notes),
             warnings=list(report.warnings),
+            applied=_applied(report.applied) if report.applied else None,
             **{name: getattr(report, name) for name in same.split()},
         )
     )
@@ -101,3 +139,20 @@ def _region(region: PlacedRegion) -> JsonPlacedRegion:
 
 def _misses(found: PlacedMisses) -> JsonPlacedMisses:
     return msgspec.convert(found, JsonPlacedMisses, from_attributes=True)
+
+
+def _applied(found: Applied) -> JsonApplied:
+    return JsonApplied(
+        kernel=json_side(found.kernel),
+        regions=[_applied_region(region) for region in found.regions],
+        payers=[region.name for region in found.regions if region.pays],
+        warnings=list(found.warnings),
+    )
+
+
+def _applied_region(region: AppliedRegion) -> JsonAppliedRegion:
+    same = "name iterations shipped median best predicted measured path pays"
+    return JsonAppliedRegion(
+        as_predicted=region.is_as_predicted,
+        **{name: getattr(region, name) for name in same.split()},
+    )

@@ -12,6 +12,7 @@ from kdelta.report.layout import (
     wrapped,
 )
 from kdelta.report.layout_text import FIGURE, KINDS, NAME, cut, figure, marked, unlike_lines
+from kdelta.report.place_applied import applied_lines
 from kdelta.report.place_model import PlacedMisses, PlaceReport
 from kdelta.spec.identity import short
 
@@ -28,12 +29,18 @@ def place_text(report: PlaceReport) -> str:
             lines += ["", *_misses(kind, report)]
         lines += ["", *_cycles(report)]
         lines += ["", *_payers(report)]
+    lines += applied_lines(report)
     lines += unlike_lines(report.cpu.name, report.unlike)
     if report.notes:
         lines += ["", "notes"]
         lines += [line for note in report.notes for line in wrapped(note, "  ", "    ")]
-    lines += warning_lines(report.warnings)
+    lines += warning_lines(_warnings(report))
     return finished(lines)
+
+
+def _warnings(report: PlaceReport) -> tuple[str, ...]:
+    applied = report.applied.warnings if report.applied else ()
+    return tuple(dict.fromkeys((*report.warnings, *applied)))
 
 
 def _workloads(report: PlaceReport) -> str:
@@ -51,7 +58,8 @@ def _head(report: PlaceReport) -> list[str]:
     lines += labelled("model", f"{cpu_line(report.cpu)}; {'; '.join(report.caches)}")
     lines += labelled("layouts", f"{report.layouts} random orders, seed {report.seed}")
     if report.file:
-        text = f"{report.file}: {report.functions} names, method {report.method}"
+        filling = f", {report.padding} of them only to fill" if report.padding else ""
+        text = f"{report.file}: {report.functions} names{filling}, method {report.method}"
         lines += labelled("order", text)
     elif report.regions:
         lines += labelled("order", "none is better than the layout as shipped; no file is written")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A better order of a kernel's functions, for one or several workloads."""
 
+import contextlib
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from kdelta.report.model import Unlike
 from kdelta.report.place_model import PlacedMisses, PlacedRegion, PlaceReport
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
+from kdelta.studies.apply import applied, put_back, require_relinkable, simulating
 from kdelta.studies.lab import Done, traces_of
 from kdelta.studies.layout import cache_texts, notes_on
 from kdelta.studies.placement import PlacedKernel, caches_of, place_traces, run_symbols
@@ -29,16 +31,24 @@ from kdelta.studies.requests import PlaceRequest, Progress
 from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
 from kdelta.workloads.catalog import find_workload
 
+_PARTS_SAID = 4
+
 
 async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
-    """Looks for the order, and writes it. A run that failed is in the report as such.
+    """Looks for the order, writes it, and if asked relinks the kernel in it. A run that failed is
+    in the report as such.
 
     UserError for an unknown workload, operation or weight, a file that cannot be written, a kernel
-    without symbols, and when nothing that is executed can move.
+    without symbols or, where that is asked for, that cannot be relinked, and when nothing that is
+    executed can move.
     """
     wanted = _operations(request)
     names = tuple(wanted)
     _must_be_writable(request.file)
+    if request.apply:
+        require_relinkable(request.kernel)
+        lab = simulating(request.lab, request.cpu.l1i)
+        request = msgspec.structs.replace(request, lab=lab)
     found = await traced_kernel(
         request.kernel,
         request.cpu,
@@ -50,24 +60,54 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     report = _head(request, names, found, store)
     if found.kernel is None or not found.ok:
         return report
-    step = f"order for {request.cpu.name}"
-    progress.begin(step)
     with interruptible():
         placed = placed_together(found.kernel, found.done, names, store)
-        _require_known(request.weights, [trace.region for trace in placed.traces])
-        cases = [Case(trace, request.weights.get(trace.region, 1.0)) for trace in placed.traces]
-        result = place(
-            placed.placement,
-            cases,
-            request.cpu,
-            seed=request.seed,
-            evaluations=request.evaluations,
-            layouts=request.layouts,
-        )
-    progress.end(step, result.method)
-    if result.method != SHIPPED:
+        result = _searched(request, placed, progress)
+    report = _with(report, request, placed, result)
+    if result.method == SHIPPED:
+        return report
+    with put_back(request.file) if request.apply else contextlib.nullcontext():
         write_order(request.file, result.order, _comments(request, result))
-    return _with(report, request, placed, result)
+        if request.apply:
+            done = await applied(
+                request, wanted, found.done, report.regions, store=store, progress=progress
+            )
+            report = msgspec.structs.replace(report, applied=done)
+    return report
+
+
+def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -> PlaceResult:
+    """The order; progress is told now and then how good what was found so far is."""
+    _require_known(request.weights, [trace.region for trace in placed.traces])
+    step = f"order for {request.cpu.name}"
+    progress.begin(step)
+    result = place(
+        placed.placement,
+        [Case(trace, request.weights.get(trace.region, 1.0)) for trace in placed.traces],
+        request.cpu,
+        seed=request.seed,
+        evaluations=request.evaluations,
+        layouts=request.layouts,
+        watch=_Watch(step, request.evaluations, progress),
+    )
+    progress.end(step, result.method)
+    return result
+
+
+class _Watch:
+    """Tells how far a search is: on a bar always, and in a line of its own now and then."""
+
+    def __init__(self, step: str, evaluations: int, progress: Progress) -> None:
+        self._step, self._evaluations, self._progress = step, evaluations, progress
+        self._said = 0
+
+    def __call__(self, judged: int, cost: float) -> None:
+        text = f"{judged} of {self._evaluations} orders judged, misses cost {100 * cost:.2f} %"
+        self._progress.doing(self._step, text)
+        part = _PARTS_SAID * judged // max(1, self._evaluations)
+        if part > self._said:
+            self._said = part
+            self._progress.say(f"{self._step}: {text}")
 
 
 def placed_together(
@@ -179,6 +219,7 @@ def _with(
         report,
         file=str(request.file) if result.method != SHIPPED else "",
         functions=len(result.order),
+        padding=len(result.padding),
         method=result.method,
         costs=result.costs,
         median=result.ensemble.median,

@@ -81,6 +81,7 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     weights: of operations, 1 where nothing is said; with several workloads an operation is named
     WORKLOAD/OPERATION. evaluations: the most orders that are judged. seed: of these, and of the
     ensemble that they are held against, of `layouts`. No operations means all of the workloads.
+    apply: relink the kernel in that order, and measure it.
     """
 
     kernel: str
@@ -92,6 +93,7 @@ class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     evaluations: int = DEFAULT_EVALUATIONS
     layouts: int = DEFAULT_LAYOUTS
     seed: int = 1
+    apply: bool = False
     lab: LabRequest = LabRequest(perturbations=1)
 
 
