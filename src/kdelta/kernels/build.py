@@ -32,7 +32,7 @@ from kdelta.kernels.failure import NoKernel, refused_text
 from kdelta.kernels.image import hash_modules
 from kdelta.kernels.inspect import inspect
 from kdelta.kernels.kbuild import Kbuild
-from kdelta.kernels.kconfig import modules_of, parse_config
+from kdelta.kernels.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.lab_config import lab_options, small_options
 from kdelta.kernels.linked_map import linked_map
 from kdelta.kernels.model import Kernel, kernel_identity
@@ -148,6 +148,13 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
     return made.kernel(str(spec))
 
 
+def question_of(spec: SourceSpec, source: Source) -> str:
+    """The hash of all that decides the kernel of a spec, were its source this one: equal ones get
+    the same kernel, and fail alike.
+    """
+    return _read(spec, source, relink_of(spec.changes)).question
+
+
 def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKernel:
     kbuild = _kbuild(request, checked_out(request.source, talk))
     sibling = _sibling(request)
@@ -174,6 +181,16 @@ def _configured(request: _Request, kbuild: Kbuild) -> Configured | ConfigFailed:
         arch=request.tools.folder,
         own_config=request.own_config,
     )
+
+
+def granted_in(spec: SourceSpec, source: Source, tree: Path, purpose: str) -> Config | None:
+    """What a spec's config comes to in a folder that has no more of the source's files than
+    configuring needs, with output folders of that purpose; None if the configuration fails.
+    """
+    request = _read(spec, source, relink_of(spec.changes))
+    kbuild = Kbuild(source.folder, tree, request.tools, jobs=1, purpose=purpose)
+    found = _configured(request, kbuild)
+    return None if isinstance(found, ConfigFailed) else parse_config(found.text)
 
 
 def _sibling(request: _Request) -> BuiltKernel | None:
