@@ -13,6 +13,7 @@ from kdelta import __version__
 from kdelta.cli import doctor as doctors
 from kdelta.cli import options
 from kdelta.cli.ablate import ablate
+from kdelta.cli.bisect import bisect
 from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
 from kdelta.cli.gate import EPILOG as GATE_EPILOG
@@ -219,6 +220,7 @@ def show(
 app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)
 app.command(epilog=options.SPECS)(ablate)
+app.command(epilog=options.SPECS)(bisect)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)
 app.command()(cpus)

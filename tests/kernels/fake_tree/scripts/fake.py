@@ -13,7 +13,9 @@ from pathlib import Path
 TREE, OUT = Path(sys.argv[1]), Path(sys.argv[2])
 FOLDERS = ("init", "kernel", "mm", "drivers")
 SCRIPT = "arch/x86/kernel/vmlinux.lds"
-FLAGS = "-O2 -ffreestanding -fno-pic -fcf-protection=none -fno-asynchronous-unwind-tables"
+FLAGS = (
+    "-O2 -D__KERNEL__ -ffreestanding -fno-pic -fcf-protection=none -fno-asynchronous-unwind-tables"
+)
 
 
 Option = tuple[str, bool, list[str], list[str], int]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta bisect`: its arguments."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
+from kdelta.host.files import write_atomic
+from kdelta.report.bisect import bisect_text
+from kdelta.report.bisect_json import bisect_json
+from kdelta.report.bisect_mail import bisect_mails
+from kdelta.report.bisect_model import BisectReport
+from kdelta.spec.errors import UserError
+from kdelta.spec.kernel import TreeSpec
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.bisect import BisectRequest, run_bisect
+from kdelta.studies.bisect.request import DEFAULT_MARGIN
+from kdelta.studies.lab import open_store
+
+_DEFAULT_PERCENT = float(100 * DEFAULT_MARGIN)
+
+
+def bisect(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="GOOD..BAD [TREE] [+CHANGE...]",
+            help="Two commits, the repository, and what all kernels have in common.",
+        ),
+    ],
+    *,
+    repository: Annotated[
+        str, typer.Option("-C", metavar="PATH", help="The repository, instead of TREE.")
+    ] = ".",
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            help="May be repeated; see kdelta workloads.  [default: syscalls]",
+        ),
+    ] = None,
+    operation: options.Operations = None,
+    first: Annotated[
+        bool, typer.Option("--first", help="Find the commit with the largest effect, no others.")
+    ] = False,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--region", metavar="NAME", help="Only effects on this region; may be repeated."
+        ),
+    ] = None,
+    margin: Annotated[
+        float,
+        typer.Option(
+            "--margin", metavar="PCT", help="An effect of no more than this is not searched for."
+        ),
+    ] = _DEFAULT_PERCENT,
+    max_builds: Annotated[
+        int | None,
+        typer.Option(
+            "--max-builds", metavar="N", min=0, help="The most kernels beside the two ends."
+        ),
+    ] = None,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Rule no commit out by what it touches.")
+    ] = False,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Write what git bisect replay takes: one file for each commit that was found, "
+            "from the second on FILE.2 and so on.",
+        ),
+    ] = None,
+    mail: Annotated[
+        bool,
+        typer.Option("--mail", help="Print a mail for each commit that makes something slower."),
+    ] = False,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    qemu_cpu: options.QemuCpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    regions: Annotated[
+        int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
+    ] = 8,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Find all commits of a range that make a kernel faster or slower.
+
+    Builds and runs both ends, rules out what reaches no executed code, and searches the others by
+    halves, also into merges. Effects have signs and add up, so all commits are found and not one;
+    what differs by placement alone is never named. Interrupted, it goes on where it was.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    folder, changes = _tree(words[1:], repository)
+    request = BisectRequest(
+        repository=folder,
+        range=words[0],
+        changes=changes,
+        workloads=tuple(workload or ["syscalls"]),
+        operations=tuple(operation or ()),
+        first=first,
+        regions=tuple(region or ()),
+        margin=options.fraction_of(margin),
+        max_builds=max_builds,
+        rule_out=not keep_all,
+        lab=options.lab_request(
+            perturb=perturb,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=jobs,
+            memory=memory,
+            qemu_cpu=qemu_cpu,
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_bisect(request, store, progress))
+    if log is not None:
+        _write_logs(report, log)
+    if json:
+        emit(bisect_json(report, __version__))
+    else:
+        emit(bisect_mails(report) if mail else bisect_text(report, regions))
+    return RUNS_FAILED if report.failure else 0
+
+
+def _tree(words: Sequence[str], repository: str) -> tuple[str, tuple[str, ...]]:
+    """The repository's folder, and the changes that hold for all kernels."""
+    named = bool(words) and not words[0].startswith("+") and "=" not in words[0]
+    if named and repository != ".":
+        raise UserError(f"two trees: {words[0]} and -C {repository}", "name one of them")
+    rest = words if named else [f"tree:{repository}", *words]
+    (spec, *more) = parse_kernel_words(rest)
+    if more or not isinstance(spec, TreeSpec):
+        raise UserError(
+            f"not one git tree: {' '.join(words)}",
+            "for example kdelta bisect v6.12..v6.13 ~/linux +my.config",
+        )
+    return spec.path, tuple(str(change) for change in spec.changes)
+
+
+def _write_logs(report: BisectReport, file: Path) -> None:
+    if not report.found:
+        talk(f"no commit was found, so {file} is not written")
+    for place, found in enumerate(report.found):
+        path = file if not place else file.with_name(f"{file.name}.{place + 1}")
+        write_atomic(path, report.logs[found.commit.name].encode())
+        talk(f"git bisect replay {path}: {found.commit.cited}")

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a bisection found, as a report."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kdelta.infer.bisect import Bisect
+from kdelta.infer.bisect_model import BisectAnswer
+from kdelta.kernels.history import Commit, CommitRange
+from kdelta.report.bisect_log import bisect_log
+from kdelta.report.bisect_model import (
+    BisectedCommit,
+    BisectedRegion,
+    BisectReport,
+    FoundCommit,
+    FoundGroup,
+    FoundPlacement,
+    RuledOutCommit,
+)
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Measured
+from kdelta.studies.bisect.kernels import Commits
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.reports import machine_facts, reported_side
+
+
+class Search(msgspec.Struct, frozen=True, eq=False):
+    """What is searched, and the two measured ends, the good one first."""
+
+    request: BisectRequest
+    commits: CommitRange
+    kernels: Commits
+    ends: tuple[Measured, Measured]
+    store: Store
+
+
+def failed(search: Search) -> BisectReport:
+    """The report of one of whose ends there is nothing to go by."""
+    names = search.request.range.split("..")
+    words = [
+        f"{name or 'HEAD'}: {end.failure}"
+        for name, end in zip(names, search.ends, strict=True)
+        if end.failure
+    ]
+    text = "nothing to compare: " + "; ".join(words)
+    return msgspec.structs.replace(_begin(search), failure=text)
+
+
+def assemble(search: Search, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
+    """The report of a search that came to its end."""
+    answer = found.answer()
+    known = {one.name: _commit(one) for one in (search.commits.good, *search.commits.commits)}
+    return msgspec.structs.replace(
+        _begin(search),
+        candidates=answer.candidates,
+        regions=_regions(search.ends, answer),
+        found=tuple(
+            FoundCommit(
+                known[one.commit], one.effects, one.functions, one.confirmed, one.moved, one.text
+            )
+            for one in answer.culprits
+        ),
+        groups=tuple(
+            FoundGroup(tuple(known[name] for name in one.commits), one.effects, one.text)
+            for one in answer.groups
+        ),
+        placement=tuple(
+            FoundPlacement(
+                _known(known, one.below), _known(known, one.above), len(one.commits), one.effects
+            )
+            for one in answer.placed
+        ),
+        ruled_out=tuple(
+            RuledOutCommit(known[name], why) for name, why in ruled_out.items() if name in known
+        ),
+        logs=_logs(search, found, answer, known),
+        notes=(*search.commits.notes, *answer.notes),
+    )
+
+
+def _begin(search: Search) -> BisectReport:
+    commits, (good, bad) = search.commits, search.ends
+    sides = [
+        reported_side(one.short, end.kernel, end.done, end.failure, search.store)
+        for one, end in ((commits.good, good), (commits.bad, bad))
+    ]
+    warnings = {
+        warning: None
+        for end in search.ends
+        for done in end.done
+        if done.counts is not None
+        for warning in done.counts.warnings
+    }
+    names = [name or "HEAD" for name in search.request.range.split("..")]
+    return BisectReport(
+        repository=str(commits.repository),
+        names=(names[0], names[1]),
+        good=_commit(commits.good),
+        bad=_commit(commits.bad),
+        ends=(sides[0], sides[1]),
+        workloads=search.request.workloads,
+        machine=machine_facts(good.done or bad.done, search.store),
+        commits=len(commits.commits),
+        builds=tuple(search.kernels.builds),
+        notes=commits.notes,
+        warnings=tuple(warnings),
+    )
+
+
+def _commit(one: Commit) -> BisectedCommit:
+    return BisectedCommit(one.name, one.subject, one.author, one.date)
+
+
+def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
+    """A commit; of those before the range only the name is known."""
+    return known.get(name) or BisectedCommit(name, "", "", "")
+
+
+def _regions(ends: tuple[Measured, Measured], answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
+    good, bad = ends
+    return tuple(
+        BisectedRegion(
+            workload=region.workload,
+            name=name,
+            good=region.path.code,
+            bad=bad.regions[name].path.code,
+            whole=answer.sums[name].whole,
+            explained=answer.sums[name].explained,
+            remainder=answer.sums[name].remainder,
+            rate=region.rate,
+        )
+        for name, region in good.regions.items()
+        if name in bad.regions and name in answer.sums
+    )
+
+
+def _logs(
+    search: Search, found: Bisect, answer: BisectAnswer, known: Mapping[str, BisectedCommit]
+) -> dict[str, str]:
+    """For each commit that was found what `git bisect replay` takes."""
+    subjects = {name: one.subject for name, one in known.items()}
+    regions = search.ends[0].code
+    return {
+        one.commit: bisect_log(
+            search.commits.parents,
+            (search.commits.good.name, search.commits.bad.name),
+            [(seen.commit, seen.commit not in answer.failed) for seen in found.observed[2:]],
+            one.commit,
+            subjects,
+            slower=sum(
+                e.value / regions[r].value
+                for r, e in one.effects.items()
+                if r in regions and regions[r].value
+            )
+            >= 0,
+        )
+        for one in answer.culprits
+    }

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels of commits: built, run, and what each of them executes and holds."""
+
+import msgspec
+
+from kdelta.infer.alive import Side
+from kdelta.infer.recompiled import differences_that_matter
+from kdelta.infer.search_model import Failed, Outcome
+from kdelta.infer.search_model import Measured as Run
+from kdelta.infer.touched import Tree, tree_of
+from kdelta.kernels.built import DEPENDENCIES, load_built
+from kdelta.kernels.dependencies import load_dependencies
+from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.history import CommitRange
+from kdelta.kernels.model import Kernel
+from kdelta.report.bisect_model import BisectBuild
+from kdelta.spec.change import parse_change
+from kdelta.spec.kernel import GitSpec
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.studies.ablate.rule_out import side_of
+from kdelta.studies.bisect.journal import Failure, Journal
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.lab import Lab
+from kdelta.studies.requests import Progress
+from kdelta.studies.touched import complete_kernel
+from kdelta.workloads.catalog import Workload, find_workload
+
+
+class Commits:
+    """Builds and measures commits, each once, and keeps the list of kernels."""
+
+    def __init__(
+        self, request: BisectRequest, commits: CommitRange, store: Store, progress: Progress
+    ) -> None:
+        self._request = request
+        self._progress = progress
+        self._lab = Lab(request.lab, store, progress)
+        workloads = [_only(find_workload(name), request) for name in request.workloads]
+        self._changes = tuple(parse_change(word) for word in request.changes)
+        self._repository = str(commits.repository)
+        spec = str(self.spec(commits.good.name))
+        self._bench = Bench(spec, workloads, request.lab, store, progress)
+        machine = msgspec.to_builtins(request.lab.machine)
+        asked = [request.workloads, request.operations, machine]
+        self._journal = Journal(commits, asked, request.changes)
+        if request.lab.again:
+            self._journal.forget()
+        self._measured: dict[str, Measured] = {}
+        self._sides: dict[str, Side] = {}
+        self.builds: list[BisectBuild] = []
+
+    def spec(self, commit: str) -> GitSpec:
+        """The kernel spec of a commit."""
+        return GitSpec(self._repository, commit, self._changes)
+
+    async def measure(self, commit: str, label: str) -> Measured:
+        """The kernel of a commit, run."""
+        if commit not in self._measured:
+            self._measured[commit] = await self._made(commit, label)
+        return self._measured[commit]
+
+    async def _made(self, commit: str, label: str) -> Measured:
+        known = self._journal.failure(commit)
+        if known is not None:
+            kept = NoKernel(str(self.spec(commit)), known.status, known.identity, known.detail)
+            self.builds.append(_entry(commit, label, kept, set()))
+            return Measured(label, kept, (), {}, known.detail, known.status)
+        self._progress.say(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
+        found = complete_kernel(str(self.spec(commit)), self._lab, self._progress)
+        self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
+        measured = await self._bench.measure(label, found)
+        if measured.failure:
+            failed = Failure(commit, measured.status, measured.failure, found.identity)
+            self._journal.add(failed)
+            self.builds[-1] = msgspec.structs.replace(
+                self.builds[-1], status=measured.status.value, detail=measured.failure
+            )
+        return measured
+
+    def side(self, commit: str) -> Side:
+        """What a measured commit's kernel holds, and what it executed."""
+        if commit not in self._sides:
+            self._sides[commit] = side_of(self._bench, self._measured[commit])
+        return self._sides[commit]
+
+    def tree(self, commit: str) -> Tree:
+        """The same, and what it was made from."""
+        path = self._measured[commit].built.path / DEPENDENCIES
+        return tree_of(self.side(commit), load_dependencies(path))
+
+    def alike(self, below: str, above: str) -> bool:
+        """Whether two measured kernels hold nothing different that was executed."""
+        sides = self.side(below), self.side(above)
+        paths = sides[0].digest.objects.keys() | sides[1].digest.objects.keys()
+        return not any(
+            one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
+        )
+
+
+def _only(workload: Workload, request: BisectRequest) -> Workload:
+    """The workload with the operations that are asked for; UserError if it has none such."""
+    for name in request.operations:
+        workload.operation(name)
+    arguments = (*workload.arguments, *request.operations)
+    return msgspec.structs.replace(workload, arguments=arguments)
+
+
+def outcome(measured: Measured) -> Outcome:
+    """What the search is told of a kernel."""
+    if measured.failure:
+        return Failed(measured.status, measured.failure)
+    return Run(measured.code, measured.parts)
+
+
+def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -> BisectBuild:
+    if isinstance(found, NoKernel):
+        return BisectBuild(commit, label, found.status.value, found.detail, None, found.identity)
+    built = load_built(found.built) if found.built else None
+    seconds = built.seconds if built and found.identity not in known else None
+    return BisectBuild(commit, label, RunStatus.OK.value, "", seconds, found.identity)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta bisect`: both ends, ruling out, the search."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.bisect import Bisect, begin
+from kdelta.infer.bisect_model import Clues, History, PlannedCommit, Wants
+from kdelta.infer.reach import Reach
+from kdelta.infer.search_model import Measured as Run
+from kdelta.kernels.history import parse_range, read_range
+from kdelta.report.bisect_model import BisectReport
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Measured
+from kdelta.studies.bisect.assemble import Search, assemble, failed
+from kdelta.studies.bisect.kernels import Commits, outcome
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.bisect.rule_out import clues_of, reach_of_commits, ruled_out
+from kdelta.studies.requests import Progress
+
+RATE_MARGIN = Fraction(1, 100)
+"""What interrupts and other tasks do a virtual second hangs on when they come, too."""
+
+
+async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -> BisectReport:
+    """The search between two commits; what of it is there already is not made again."""
+    repository = Path(request.repository).expanduser()
+    with interruptible():
+        commits = read_range(repository, *parse_range(request.range))
+    kernels = Commits(request, commits, store, progress)
+    good = await kernels.measure(commits.good.name, "the good end")
+    bad = await kernels.measure(commits.bad.name, "the bad end")
+    search = Search(request, commits, kernels, (good, bad), store)
+    if good.failure or bad.failure:
+        return failed(search)
+    reached: dict[str, Reach] = {}
+    if request.rule_out and commits.commits:
+        with interruptible():
+            progress.begin(step := "rule out")
+            reached = reach_of_commits(commits, kernels)
+            progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
+    found = await _searched(search, reached, progress)
+    return assemble(search, found, ruled_out(reached))
+
+
+async def _searched(search: Search, reached: Mapping[str, Reach], progress: Progress) -> Bisect:
+    commits, kernels = search.commits, search.kernels
+    history = History(
+        parents=commits.parents,
+        good=commits.good.name,
+        bad=commits.bad.name,
+        ruled_out=frozenset(ruled_out(reached)),
+        clues=clues_of(reached, commits, kernels) if reached else Clues(),
+    )
+    good, bad = (Run(end.code, end.parts) for end in search.ends)
+    found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
+    while (plan := _next(found)) is not None:
+        progress.say(f"{plan.left} commits left")
+        label = f"{plan.step.value}: {plan.reason}"
+        found = found.observe(plan.commit, outcome(await kernels.measure(plan.commit, label)))
+    return found
+
+
+def _next(found: Bisect) -> PlannedCommit | None:
+    """The next commit to measure; what that takes reads kernels."""
+    with interruptible():
+        return found.next_commit()
+
+
+def _wants(request: BisectRequest, good: Measured) -> Wants:
+    rates = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
+    return Wants(
+        first=request.first,
+        regions=frozenset(request.regions) or None,
+        margin=request.margin,
+        margins=rates,
+        max_builds=request.max_builds,
+    )

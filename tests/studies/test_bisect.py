@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bisection of the fake tree as a repository: real commits, builds, objects; planted effects."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.host.dirs import data_dir
+from kdelta.report.bisect import bisect_text
+from kdelta.report.bisect_model import BisectReport
+from kdelta.store.store import Store
+from kdelta.studies.bisect import BisectRequest, run_bisect
+from kdelta.studies.requests import Silent
+from tests.kernels.sources import git, state
+from tests.studies.planted import (
+    BROKEN,
+    CORE,
+    FASTER,
+    NO_BOOT,
+    SLOWER,
+    FakeLab,
+    Planted,
+)
+
+
+@pytest.fixture
+def planted(own_cache: Path, tmp_path: Path) -> Planted:
+    assert own_cache.is_dir()
+    return Planted(tmp_path)
+
+
+@pytest.fixture
+def lab(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
+    return FakeLab(monkeypatch, planted)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(data_dir()) as opened:
+        yield opened
+
+
+def request_for(planted: Planted, good: str, bad: str = "main") -> BisectRequest:
+    return BisectRequest(
+        repository=str(planted.folder),
+        range=f"{good}..{bad}",
+        changes=("+CONFIG_OLD_DRIVER=y",),
+    )
+
+
+def bisected(request: BisectRequest, store: Store) -> BisectReport:
+    return asyncio.run(run_bisect(request, store, Silent()))
+
+
+def effects(report: BisectReport) -> dict[str, dict[str, int]]:
+    """By subject, what is not nought."""
+    return {
+        one.commit.subject: {name: int(e.value) for name, e in one.effects.items() if e.value}
+        for one in report.found
+    }
+
+
+def history(planted: Planted) -> str:
+    """One that slows down, one that speeds up, unrelated and placement-only ones between."""
+    good = planted.name("HEAD")
+    for number in range(4):
+        planted.unrelated(number)
+    planted.placement(1)
+    planted.change("core: slower", CORE, *SLOWER)
+    planted.unrelated(5)
+    planted.placement(2)
+    planted.change("core: faster", CORE, *FASTER)
+    planted.placement(3)
+    planted.unrelated(6)
+    return good
+
+
+def test_culprits_from_both_ends(planted: Planted, lab: FakeLab, store: Store) -> None:
+    good = history(planted)
+    before = state(planted.folder)
+    report = bisected(request_for(planted, good), store)
+    assert state(planted.folder) == before
+    assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
+    assert all(one.confirmed for one in report.found)
+    assert len(report.ruled_out) == 6
+    assert report.candidates == 5
+    assert report.placement
+    assert len(report.builds) <= 2 + 2 * (3 + 3)
+    assert len(lab.measured) == len(report.builds)
+    text = bisect_text(report)
+    long = (str(planted.folder), good)
+    assert all(len(row) <= 80 or any(one in row for one in long) for row in text.splitlines())
+    assert '("core: slower")' in text
+    assert "ruled out without a kernel (6 of 11 commits)" in text
+    back = bisected(request_for(planted, "main", good), store)
+    assert effects(back) == effects(report)
+    assert "is older than" in back.notes[0]
+
+
+def test_asking_again_measures_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
+    good = history(planted)
+    first = bisected(request_for(planted, good), store)
+    asked = list(lab.measured)
+    again = bisected(request_for(planted, good), store)
+    assert effects(again) == effects(first)
+    assert lab.measured == asked * 2
+
+
+def test_what_does_not_build_or_boot_is_skipped(
+    planted: Planted, lab: FakeLab, store: Store
+) -> None:
+    good = planted.name("HEAD")
+    planted.placement(1)
+    planted.change("core: breaks the build", CORE, *BROKEN)
+    planted.change("core: mends the build", CORE, BROKEN[1], BROKEN[0])
+    planted.placement(2)
+    planted.change("core: slower", CORE, *SLOWER)
+    planted.placement(3)
+    planted.change("core: does not boot", CORE, *NO_BOOT)
+    planted.change("core: boots again", CORE, NO_BOOT[1], NO_BOOT[0])
+    planted.placement(4)
+    request = request_for(planted, good)
+    report = bisected(request, store)
+    assert effects(report) == {"core: slower": {"open": 30}}
+    failed = {one.commit: one.status for one in report.builds if one.status != "ok"}
+    asked = [one.commit for one in report.builds]
+    again = bisected(request, store)
+    assert [one.commit for one in again.builds] == asked
+    assert {one.commit: one.status for one in again.builds if one.status != "ok"} == failed
+    assert not set(lab.measured[len(asked) :]) & failed.keys()
+    assert lab
+
+
+def test_git_replays_the_log(planted: Planted, lab: FakeLab, store: Store, tmp_path: Path) -> None:
+    good = history(planted)
+    report = bisected(request_for(planted, good), store)
+    assert lab
+    for one in report.found:
+        log = tmp_path / "log"
+        log.write_text(report.logs[one.commit.name])
+        said = git(planted.folder, "bisect", "replay", str(log))
+        word = "bad" if one.commit.subject == "core: slower" else "fast"
+        assert f"{one.commit.name} is the first {word} commit" in said
+        git(planted.folder, "bisect", "reset")
+
+
+def test_equal_ends(planted: Planted, lab: FakeLab, store: Store) -> None:
+    history(planted)
+    report = bisected(request_for(planted, "main"), store)
+    assert len(lab.measured) == 1
+    assert report.found == ()
+    assert "same commit" in bisect_text(report)
+
+
+def test_nothing_to_explain(planted: Planted, lab: FakeLab, store: Store) -> None:
+    good = planted.name("HEAD")
+    for number in range(3):
+        planted.unrelated(number)
+    report = bisected(request_for(planted, good), store)
+    assert len(report.builds) == 2
+    assert len(lab.measured) == 2
+    assert "no difference to explain" in bisect_text(report)
+
+
+def test_an_end_that_does_not_build(planted: Planted, lab: FakeLab, store: Store) -> None:
+    good = planted.name("HEAD")
+    planted.change("core: breaks the build", CORE, *BROKEN)
+    report = bisected(request_for(planted, good), store)
+    assert "nothing to compare: main: build-failed" in report.failure
+    assert "nothing to compare" in bisect_text(report)
+    assert lab
+
+
+def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
+    planted.placement(1)
+    good = planted.placement(2)
+    git(planted.folder, "checkout", "-q", "-b", "side", f"{good}~1")
+    for number in range(3):
+        planted.change(
+            f"pages: {number}", "mm/pages.c", new=f"int more_{number}(void) {{ return 2; }}\n"
+        )
+    planted.change("core: slower", CORE, *SLOWER)
+    planted.change("pages: last", "mm/pages.c", new="int last(void) { return 2; }\n")
+    git(planted.folder, "checkout", "-q", "main")
+    planted.change("core: faster", CORE, *FASTER)
+    git(planted.folder, "merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    planted.unrelated(3)
+    report = bisected(request_for(planted, good), store)
+    assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
+    assert lab
+
+
+def test_no_more_builds_than_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
+    good = history(planted)
+    request = msgspec.structs.replace(request_for(planted, good), max_builds=1)
+    report = bisected(request, store)
+    assert len(report.builds) == 3
+    assert report.groups
+    assert lab
