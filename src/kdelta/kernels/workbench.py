@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
 from kdelta.kernels.build import held
 from kdelta.kernels.built import BuiltKernel
 from kdelta.kernels.conf import fast_olddefconfig
-from kdelta.kernels.digest import Digest, digest_of
+from kdelta.kernels.digest import Digest, ObjectDigest, digest_of
 from kdelta.kernels.kbuild import Kbuild
 from kdelta.kernels.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.lines import without_lines
 from kdelta.kernels.mentions import Mentions, find_mentions
+from kdelta.kernels.objects import read_object
 from kdelta.kernels.source import Source, checked_out
 from kdelta.kernels.toolchain import build_environment, toolchain
 from kdelta.kernels.units import Normalize
@@ -69,6 +73,28 @@ class Workbench:
         log.unlink(missing_ok=True)
         wrong = self._kbuild.make(targets, log, self._talk)
         return wrong or digest_of(self._kbuild.out, targets)
+
+    def compile_at(
+        self, source: Source, config: str, targets: Sequence[str], *, lines: bool = True
+    ) -> Digest | str:
+        """The same of another state of the tree, whose files stand there from then on; without
+        `lines`, those that tables of WARN and BUG have are left out.
+        """
+        checked_out(source, self._talk)
+        compiled = self.compile(config, targets)
+        if lines or isinstance(compiled, str):
+            return compiled
+        with lab_errors("reading", self._kbuild.out):
+            objects = {path: self._without_lines(one) for path, one in compiled.objects.items()}
+        return Digest(objects, compiled.generated)
+
+    def _without_lines(self, thing: ObjectDigest) -> ObjectDigest:
+        held = read_object(without_lines((self._kbuild.out / thing.path).read_bytes()))
+        if held is None:
+            return thing
+        return msgspec.structs.replace(
+            thing, functions=held.functions, data=held.data, collected=held.collected
+        )
 
     def module_command(self, config: str, symvers: Path) -> tuple[list[str], dict[str, str]]:
         """What builds modules of other folders against the kernel of that config, as argv and
