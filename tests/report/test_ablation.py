@@ -18,9 +18,11 @@ from kdelta.report.ablation_model import (
     Interaction,
     Proof,
     SwitchShare,
+    UnitCycles,
 )
-from kdelta.report.model import Side
+from kdelta.report.model import Side, Unlike
 from kdelta.spec.errors import LabError
+from tests.report.example_cycles import with_cycles as compare_report
 
 
 def figure(value: int, reach: int = 0) -> Estimate:
@@ -108,6 +110,56 @@ def test_what_it_says() -> None:
     assert "PREEMPT                  unresolved" in text
     assert "PREEMPT alone: boot-failed: panic" in text
     assert "3 kernels, 1 of them from the cache, 9 minutes of building" in text
+
+
+def with_cycles() -> AblationReport:
+    """The same on a CPU: of one unit alone from A, of one on top of that."""
+    plain = compare_report("zen3")
+    held = (
+        {one.region: one for one in plain.others[0].cycles.effects}
+        if plain.others[0].cycles
+        else {}
+    )
+    names = {"open": "open-close", "stat": "page-fault", "empty": "getppid"}
+    effects = {
+        name: msgspec.structs.replace(held[source], region=name) for name, source in names.items()
+    }
+    units = list(REPORT.units)
+    units[0] = msgspec.structs.replace(units[0], cycles=UnitCycles((), effects))
+    units[1] = msgspec.structs.replace(units[1], cycles=UnitCycles(("SLUB_DEBUG_ON",), effects))
+    return msgspec.structs.replace(
+        REPORT,
+        units=tuple(units),
+        cpu=plain.cpu,
+        cycles=effects,
+        unlike=(Unlike("ERMS", "strings move by eight bytes", ("A", "B"), ("open",)),),
+    )
+
+
+def test_model_cycles_are_beside_the_path() -> None:
+    text = ablation_text(with_cycles())
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 80
+    table = text[text.index("model cycles on zen3  ") :].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in table[1:4]] == ["SLUB_DEBUG_ON", "DEBUG_LIST", "B"]
+    assert table[1].split()[1] == "-8.33%", "the mean of -25 %, 0 and 0"
+    assert sum(int(cell[:-1]) for cell in table[3].split() if cell[:-1].isdigit()) == 3
+    words = " ".join(" ".join(table).split())
+    assert "Not from A: DEBUG_LIST on top of SLUB_DEBUG_ON." in words
+    assert words.endswith("path only, no two of these kernels differ by it alone: KPROBES")
+    assert "strings move by eight bytes; operations: open" in text
+    assert text.count("\n  model cycles on zen3: ") == 2
+    document = msgspec.json.decode(ablation_json(with_cycles(), "1"), type=JsonAblation)
+    assert document.units[1].cycles
+    assert document.units[1].cycles.flipped == ["SLUB_DEBUG_ON"]
+    assert document.units[2].cycles is None
+    assert [one.region for one in document.cycles] == ["open", "stat", "empty"]
+    assert document.cycles[0].unlike == [0]
+
+
+def test_model_cycles_of_nothing_that_was_traced() -> None:
+    report = msgspec.structs.replace(with_cycles(), cycles={})
+    assert "model cycles on zen3: not known" in ablation_text(report)
 
 
 def test_a_regions_units_add_up_as_printed() -> None:

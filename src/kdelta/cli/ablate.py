@@ -69,7 +69,16 @@ def ablate(
     no_snapshot: options.NoSnapshot = False,
     jobs: options.Jobs = None,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    cpu: options.Cpu = "",
+    cpu: Annotated[
+        str,
+        typer.Option(
+            "--cpu",
+            metavar="CPU",
+            help="Judge model cycles, too, on this CPU, which the machine then looks like: a name "
+            "that kdelta cpus lists, or a CPU file.",
+        ),
+    ] = "",
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
@@ -90,6 +99,7 @@ def ablate(
     trees = parse_kernel_words(words)
     if len(trees) != 1:
         raise UserError("more than one tree", "the two configs are for one and the same source")
+    cpus = options.known_cpus([cpu], qemu_cpu)
     request = AblateRequest(
         tree=str(trees[0]),
         before=before,
@@ -101,6 +111,8 @@ def ablate(
         rule_out=not keep_all,
         recompile=not no_recompile,
         switches=not no_switches,
+        cpu=cpus[0] if cpus else None,
+        layouts=layouts,
         lab=options.lab_request(
             perturb=perturb,
             again=again,

@@ -6,12 +6,14 @@ from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
 from kdelta.report import figures
+from kdelta.report.ablation_cycles import cycle_lines, region_lines
 from kdelta.report.ablation_model import (
     AblatedRegion,
     AblatedUnit,
     AblationReport,
     Fate,
 )
+from kdelta.report.cycles import cpu_line
 from kdelta.report.layout import (
     failed_lines,
     finished,
@@ -20,6 +22,7 @@ from kdelta.report.layout import (
     warning_lines,
     wrapped,
 )
+from kdelta.report.layout_text import unlike_lines
 from kdelta.report.model import Side
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import short
@@ -42,6 +45,7 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
         lines += ["", *wrapped(report.failure, "", "  ")]
     else:
         lines += ["", *_verdict(report), "", *_table(report)]
+        lines += cycle_lines(report, _ranked(report))
         lines += _ruled_out(report.units)
         lines += _switches(report)
         for region in _changed_most(report.regions)[:regions]:
@@ -51,6 +55,8 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
         lines += _interactions(report)
         if report.proof is not None:
             lines += ["", *labelled("proof", report.proof.text)]
+    if report.cpu:
+        lines += unlike_lines(report.cpu.name, report.unlike)
     lines += _builds(report)
     lines += ["", *_notes(report.notes)] if report.notes else []
     lines += warning_lines(report.warnings)
@@ -64,6 +70,8 @@ def _head(report: AblationReport) -> list[str]:
     lines += labelled("workload", ", ".join(report.workloads))
     if report.machine:
         lines += machine_lines(report.machine)
+    if report.cpu:
+        lines += labelled("priced", cpu_line(report.cpu))
     failed = [
         line
         for label, side in zip(("A", "B"), report.ends, strict=True)
@@ -236,6 +244,7 @@ class _Account:
 
     def __init__(self, region: AblatedRegion, report: AblationReport) -> None:
         self._region = region
+        self._report = report
         self._units = [unit for unit in report.units if region.name in unit.effects]
         self._pairs = [pair for pair in report.interactions if region.name in pair.effects]
 
@@ -271,6 +280,7 @@ class _Account:
         for (name, value), shown in zip(rows, printed, strict=True):
             lines.append(self._line(shown, value, name))
         lines.append(self._line(total, region.whole.value, "total"))
+        lines += region_lines(self._report, region.name)
         if region.lookups.value:
             more = figures.brief(region.lookups.value, 10).strip()
             lines += wrapped(

@@ -7,7 +7,16 @@ from typing import Literal
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationReport, Proof
+from kdelta.report.cycles_json import (
+    JsonCPU,
+    JsonCycleEffect,
+    JsonUnlike,
+    json_cpu,
+    json_cycle_effect,
+    json_unlike,
+)
 from kdelta.report.json import (
     JsonEstimate,
     JsonSide,
@@ -29,9 +38,19 @@ class JsonSwitch(msgspec.Struct, frozen=True):
     effects: JsonEffects
 
 
+class JsonUnitCycles(msgspec.Struct, frozen=True):
+    """What flipping a unit does to model cycles, from two kernels that differ by it alone; in both,
+    `flipped` are.
+    """
+
+    flipped: list[str]
+    effects: list[JsonCycleEffect]
+
+
 class JsonUnit(msgspec.Struct, frozen=True):
     """A unit; no effects unless it was measured. `alive` of the `objects` that it reaches are such
-    that executed code depends on them.
+    that executed code depends on them. `cycles` is null where no two kernels differ by it alone,
+    and where no CPU was named.
     """
 
     name: str
@@ -45,6 +64,7 @@ class JsonUnit(msgspec.Struct, frozen=True):
     vmlinux_bytes: int | None
     effects: JsonEffects
     switch: JsonSwitch | None
+    cycles: JsonUnitCycles | None
 
 
 class JsonAblatedRegion(msgspec.Struct, frozen=True):
@@ -92,7 +112,9 @@ class JsonBuild(msgspec.Struct, frozen=True):
 
 
 class JsonAblation(msgspec.Struct, frozen=True):
-    """The whole of `kdelta ablate`."""
+    """The whole of `kdelta ablate`. `cpu`: whose model cycles were judged, too, or null; `cycles`:
+    their effects from A to B.
+    """
 
     schema: Literal["kdelta.ablate/1"]
     kdelta: str
@@ -112,6 +134,9 @@ class JsonAblation(msgspec.Struct, frozen=True):
     notes: list[str]
     warnings: list[str]
     failure: str
+    cpu: JsonCPU | None
+    cycles: list[JsonCycleEffect]
+    unlike: list[JsonUnlike]
 
 
 def ablation_json(report: AblationReport, version: str) -> str:
@@ -128,7 +153,7 @@ def ablation_json(report: AblationReport, version: str) -> str:
             machine=report.machine,
             options=report.options,
             strategy=report.strategy,
-            units=[_unit(unit) for unit in report.units],
+            units=[_unit(unit, report) for unit in report.units],
             interactions=[
                 JsonInteraction(list(one.units), _effects(one.effects))
                 for one in report.interactions
@@ -149,6 +174,9 @@ def ablation_json(report: AblationReport, version: str) -> str:
             notes=list(report.notes),
             warnings=list(report.warnings),
             failure=report.failure,
+            cpu=json_cpu(report.cpu) if report.cpu else None,
+            cycles=_cycles(report.cycles, report),
+            unlike=json_unlike(report.unlike),
         )
     )
 
@@ -157,7 +185,13 @@ def _effects(effects: Mapping[str, Estimate]) -> JsonEffects:
     return {name: json_estimate(effect) for name, effect in effects.items()}
 
 
-def _unit(unit: AblatedUnit) -> JsonUnit:
+def _cycles(
+    effects: Mapping[str, PlacementEffect], report: AblationReport
+) -> list[JsonCycleEffect]:
+    return [json_cycle_effect(effect, report.unlike) for effect in effects.values()]
+
+
+def _unit(unit: AblatedUnit, report: AblationReport) -> JsonUnit:
     switch = None
     if unit.switch is not None:
         effects = _effects(unit.switch.effects)
@@ -174,6 +208,9 @@ def _unit(unit: AblatedUnit) -> JsonUnit:
         vmlinux_bytes=unit.vmlinux_bytes,
         effects=_effects(unit.effects),
         switch=switch,
+        cycles=None
+        if unit.cycles is None
+        else JsonUnitCycles(list(unit.cycles.flipped), _cycles(unit.cycles.effects, report)),
     )
 
 

@@ -11,7 +11,8 @@ import enum
 import msgspec
 
 from kdelta.infer.estimate import Estimate
-from kdelta.report.model import Facts, Side
+from kdelta.infer.placement_model import PlacementEffect
+from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 
 class Fate(enum.StrEnum):
@@ -63,10 +64,20 @@ class SwitchShare(msgspec.Struct, frozen=True):
     effects: dict[str, Estimate]
 
 
+class UnitCycles(msgspec.Struct, frozen=True):
+    """What flipping a unit does to model cycles, by region, from two kernels that differ by it
+    alone; `flipped`: the units that are flipped in both, none of them in A.
+    """
+
+    flipped: tuple[str, ...]
+    effects: dict[str, PlacementEffect]
+
+
 class AblatedUnit(msgspec.Struct, frozen=True):
     """A unit. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches, `alive` those
     of them that executed code depends on (None: not looked at). `effects` by region, empty unless
     measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to the image.
+    `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
     """
 
     name: str
@@ -80,6 +91,7 @@ class AblatedUnit(msgspec.Struct, frozen=True):
     how: str = ""
     vmlinux_bytes: int | None = None
     switch: SwitchShare | None = None
+    cycles: UnitCycles | None = None
 
 
 class Interaction(msgspec.Struct, frozen=True):
@@ -111,7 +123,9 @@ class AblationBuild(msgspec.Struct, frozen=True):
 
 
 class AblationReport(msgspec.Struct, frozen=True):
-    """The whole. `names` are the two configs', for people."""
+    """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
+    too; `cycles`: their effects from A to B, by region; `unlike`: what A or B did otherwise.
+    """
 
     tree: str
     names: tuple[str, str]
@@ -128,6 +142,9 @@ class AblationReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: str = ""
+    cpu: ReportedCPU | None = None
+    cycles: dict[str, PlacementEffect] = {}
+    unlike: tuple[Unlike, ...] = ()
 
     @property
     def vmlinux_bytes(self) -> tuple[int | None, int | None]:

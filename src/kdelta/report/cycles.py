@@ -21,14 +21,16 @@ _WHOLE_FROM = 10**4
 """From here on figures have no decimals, which would not fit their columns."""
 
 _ORDER = (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED, Word.SAME)
-_SIGNS = {
+SIGNS = {
     Word.SLOWER: "+",
     Word.FASTER: "-",
     Word.SAME: "=",
     Word.PLACEMENT_ONLY: "p",
     Word.UNRESOLVED: "?",
 }
-_SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
+"""Of verdicts, where there is no room for words."""
+
+SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
 _PARTS = {"l2_code": "  of code", "l2_data": "  of data"}
 _LABEL = 14
 _CELL = 20
@@ -149,8 +151,8 @@ def _words(effect: PlacementEffect) -> str:
     words = str(verdict.word)
     if verdict.word is Word.SAME:
         words += ", exactly" if verdict.within == 0 else f" within {margin_text(verdict.within)}"
-    shipped = _in_per_cent(effect.shipped.relative)
-    words += f" ({_in_per_cent(effect.relative)}; as shipped {shipped})"
+    shipped = in_per_cent(effect.shipped.relative)
+    words += f" ({in_per_cent(effect.relative)}; as shipped {shipped})"
     return words + (f": {cycle_reason(verdict)}" if verdict.reason else "")
 
 
@@ -166,7 +168,7 @@ def margin_text(margin: float | None) -> str:
     return f"{100 * (margin or 0):.4g} %"
 
 
-def _in_per_cent(interval: Interval) -> str:
+def in_per_cent(interval: Interval) -> str:
     """An interval of a fraction; one figure where both ends read the same."""
     ends = [_percent(end) for end in (interval.low, interval.high)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
@@ -212,7 +214,7 @@ def cpus_lines(reports: Sequence[CompareReport]) -> list[str]:
     wide = max(1, (WIDTH - 1 - _LABEL) // _CELL)
     margin = next(effect.margin for report in priced for effect in _effects(report))
     title = "model cycles an iteration, misses hidden to exposed, mean over layouts"
-    lines = [title, *wrapped(_SIGNS_NOTE.format(margin=margin_text(margin)), "", "")]
+    lines = [title, *wrapped(SIGNS_NOTE.format(margin=margin_text(margin)), "", "")]
     for start in range(0, len(priced), wide):
         lines += _cpus_table(priced[start : start + wide])
     return lines
@@ -248,7 +250,7 @@ def _column(report: CompareReport, region: str) -> Mapping[str, str]:
                 other = _range(effect.hidden.other.mean, effect.exposed.other.mean)
                 cells.setdefault("base", f"{base}  ")
                 label = "other" if alone else f"other {number + 1}"
-                cells[label] = f"{other} {_SIGNS[effect.verdict.word]}"
+                cells[label] = f"{other} {SIGNS[effect.verdict.word]}"
     return cells
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Model cycles as JSON. An end of an interval that is infinite is null there."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Bounds, Compared, Draws, PlacementEffect
-from kdelta.report.model import CycleReport, ReportedCPU
+from kdelta.report.model import CycleReport, ReportedCPU, Unlike
 
 
 class JsonCPU(msgspec.Struct, frozen=True):
@@ -122,17 +124,20 @@ def json_cpu(cpu: ReportedCPU) -> JsonCPU:
 def json_cycles(found: CycleReport) -> JsonCycles:
     """The effects on model cycles."""
     return JsonCycles(
-        effects=[_effect(effect, found) for effect in found.effects],
+        effects=[json_cycle_effect(effect, found.unlike) for effect in found.effects],
         relinked=list(found.relinked),
-        unlike=[
-            JsonUnlike(one.name, one.text, list(one.kernels), list(one.regions))
-            for one in found.unlike
-        ],
+        unlike=json_unlike(found.unlike),
         notes=list(found.notes),
     )
 
 
-def _effect(effect: PlacementEffect, found: CycleReport) -> JsonCycleEffect:
+def json_unlike(unlike: Sequence[Unlike]) -> list[JsonUnlike]:
+    """What was not as on the CPU."""
+    return [JsonUnlike(one.name, one.text, list(one.kernels), list(one.regions)) for one in unlike]
+
+
+def json_cycle_effect(effect: PlacementEffect, unlike: Sequence[Unlike] = ()) -> JsonCycleEffect:
+    """An effect; unlike: what it may hang on."""
     verdict, shipped = effect.verdict, effect.shipped
     return JsonCycleEffect(
         region=effect.region,
@@ -144,7 +149,7 @@ def _effect(effect: PlacementEffect, found: CycleReport) -> JsonCycleEffect:
         margin=effect.margin,
         confidence=effect.confidence,
         guessed=list(effect.guessed),
-        unlike=[index for index, one in enumerate(found.unlike) if effect.region in one.regions],
+        unlike=[index for index, one in enumerate(unlike) if effect.region in one.regions],
         cycles=_interval(effect.cycles),
         relative=_interval(effect.relative),
         hidden=_ensembles(effect.hidden),

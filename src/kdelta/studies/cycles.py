@@ -7,6 +7,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
+from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import RegionCost
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import Code, PlacementEffect, Region
@@ -21,7 +22,7 @@ from kdelta.studies.placement import (
     costs,
     drawn_pairs,
     notes_on_l2,
-    placed,
+    placed_run,
     tracing,
     without_l2,
 )
@@ -55,6 +56,24 @@ class Traced(msgspec.Struct, frozen=True, eq=False):
         return tuple(one.counts for one in self.done if one.counts is not None)
 
 
+async def recorded_runs(
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    kernels: Sequence[Kernel],
+    works: Sequence[Work],
+) -> list[list[Done]]:
+    """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
+    so the first is made once; but asked for `again`, it is first made as it was.
+    """
+    lab = Lab(msgspec.structs.replace(request, trace=False, data_lines=False), store, progress)
+    first = await lab.runs(kernels, works) if request.again else None
+    known = msgspec.structs.replace(tracing(request), again=False)
+    recorded = await Lab(known, store, progress).runs(kernels, works)
+    every = first or await lab.runs(kernels, works)
+    return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]
+
+
 async def traced_runs(
     request: LabRequest,
     store: Store,
@@ -62,18 +81,15 @@ async def traced_runs(
     kernels: Sequence[Kernel],
     works: Sequence[Work],
 ) -> list[Traced]:
-    """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
-    so the first is made once; but asked for `again`, it is first made as it was.
+    """The same, and where the code of each kernel lies. UserError for one whose symbols do not say
+    where its code is.
     """
-    lab = Lab(msgspec.structs.replace(request, data_lines=False), store, progress)
-    first = await lab.runs(kernels, works) if request.again else None
-    known = msgspec.structs.replace(tracing(request), again=False)
-    found = await placed(Lab(known, store, progress), store, kernels, works)
-    every = first or await lab.runs(kernels, works)
-    return [
-        Traced(tuple(done), one if isinstance(one, PlacedKernel) else None)
-        for done, one in zip(every, found, strict=True)
-    ]
+    found = await recorded_runs(request, store, progress, kernels, works)
+    with interruptible():
+        return [
+            Traced(tuple(done), placed_run(kernel, done[0], store) if done[0].counts else None)
+            for kernel, done in zip(kernels, found, strict=True)
+        ]
 
 
 def cycles_between(

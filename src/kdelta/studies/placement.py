@@ -3,7 +3,7 @@
 
 A kernel is run once, traced, and from then on only replayed. Of one kernel:
 
-    (found,) = await placed(lab, store, [kernel], [work])
+    found = placed_run(kernel, done, store)
     costs_of = costs(found, cpu, drawn(found, layouts, seed))
 """
 
@@ -36,7 +36,7 @@ from kdelta.replay.simulate import Kind, Placed, PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.lab import Done, Lab, Work, symbols_of, traces_of
+from kdelta.studies.lab import Done, symbols_of, traces_of
 from kdelta.studies.requests import LabRequest
 
 OWN = CONTEXTS.index("own")
@@ -122,24 +122,10 @@ def tracing(request: LabRequest) -> LabRequest:
     return msgspec.structs.replace(request, trace=True, perturbations=1)
 
 
-async def placed(
-    lab: Lab, store: Store, kernels: Sequence[Kernel], works: Sequence[Work]
-) -> list[PlacedKernel | Done]:
-    """Each kernel with its work, run and traced, or found in the store so; a run that did not go
-    well is returned as it is. The lab's request has to be one that `tracing` made.
-
-    UserError for a kernel whose symbols do not say where its code is.
-    """
-    found = await lab.runs(kernels, works)
-    with interruptible():
-        return [
-            placed_run(kernel, done, store) if done.counts else done
-            for kernel, (done, *_) in zip(kernels, found, strict=True)
-        ]
-
-
 def placed_run(kernel: Kernel, done: Done, store: Store) -> PlacedKernel:
-    """A traced run that went well, placed; LabError for another."""
+    """A traced run that went well, placed; LabError for another, UserError for a kernel whose
+    symbols do not say where its code is.
+    """
     if done.counts is None:
         raise LabError(f"run {done.run.id} did not go well: there is no trace of it")
     traces = traces_of(store, done.run)

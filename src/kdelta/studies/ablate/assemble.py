@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.cpus.model import CPU
 from kdelta.infer.estimate import effect_between
 from kdelta.infer.search_model import Answer, GroupAnswer, How, UnitAnswer
 from kdelta.kernels.units import Unit
@@ -18,11 +19,14 @@ from kdelta.report.ablation_model import (
     Proof,
     SwitchShare,
 )
+from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
+from kdelta.studies.ablate.cycles import FoundCycles
 from kdelta.studies.ablate.measure import Bench, Measured
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import Decision
-from kdelta.studies.reports import machine_facts, reported_side
+from kdelta.studies.placement import caches_of
+from kdelta.studies.reports import machine_facts, reported_cpu, reported_side
 
 Ends = tuple[Measured, Measured]
 
@@ -31,7 +35,9 @@ _NAMED = 2
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units."""
+    """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units.
+    `cycles`: model cycles, where a CPU was named.
+    """
 
     options: int
     units: tuple[Unit, ...]
@@ -39,6 +45,7 @@ class Findings(msgspec.Struct, frozen=True):
     answer: Answer
     switches: Mapping[str, SwitchShare]
     sizes: Mapping[frozenset[str], int]
+    cycles: FoundCycles | None = None
 
 
 _FATES = {
@@ -55,7 +62,7 @@ def assemble(
     request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: Findings
 ) -> AblationReport:
     """The report of an ablation that came to its end."""
-    answer = findings.answer
+    answer, cycles = findings.answer, findings.cycles
     found = {one.name: one for one in answer.units}
     units = [_unit(unit, found[unit.name], findings) for unit in findings.units]
     units += [_group(group) for group in answer.groups]
@@ -67,7 +74,9 @@ def assemble(
         interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
         strategy=answer.strategy,
-        notes=answer.notes,
+        notes=(*answer.notes, *(cycles.notes if cycles else ())),
+        cycles=cycles.whole if cycles else {},
+        unlike=cycles.unlike if cycles else (),
     )
 
 
@@ -105,7 +114,15 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
         builds=tuple(bench.builds),
         strategy="",
         warnings=tuple(warnings),
+        cpu=_cpu(request.cpu) if request.cpu else None,
     )
+
+
+def _cpu(cpu: CPU) -> ReportedCPU:
+    """Of what is not replayed, no price matters."""
+    found = reported_cpu(cpu)
+    guessed = tuple(kind for kind in found.guessed if kind in caches_of(cpu))
+    return msgspec.structs.replace(found, guessed=guessed)
 
 
 def _unit(unit: Unit, found: UnitAnswer, findings: Findings) -> AblatedUnit:
@@ -123,6 +140,7 @@ def _unit(unit: Unit, found: UnitAnswer, findings: Findings) -> AblatedUnit:
         how=found.text,
         vmlinux_bytes=_grown(unit, findings.sizes),
         switch=findings.switches.get(unit.name),
+        cycles=findings.cycles.units.get(unit.name) if findings.cycles else None,
     )
 
 

@@ -24,6 +24,7 @@ from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_chang
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
+from kdelta.studies.cycles import recorded_runs
 from kdelta.studies.lab import EXECUTED, Done, Lab
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.workloads.catalog import Workload
@@ -130,19 +131,24 @@ class Bench:
     async def measure(
         self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
     ) -> Measured:
-        """Runs all workloads under a kernel, with words added to its command line."""
+        """Runs all workloads under a kernel, with words added to its command line: then nothing is
+        traced, even if the request says that one run is to be.
+        """
         if isinstance(kernel, NoKernel):
             return Measured(label, kernel, (), {}, kernel.text, kernel.status)
         request = self._request
         if append:
             words = f"{request.machine.append} {append}".strip()
             machine = msgspec.structs.replace(request.machine, append=words)
-            request = msgspec.structs.replace(request, machine=machine)
+            request = msgspec.structs.replace(request, machine=machine, trace=False)
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
-        lab = Lab(request, self._store, self._progress)
         works = [workload_work(one, (), kernel) for one in self._workloads]
-        results = await lab.runs([kernel] * len(works), works)
+        kernels = [kernel] * len(works)
+        if request.trace:
+            results = await recorded_runs(request, self._store, self._progress, kernels, works)
+        else:
+            results = await Lab(request, self._store, self._progress).runs(kernels, works)
         return self._measured(label, kernel, results)
 
     def _measured(self, label: str, kernel: Kernel, results: Sequence[list[Done]]) -> Measured:
@@ -169,6 +175,11 @@ class Bench:
         if failures:
             return Measured(label, kernel, every, {}, "; ".join(failures), status)
         return Measured(label, kernel, every, regions, parts=parts)
+
+    def named(self, region: str, workload: str) -> str:
+        """What a region of that workload is called here."""
+        owner = next(one for one in self._workloads if one.name == workload)
+        return self._named(region, owner)
 
     def _named(self, region: str, workload: Workload) -> str:
         owners = [one for one in self._workloads if region in _names(one)]

@@ -3,6 +3,9 @@
 
 import msgspec
 
+from kdelta.cpus.model import CPU
+from kdelta.infer.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.studies.requests import LabRequest
 
 
@@ -16,6 +19,8 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     recompile     and those whose executed objects come out the same when compiled
     switches      try what the kernel's command line can switch
     more_runs     perturbed runs of the two kernels of a proof that fails at first
+    cpu           judge model cycles on it, too, over so many `layouts` of each kernel; differences
+                  of no more than the fraction `margin` are none
     """
 
     tree: str
@@ -29,4 +34,7 @@ class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     recompile: bool = True
     switches: bool = True
     more_runs: int = 8
+    cpu: CPU | None = None
+    layouts: int = DEFAULT_LAYOUTS
+    margin: float = DEFAULT_MARGIN
     lab: LabRequest = LabRequest()

@@ -4,6 +4,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.estimate import effect_between
 from kdelta.infer.reach import Kept
@@ -25,6 +27,7 @@ from kdelta.report.ablation_model import AblationReport, SwitchShare
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import Findings, assemble, failed
+from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.measure import Bench, Measured, config_file, end_config
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import (
@@ -42,7 +45,9 @@ from kdelta.workloads.catalog import find_workload
 async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -> AblationReport:
     """The ablation from one config to another; what of it is there already is not made again."""
     workloads = [find_workload(name) for name in request.workloads]
-    bench = Bench(request.tree, workloads, request.lab, store, progress)
+    # Of each kernel one run is traced, if it is to be replayed.
+    lab = msgspec.structs.replace(request.lab, trace=request.cpu is not None)
+    bench = Bench(request.tree, workloads, lab, store, progress)
     paths = [
         end_config(Path(path), no_modules=request.no_modules)
         for path in (request.before, request.after)
@@ -78,6 +83,7 @@ class _Study:
         self._configs: tuple[Config, Config] = before.config(), after.config()
         self._progress = progress
         self._units: tuple[Unit, ...] = ()
+        self._kernels: dict[FlipSet, Measured] = {}
         self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
 
     async def run(self, store: Store) -> AblationReport:
@@ -95,6 +101,7 @@ class _Study:
             answer=answer,
             switches=shares,
             sizes=self._sizes,
+            cycles=self._cycles(store),
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
@@ -172,7 +179,19 @@ class _Study:
             return None
         flips = flipped_units(self._configs[0], self._units, measured.config())
         self._sizes[flips] = measured.built.image_bytes
+        if not measured.failure:
+            self._kernels[flips] = measured
         return flips
+
+    def _cycles(self, store: Store) -> FoundCycles | None:
+        cpu = self._request.cpu
+        if cpu is None:
+            return None
+        names = [unit.name for unit in self._units]
+        before, after = self._ends
+        kernels = {**self._kernels, frozenset(): before, frozenset(names): after}
+        study = CycleStudy(self._request, cpu, self._bench, store, self._progress)
+        return study.find(kernels, names)
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
         before, after = (Run(end.code, end.parts) for end in self._ends)
