@@ -26,6 +26,8 @@ from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.reports import done_report, stored_report
+from kdelta.cli.series import EPILOG as SERIES_EPILOG
+from kdelta.cli.series import series
 from kdelta.host.command import set_echo
 from kdelta.report.json import run_json, runs_json
 from kdelta.report.run_text import run_text
@@ -221,6 +223,7 @@ app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)
 app.command(epilog=options.SPECS)(ablate)
 app.command(epilog=options.SPECS)(bisect)
+app.command(epilog=SERIES_EPILOG + options.SPECS)(series)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)
 app.command()(cpus)

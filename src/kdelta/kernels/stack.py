@@ -62,6 +62,17 @@ class Stack:
         finally:
             remove(self._store.index("patch"))
 
+    def diff(self, tree: str) -> bytes:
+        """What makes that tree of the source's, as one patch."""
+        words = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames")
+        return self._store.git(*words, self._source.tree, tree).stdout
+
+    @contextmanager
+    def held(self, talk: Talk) -> Iterator["Stack"]:
+        """The stack once more, with the store for this process alone during the body."""
+        with store_of(self._source, talk):
+            yield self
+
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """For each patch, in order, the earlier ones without which it does not apply, and what
         these need in turn. A patch that does not apply on top of all earlier ones has none.

@@ -11,6 +11,7 @@ from kdelta.report.bisect_json import JsonBisect
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
+from kdelta.report.series_json import JsonSeries
 
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
@@ -20,6 +21,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.place/2": JsonPlace,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
+    "kdelta.series/1": JsonSeries,
 }
 """The documents by the name that they carry in their field `schema`."""
 

@@ -123,6 +123,13 @@ class Store:
         found = self._select(query)
         return found[0] if found else None
 
+    def find_failure(self, key: str) -> Run | None:
+        """The latest run of that key, if it ended, and not well."""
+        query = sa.select(runs).where(runs.c.key == key).order_by(runs.c.started.desc()).limit(1)
+        found = self._select(query)
+        ended = found and found[0].status not in (None, RunStatus.OK)
+        return found[0] if ended else None
+
     def runs(self, limit: int | None = None) -> list[Run]:
         """The runs, the latest first."""
         return self._select(sa.select(runs).order_by(runs.c.started.desc()).limit(limit))

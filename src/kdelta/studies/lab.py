@@ -138,7 +138,7 @@ class Lab:
     def _keep(self, failure: NoKernel) -> None:
         run_id = self._store.start_run(
             NewRun(
-                key=identity({"no-kernel": failure.identity}),
+                key=no_kernel_key(failure.identity),
                 kernel_identity=failure.identity,
                 kernel_spec=failure.spec,
                 kernel_release="",
@@ -367,6 +367,11 @@ def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]
     names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
     kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
     return {**kept, **counted.attachments} if counted else kept
+
+
+def no_kernel_key(asked: str) -> str:
+    """The key of the run that is kept in place of a kernel which could not be built."""
+    return identity({"no-kernel": asked})
 
 
 def misses_name(cache: Cache) -> str:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta series`: its arguments."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
+from kdelta.infer.series_model import View
+from kdelta.kernels.series import FORMS
+from kdelta.report.series import series_text
+from kdelta.report.series_json import series_json
+from kdelta.spec.change import parse_variable
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.lab import open_store
+from kdelta.studies.series import SeriesRequest, run_series
+from kdelta.studies.series.request import DEFAULT_WITHIN
+
+EPILOG = """\b
+Patches:
+  FOLDER, FOLDER/series        patches by name, or as a quilt series file says
+  FILE.patch  FILE.mbox        one, or those of an mbox
+  A..B  REPO:A..B              commits of a git repository; A..B of TREE's own
+  REPO:BRANCH                  what --keep wrote: measured anew, and compared
+
+"""
+
+
+def series(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TREE [+CHANGE...] PATCHES...", help="The source, and the patches in order."
+        ),
+    ],
+    *,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-w",
+            "--workload",
+            metavar="NAME",
+            help="May be repeated; see kdelta workloads.  [default: syscalls]",
+        ),
+    ] = None,
+    views: Annotated[
+        str,
+        typer.Option(
+            "--views",
+            metavar="LIST",
+            help="What effects are measured against: order (those before it), left-out, alone.",
+        ),
+    ] = View.ORDER.value,
+    minimal: Annotated[
+        bool,
+        typer.Option("--minimal", help="Look for the smallest set of patches with the effect."),
+    ] = False,
+    within: Annotated[
+        float,
+        typer.Option(
+            "--within",
+            metavar="PERCENT",
+            help="With --minimal: by how much of the whole effect the set's may differ.",
+        ),
+    ] = float(100 * DEFAULT_WITHIN),
+    max_builds: Annotated[
+        int | None,
+        typer.Option(
+            "--max-builds",
+            metavar="N",
+            min=0,
+            help="The most kernels to build beside those without and with all patches.",
+        ),
+    ] = None,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="REPO:BRANCH",
+            help="Write a git branch with a commit a patch, its effect in trailers.",
+        ),
+    ] = "",
+    drop: Annotated[
+        bool,
+        typer.Option("--drop", help="With --keep: without those that make it slower."),
+    ] = False,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="Rule no patch out: search all of them.")
+    ] = False,
+    perturb: options.Perturb = 3,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    cpu: options.Cpu = "",
+    qemu_cpu: options.QemuCpu = "",
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    regions: Annotated[
+        int,
+        typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by patch."),
+    ] = 8,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Find out what each patch of a series does.
+
+    Builds and runs the tree without and with all patches, rules out those that reach no executed
+    code, proves with one more kernel that this was right, and takes the others apart with few
+    kernels. Everything is kept: interrupted, it goes on where it was.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    tree, patches = split_words(words)
+    request = SeriesRequest(
+        tree=tree,
+        patches=tuple(patches),
+        workloads=tuple(workload or ["syscalls"]),
+        views=parse_views(views),
+        minimal=minimal,
+        within=options.fraction_of(within),
+        max_builds=max_builds,
+        rule_out=not keep_all,
+        keep=keep,
+        drop=drop,
+        lab=options.lab_request(
+            perturb=perturb,
+            again=again,
+            no_snapshot=no_snapshot,
+            jobs=jobs,
+            memory=memory,
+            cpu=cpu,
+            qemu_cpu=qemu_cpu,
+            append=append,
+            timeout=timeout,
+        ),
+    )
+    if minimal and keep:
+        raise UserError(
+            "--minimal and --keep at once",
+            "a branch has effects, and --minimal measures no patch's",
+        )
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_series(request, store, progress))
+    emit(series_json(report, __version__) if json else series_text(report, regions))
+    return RUNS_FAILED if report.failure else 0
+
+
+def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The tree's spec with its changes, and the words that name patches. UserError without any."""
+    own = [word for word in words[1:] if word.startswith("+") or parse_variable(word) is not None]
+    patches = [word for word in words[1:] if word not in own]
+    trees = parse_kernel_words([words[0], *own])
+    if len(trees) != 1:
+        raise UserError("more than one tree", "a series is for one source")
+    if not patches:
+        raise UserError("no patches", f"after the tree name {FORMS}")
+    return str(trees[0]), patches
+
+
+def parse_views(text: str) -> tuple[View, ...]:
+    """The views of a list with commas; UserError for one that there is not."""
+    known = {view.value: view for view in View}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise UserError(f"no such view: {name}", f"there is: {', '.join(known)}")
+    return tuple(view for view in View if view.value in names) or (View.ORDER,)

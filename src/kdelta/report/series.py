@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta series` as text that can be pasted into a mail."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.minimal import Role
+from kdelta.infer.series_model import PatchFate, PatchGroup, View, ViewAnswer
+from kdelta.report import figures
+from kdelta.report.ablation_model import AblatedRegion
+from kdelta.report.layout import (
+    failed_lines,
+    finished,
+    labelled,
+    machine_lines,
+    warning_lines,
+    wrapped,
+)
+from kdelta.report.model import Side
+from kdelta.report.series_held import held_lines
+from kdelta.report.series_model import KeptBranch, Minimal, SeriesReport, SeriesRow
+from kdelta.spec.errors import LabError
+from kdelta.spec.identity import short
+
+NAME = 30
+CELL = 10
+SHOWN_NEEDS = 12
+
+HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
+VIEWS = tuple(HEADS)
+
+
+def series_text(report: SeriesReport, regions: int = 8, patches: int = 6) -> str:
+    """The whole report: `regions` is how many of those that changed most are taken apart, `patches`
+    how many are named in each. Raises LabError if what is printed does not add up.
+    """
+    count = len(report.rows)
+    lines = [f"kdelta series: what {_count(count, 'patch', 'patches')} do, and which of them", ""]
+    lines += _head(report)
+    if report.failure:
+        lines += ["", *wrapped(report.failure, "", "  ")]
+    else:
+        lines += ["", *_verdict(report)]
+        lines += _minimal(report, report.minimal) if report.minimal else ["", *_table(report)]
+        lines += _ruled_out(report)
+        lines += held_lines(report)
+        lines += _needs(report)
+        if report.minimal is None:
+            for region in _changed_most(report.regions, regions):
+                lines += _Account(region, report).lines(patches)
+        lines += _interactions(report)
+        if report.proof is not None:
+            lines += ["", *labelled("proof", report.proof.text)]
+        lines += _kept(report.kept) if report.kept else []
+    lines += _builds(report)
+    if report.notes:
+        lines += ["", *(line for note in report.notes for line in wrapped(note, "", "  "))]
+    lines += warning_lines(report.warnings)
+    return finished(lines)
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _head(report: SeriesReport) -> list[str]:
+    lines = labelled("tree", report.tree)
+    lines += labelled("patches", " ".join(report.words))
+    for label, side in zip(("without", "with all"), report.ends, strict=True):
+        lines += labelled(label, _side(side))
+    lines += labelled("workload", ", ".join(report.workloads))
+    if report.machine:
+        lines += machine_lines(report.machine)
+    failed = [
+        line
+        for label, side in zip(("without", "with all"), report.ends, strict=True)
+        for line in failed_lines(label, side.failed)
+    ]
+    return [*lines, "", "failed runs", *failed] if failed else lines
+
+
+def _side(side: Side) -> str:
+    if side.failure:
+        return f"no kernel: {side.failure}"
+    return f"release {side.release}, identity {short(side.identity)}"
+
+
+def mean_percent(effects: Mapping[str, Estimate], report: SeriesReport) -> Fraction:
+    """The mean over regions of an effect in per cent of the tree without patches."""
+    regions = _regions(report)
+    parts = [
+        effects[region.name].value / region.before.value
+        for region in regions
+        if region.name in effects
+    ]
+    return 100 * sum(parts, Fraction(0)) / len(regions) if regions else Fraction(0)
+
+
+def _regions(report: SeriesReport) -> list[AblatedRegion]:
+    return [region for region in report.regions if not region.rate and region.before.value]
+
+
+def _whole(report: SeriesReport) -> Fraction:
+    return mean_percent({region.name: region.whole for region in report.regions}, report)
+
+
+def _verdict(report: SeriesReport) -> list[str]:
+    """In words: what all do, which patches do most of it, and how many do nothing."""
+    whole = _whole(report)
+    changed = [region for region in _regions(report) if region.whole.value]
+    if not changed:
+        text = "All patches together change no region's path. "
+    else:
+        text = (
+            f"All patches together change the path by {figures.percent(whole)} in the mean over "
+            f"{_count(len(_regions(report)), 'region', 'regions')}, "
+            f"{len(changed)} of which differ. "
+        )
+    doing = [row for row in report.of(PatchFate.MEASURED) if _does(row.answer.effects)]
+    if report.minimal is None:
+        text += f"{_count(len(doing), 'patch does', 'patches do')} something by itself. "
+    out = len(report.of(PatchFate.RULED_OUT))
+    text += f"{_count(out, 'patch was', 'patches were')} ruled out without a kernel of their own."
+    return wrapped(text, "", "")
+
+
+def _does(effects: Mapping[str, Estimate]) -> bool:
+    return any(not one.low <= 0 <= one.high for one in effects.values())
+
+
+def _table(report: SeriesReport) -> list[str]:
+    views = [view for view in VIEWS if view in report.views or view is View.ORDER]
+    heads = "".join(f" {HEADS[view]:>{CELL}}" for view in views)
+    lines = [f"{'patch':<{NAME}}{heads}  most in"]
+    rows = [row for row in report.of(PatchFate.MEASURED) if _does(row.answer.effects)]
+    for row in rows:
+        cells = [row.answer.effects, _cells(row.answer.left_out), _cells(row.answer.alone)]
+        lines += _line(row.name, cells, views, report)
+    for number, group in enumerate(report.groups, start=1):
+        cells = [group.effects, _cells(group.left_out), _cells(group.alone)]
+        lines += _line(f"group {number} ({len(group.patches)})", cells, views, report)
+    explained = {region.name: region.explained for region in report.regions}
+    whole = {region.name: region.whole for region in report.regions}
+    lines += _line("sum of these", [explained, None, None], [View.ORDER], report)
+    lines += _line("all patches", [whole, None, None], [View.ORDER], report)
+    still = [row.name for row in report.of(PatchFate.MEASURED) if row not in rows]
+    still += [row.name for row in report.of(PatchFate.CLEARED)]
+    if still:
+        shown = f"without effect ({len(still)}): {', '.join(still)}"
+        lines += wrapped(shown, "", "  ")
+    lines += _groups(report.groups)
+    text = (
+        "Mean over all regions, in per cent of the tree without patches, of the instructions of "
+        "the measured tasks; a minus is faster."
+    )
+    return [*lines, *wrapped(text, "", "")]
+
+
+def _cells(view: ViewAnswer | None) -> Mapping[str, Estimate] | None:
+    return None if view is None or not view.effects else view.effects
+
+
+def _line(
+    name: str,
+    cells: Sequence[Mapping[str, Estimate] | None],
+    views: Sequence[View],
+    report: SeriesReport,
+) -> list[str]:
+    shown = ""
+    for view, effects in zip(VIEWS, cells, strict=True):
+        if view in views:
+            text = "-" if effects is None else figures.percent(mean_percent(effects, report))
+            shown += f" {text:>{CELL}}"
+    most = _most(cells[0] or {}, report)
+    names = [name] if len(name) <= NAME else [name, ""]
+    room = 79 - NAME - len(shown) - 2
+    line = f"{names[-1]:<{NAME}}{shown}"
+    if len(most) > room:
+        return [*names[:-1], line, f"{'':<{NAME}}{most:>{79 - NAME}}"]
+    return [*names[:-1], f"{line}  {most}".rstrip()]
+
+
+def _most(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
+    """The region where an effect is the largest part, if it is more than its spread."""
+    best, part = None, Fraction(0)
+    for region in _regions(report):
+        effect = effects.get(region.name)
+        if effect is None or effect.low <= 0 <= effect.high:
+            continue
+        size = effect.value / region.before.value
+        if abs(size) > abs(part):
+            best, part = region, size
+    return f"{best.name} {figures.percent(100 * part)}" if best else ""
+
+
+def _groups(groups: Sequence[PatchGroup]) -> list[str]:
+    lines = []
+    for number, group in enumerate(groups, start=1):
+        text = f"group {number}: {', '.join(group.patches)}; {group.reason}"
+        lines += wrapped(text, "", "  ")
+    return lines
+
+
+def _minimal(report: SeriesReport, minimal: Minimal) -> list[str]:
+    answer = minimal.answer
+    within = figures.percent(100 * minimal.within).lstrip("+")
+    if not answer.members:
+        return ["", *wrapped(f"no set was found that has the effect. {answer.note}", "", "  ")]
+    count = len(answer.members)
+    what = f"{_count(count, 'patch has', 'patches have')} the effect of all, within {within} of it"
+    if not answer.complete:
+        what = f"{_count(count, 'patch is', 'patches are')} known to be needed, not all that are"
+    lines = ["", *wrapped(f"{what}:", "", "  ")]
+    for one in answer.members:
+        word = "" if one.role is Role.CULPRIT else "needed: "
+        lines += wrapped(f"{one.name}: {word}{one.text}", "  ", "      ")
+    if minimal.effects:
+        alone = figures.percent(mean_percent(minimal.effects, report))
+        most = _most(minimal.effects, report)
+        text = f"together, without the others: {alone} in the mean, most in {most}"
+        lines += wrapped(text, "", "  ")
+    text = f"{_count(answer.tests, 'kernel', 'kernels')} tried for it"
+    if answer.refused:
+        text += f", {_count(answer.refused, 'set', 'sets')} refused without one"
+    if answer.confirmed:
+        text += "; left out one by one, none of them can be spared"
+    lines += wrapped(f"{text}. {answer.note}".rstrip(), "", "  ")
+    return lines
+
+
+def _ruled_out(report: SeriesReport) -> list[str]:
+    rows = report.of(PatchFate.RULED_OUT)
+    if not rows:
+        return []
+    reasons: dict[str, list[SeriesRow]] = {}
+    for row in rows:
+        reasons.setdefault(row.why, []).append(row)
+    lines = ["", f"ruled out ({len(rows)}); with the objects that each reaches"]
+    for why, some in reasons.items():
+        shown = ", ".join(f"{row.name} ({row.objects})" for row in some)
+        lines += wrapped(f"{why or 'ruled out'}: {shown}", "  ", "    ")
+    return lines
+
+
+def _needs(report: SeriesReport) -> list[str]:
+    if not report.needs:
+        return []
+    lines = ["", f"what needs what ({len(report.needs)})"]
+    for need in report.needs[:SHOWN_NEEDS]:
+        text = f"{need.patch} needs {', '.join(need.needs)}: {need.reason}"
+        lines += wrapped(text, "  ", "      ")
+    if len(report.needs) > SHOWN_NEEDS:
+        lines.append(f"  and {len(report.needs) - SHOWN_NEEDS} more, which --json has")
+    return lines
+
+
+def _interactions(report: SeriesReport) -> list[str]:
+    lines = []
+    for one in report.interactions:
+        most = _most(one.effects, report) or "nowhere"
+        lines += wrapped(f"{' + '.join(one.units)}: most in {most}; {one.text}", "  ", "      ")
+    title = "interactions: together they do more or less than each alone"
+    return ["", title, *lines] if lines else []
+
+
+def _changed_most(regions: Sequence[AblatedRegion], most: int) -> list[AblatedRegion]:
+    found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
+    found.sort(key=lambda one: -abs(one.whole.value / one.before.value))
+    rates = [one for one in regions if one.rate and (one.whole.low > 0 or one.whole.high < 0)]
+    return found[:most] + rates
+
+
+class _Account:
+    """A region's patches, in lines that add up to its effect as printed."""
+
+    def __init__(self, region: AblatedRegion, report: SeriesReport) -> None:
+        self._region = region
+        self._parts = [
+            (row.name, row.answer.effects[region.name].value)
+            for row in report.of(PatchFate.MEASURED)
+            if region.name in row.answer.effects
+        ]
+        self._parts += [
+            (f"group {number} ({len(group.patches)} patches)", group.effects[region.name].value)
+            for number, group in enumerate(report.groups, start=1)
+            if region.name in group.effects
+        ]
+
+    def lines(self, limit: int) -> list[str]:
+        """The region without and with all, its patches, the rest in one line, and the total."""
+        region = self._region
+        parts = sorted((part for part in self._parts if part[1]), key=lambda part: -abs(part[1]))
+        rows, rest = parts[:limit], parts[limit:]
+        if rest:
+            rows.append((f"others ({len(rest)})", sum((value for _, value in rest), Fraction(0))))
+        if region.remainder.value:
+            within = "within the spread" if region.adds_up else "more than the spread"
+            rows.append((f"patches without effect, {within}", region.remainder.value))
+        found = sum((value for _, value in rows), Fraction(0))
+        if found != region.whole.value:
+            raise LabError(
+                f"{region.name}: the patches add up to {float(found)}, and all do "
+                f"{float(region.whole.value)}",
+                "this is an error of kdelta; please report it with the output of --json",
+            )
+        total = figures.scaled(region.whole.value)
+        printed = figures.rounded_to_total([value for _, value in rows], total)
+        before, after = figures.number(region.before.value), figures.number(region.after.value)
+        each = "a virtual second" if region.rate else "an iteration"
+        lines = ["", f"{region.name}: {before} -> {after} instructions {each}"]
+        for (name, value), shown in zip(rows, printed, strict=True):
+            lines.append(self._line(shown, value, name))
+        lines.append(self._line(total, region.whole.value, "all patches"))
+        if region.lookups.value:
+            more = figures.brief(region.lookups.value, 10).strip()
+            text = f"beside that {more} in functions that look up addresses, which is placement"
+            lines += wrapped(text, "  ", "    ")
+        return lines
+
+    def _line(self, hundredths: int, value: Fraction, name: str) -> str:
+        before = self._region.before.value
+        part = figures.percent(100 * value / before if before else None)
+        return f"{figures.signed(hundredths, 14, value, aligned=False)} {part:>8}  {name}"
+
+
+def _kept(kept: KeptBranch) -> list[str]:
+    text = f"{kept.branch}, {_count(len(kept.kept), 'commit', 'commits')}, tip {kept.tip[:12]}"
+    lines = ["", *labelled("kept", text)]
+    for word, names in (("dropped", kept.dropped), ("marked", kept.marked)):
+        if names:
+            lines += labelled("", f"{word}, since slower: {', '.join(names)}")
+    return lines
+
+
+def _builds(report: SeriesReport) -> list[str]:
+    if not report.builds:
+        return []
+    built = [build for build in report.builds if build.seconds is not None]
+    text = f"{len(report.builds)} kernels"
+    if len(built) < len(report.builds):
+        text += f", {len(report.builds) - len(built)} of them from the cache"
+    if built:
+        text += f", {sum(build.seconds or 0 for build in built) / 60:.0f} minutes of building"
+    if report.rows:
+        text += f"; each patch by itself would be {len(report.rows) + 1}"
+    lines = ["", *labelled("builds", text)]
+    for build in report.builds:
+        if build.status != "ok":
+            shown = f"{build.label}: {build.detail}"
+            if not build.detail.startswith(build.status):
+                shown = f"{build.label}: {build.status}: {build.detail}"
+            lines += wrapped(shown, "  ", "      ")
+    return lines

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a study of a series found, as a report."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kdelta.infer.estimate import effect_between
+from kdelta.infer.reach import Kept, Reach, RuledOut
+from kdelta.infer.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
+from kdelta.kernels.measured_branch import effects_of
+from kdelta.kernels.patches import Patch
+from kdelta.report.ablation_model import AblatedRegion, Proof
+from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Measured
+from kdelta.studies.reports import machine_facts, reported_side
+from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.series.trees import Trees
+
+Ends = tuple[Measured, Measured]
+
+NAMES = ("without", "with all")
+
+
+class Findings(msgspec.Struct, frozen=True):
+    """All that was found out between the two ends."""
+
+    reached: Mapping[str, Reach]
+    answer: SeriesAnswer
+    minimal: Minimal | None = None
+
+
+def assemble(
+    request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: Findings
+) -> SeriesReport:
+    """The report of a study that came to its end."""
+    answer = findings.answer
+    known = [
+        PatchNeed(name, (need.patch,), need.reason)
+        for name, needs in trees.needs.items()
+        for need in needs
+    ]
+    patches = {patch.name: patch for patch in trees.patches}
+    return msgspec.structs.replace(
+        _begin(request, trees, ends, store),
+        rows=tuple(_row(patches[one.name], one, trees, findings.reached) for one in answer.patches),
+        regions=_regions(ends, answer),
+        groups=answer.groups,
+        needs=(*known, *answer.needs),
+        interactions=answer.interactions,
+        proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
+        minimal=findings.minimal,
+        notes=(*trees.series.notes, *answer.notes),
+    )
+
+
+def failed(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
+    """The report of one of whose ends there is nothing to go by."""
+    words = [f"{one.label}: {one.failure}" for one in ends if one.failure]
+    return msgspec.structs.replace(
+        _begin(request, trees, ends, store), failure="nothing to compare: " + "; ".join(words)
+    )
+
+
+def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
+    sides = [
+        reported_side(name, end.kernel, end.done, end.failure, store)
+        for name, end in zip(NAMES, ends, strict=True)
+    ]
+    warnings = {
+        warning: None
+        for end in ends
+        for done in end.done
+        if done.counts is not None
+        for warning in done.counts.warnings
+    }
+    return SeriesReport(
+        tree=request.tree,
+        words=request.patches,
+        ends=(sides[0], sides[1]),
+        workloads=request.workloads,
+        machine=machine_facts(ends[0].done or ends[1].done, store),
+        views=request.views,
+        rows=tuple(
+            SeriesRow(PatchAnswer(patch.name, PatchFate.UNRESOLVED, "", {}), patch.subject)
+            for patch in trees.patches
+        ),
+        builds=tuple(trees.builds),
+        notes=trees.series.notes,
+        warnings=tuple(warnings),
+    )
+
+
+def _row(
+    patch: Patch, answer: PatchAnswer, trees: Trees, reached: Mapping[str, Reach]
+) -> SeriesRow:
+    found = reached.get(patch.name)
+    why = found.why if isinstance(found, RuledOut) else ""
+    if answer.fate is not PatchFate.RULED_OUT:
+        why = answer.text
+    return SeriesRow(
+        answer=answer,
+        subject=patch.subject,
+        files=trees.files[patch.name],
+        why=why,
+        objects=None if found is None else found.objects,
+        alive=len(found.alive) if isinstance(found, Kept) else None if found is None else 0,
+        earlier=effects_of(patch.message),
+    )
+
+
+def _regions(ends: Ends, answer: SeriesAnswer) -> tuple[AblatedRegion, ...]:
+    before, after = ends
+    return tuple(
+        AblatedRegion(
+            workload=region.workload,
+            name=name,
+            before=region.path.code,
+            after=after.regions[name].path.code,
+            whole=answer.sums[name].whole,
+            explained=answer.sums[name].explained,
+            remainder=answer.sums[name].remainder,
+            lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
+            rate=region.rate,
+        )
+        for name, region in before.regions.items()
+        if name in after.regions and name in answer.sums
+    )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The measured tree: a branch with a commit a patch, each with its measured effect in trailers."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.series_model import PatchFate
+from kdelta.kernels.measured_branch import EFFECT, Kept, parse_branch, write_branch
+from kdelta.report.ablation_model import AblatedRegion
+from kdelta.report.series_model import KeptBranch, SeriesReport, SeriesRow
+from kdelta.spec.kernel import GitSpec, parse_kernel_spec
+from kdelta.studies.requests import Progress
+from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.series.trees import Trees
+
+MARK, BASE = "Kdelta-mark", "Kdelta-base"
+_MOST = 4
+"""Regions that a commit names: those in which the effect is the largest part."""
+
+
+def check_branch(word: str) -> None:
+    """UserError for a word that names no branch that could be written, before hours of building."""
+    parse_branch(word)
+
+
+def keep(
+    request: SeriesRequest, trees: Trees, report: SeriesReport, progress: Progress
+) -> SeriesReport:
+    """Writes the branch; the report then says what is on it."""
+    branch = parse_branch(request.keep)
+    losers = [row.name for row in report.rows if mean_effect(row.answer.effects, report) > 0]
+    dropped = _droppable(losers, trees) if request.drop else []
+    marked = [name for name in losers if name not in dropped]
+    patches = {patch.name: patch for patch in trees.patches}
+    kept = [
+        Kept(patches[row.name], trailers(row, report, trees, marked=row.name in marked))
+        for row in report.rows
+        if row.name not in dropped
+    ]
+    spec = parse_kernel_spec(request.tree)
+    title = spec.revision if isinstance(spec, GitSpec) else "HEAD"
+    progress.say(f"writing {len(kept)} commits to {branch}")
+    tip = write_branch(branch, trees.source, title, kept)
+    names = tuple(one.patch.name for one in kept)
+    return msgspec.structs.replace(
+        report, kept=KeptBranch(str(branch), tip, names, tuple(dropped), tuple(marked))
+    )
+
+
+def _droppable(losers: Sequence[str], trees: Trees) -> list[str]:
+    """Those that nothing needs which is kept, the last one first."""
+    gone: list[str] = []
+    for name in reversed(trees.names):
+        users = [one for one, needs in trees.needs.items() if any(n.patch == name for n in needs)]
+        if name in losers and set(users) <= set(gone):
+            gone.append(name)
+    return [name for name in trees.names if name in gone]
+
+
+def mean_effect(effects: Mapping[str, Estimate], report: SeriesReport) -> Fraction:
+    """The mean over regions of an effect as a part of what they cost without patches."""
+    parts = [
+        effects[region.name].value / region.before.value
+        for region in report.regions
+        if not region.rate and region.before.value and region.name in effects
+    ]
+    return sum(parts, Fraction(0)) / len(parts) if parts else Fraction(0)
+
+
+def trailers(
+    row: SeriesRow, report: SeriesReport, trees: Trees, *, marked: bool
+) -> tuple[tuple[str, str], ...]:
+    """What the commit of a patch says of its effect: where it is the largest part, or that there is
+    none, or why nobody knows.
+    """
+    rows = sorted(_lines(row.answer.effects, report.regions), key=lambda one: -abs(one[0]))
+    found = [(EFFECT, text) for _, text in rows[:_MOST]]
+    if len(rows) > _MOST:
+        found.append((EFFECT, f"and {len(rows) - _MOST} regions more"))
+    if not found:
+        unknown = row.answer.fate in (PatchFate.TOGETHER, PatchFate.UNRESOLVED)
+        found = [(EFFECT, f"unresolved: {row.answer.text}" if unknown else "none")]
+    if marked:
+        found.append((MARK, "slower"))
+    tree = trees.source
+    return (*found, (BASE, f"{tree.name}, tree {tree.tree[:12]}"))
+
+
+def _lines(
+    effects: Mapping[str, Estimate], regions: Sequence[AblatedRegion]
+) -> list[tuple[Fraction, str]]:
+    found = []
+    for region in regions:
+        effect = effects.get(region.name)
+        if effect is None or region.rate or effect.low <= 0 <= effect.high:
+            continue
+        if not region.before.value:
+            continue
+        part = 100 * effect.value / region.before.value
+        spread = 100 * effect.half_width / region.before.value
+        known = "exact" if effect.exact else f"+-{float(spread):.2f} %"
+        name = region.name if "/" in region.name else f"{region.workload}/{region.name}"
+        found.append((part, f"{name} {float(part):+.2f} % path ({known})"))
+    return found

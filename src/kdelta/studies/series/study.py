@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
+
+from collections.abc import Collection
+from fractions import Fraction
+
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.estimate import Estimate, effect_between
+from kdelta.infer.minimal import MinimalSearch, Trial, Verdict, begin_minimal
+from kdelta.infer.reach import Reach, RuledOut
+from kdelta.infer.search_model import Failed, Outcome
+from kdelta.infer.search_model import Measured as Run
+from kdelta.infer.series import SeriesSearch, begin_series
+from kdelta.infer.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
+from kdelta.infer.touched import Change, reach_of_changes
+from kdelta.kernels.patches import PatchFailure
+from kdelta.kernels.series import likely_needs
+from kdelta.report.series_model import Minimal, SeriesReport
+from kdelta.spec.kernel import parse_kernel_spec
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.studies.requests import Progress
+from kdelta.studies.series.assemble import Findings, assemble, failed
+from kdelta.studies.series.keep import check_branch, keep
+from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.series.trees import Trees, spec_of
+from kdelta.studies.touched import measured_tree
+from kdelta.workloads.catalog import find_workload
+
+NOTHING: PatchSet = frozenset()
+
+
+async def run_series(request: SeriesRequest, store: Store, progress: Progress) -> SeriesReport:
+    """The effects of a series' patches; what of it is there already is not made again."""
+    workloads = [find_workload(name) for name in request.workloads]
+    if request.keep:
+        check_branch(request.keep)
+    with interruptible():
+        spec = spec_of(request.tree, parse_kernel_spec(request.tree))
+        trees = Trees(spec, request.patches, request.lab, store, progress)
+    bench = Bench(request.tree, workloads, request.lab, store, progress)
+    study = _Study(request, trees, bench, store, progress)
+    if not await study.measure_ends():
+        return failed(request, trees, study.ends, store)
+    return await study.run()
+
+
+class _Study:
+    """The kernels of a series' trees, and what is found out from them."""
+
+    def __init__(
+        self,
+        request: SeriesRequest,
+        trees: Trees,
+        bench: Bench,
+        store: Store,
+        progress: Progress,
+    ) -> None:
+        self._request = request
+        self._trees = trees
+        self._bench = bench
+        self._store = store
+        self._progress = progress
+        self._everything: PatchSet = frozenset(trees.names)
+        self._measured: dict[PatchSet, Measured] = {}
+
+    @property
+    def ends(self) -> tuple[Measured, Measured]:
+        """The tree without and with all patches."""
+        return self._measured[NOTHING], self._measured[self._everything]
+
+    async def measure_ends(self) -> bool:
+        """Builds and runs both; whether both went well."""
+        complete = self._request.rule_out
+        await self._kernel("without the patches", NOTHING, complete=complete)
+        await self._kernel("with all patches", self._everything, complete=complete)
+        return not any(end.failure for end in self.ends)
+
+    async def run(self) -> SeriesReport:
+        """All that is asked."""
+        with interruptible():
+            reached = self._reach()
+            suspects = likely_needs(self._trees.patches)
+        pruned = {name for name, one in reached.items() if isinstance(one, RuledOut)}
+        count = len(self._trees.names)
+        self._progress.say(f"{count} patches, {len(pruned)} of them ruled out")
+        patches = [
+            SeriesPatch(
+                name=name,
+                needs=tuple(need.patch for need in self._trees.needs[name]),
+                suspects=tuple(suspects[name]),
+                pruned=name in pruned,
+            )
+            for name in self._trees.names
+        ]
+        search = await self._search(patches)
+        minimal = await self._minimal(patches, search) if self._request.minimal else None
+        findings = Findings(reached, search.answer(), minimal)
+        report = assemble(self._request, self._trees, self.ends, self._store, findings)
+        if self._request.keep:
+            with interruptible():
+                report = keep(self._request, self._trees, report, self._progress)
+        return report
+
+    def _reach(self) -> dict[str, Reach]:
+        if not self._request.rule_out:
+            return {}
+        ends = [measured_tree(end.built, end.done, self._store) for end in self.ends]
+        files = self._trees.files
+        changes = [Change(name, frozenset(files[name])) for name in self._trees.names]
+        return reach_of_changes(ends, changes) if changes else {}
+
+    async def _kernel(self, label: str, chosen: PatchSet, *, complete: bool = False) -> Outcome:
+        """The tree with these patches, built and run."""
+        with interruptible():
+            found = self._trees.kernel(label, chosen, complete=complete)
+        if isinstance(found, PatchFailure):
+            return Failed(RunStatus.BUILD_FAILED, f"{found.patch} does not apply: {found.detail}")
+        measured = await self._bench.measure(label, found)
+        if measured.failure and measured.kernel is not None:
+            self._trees.note(measured.status, measured.failure)
+        self._measured[chosen] = measured
+        return _outcome(measured)
+
+    async def _observed(self, search: SeriesSearch, chosen: PatchSet, label: str) -> SeriesSearch:
+        count = len(self._trees.builds)
+        outcome = await self._kernel(label, chosen)
+        return search.observe(chosen, outcome, built=len(self._trees.builds) > count)
+
+    def _begin(self, patches: list[SeriesPatch]) -> SeriesSearch:
+        without, everything = (Run(end.code, end.parts) for end in self.ends)
+        limits = SeriesLimits(max_builds=self._request.max_builds)
+        return begin_series(patches, without, everything, self._request.views, limits)
+
+    async def _search(self, patches: list[SeriesPatch]) -> SeriesSearch:
+        search = self._begin(patches)
+        while builds := search.next_builds():
+            build = builds[0]
+            if self._request.minimal and build.step is not SeriesStep.PROOF:
+                break
+            label = f"{build.step.value}: {build.reason}"
+            search = await self._observed(search, build.patches, label)
+            if build.step is SeriesStep.PROOF and await self._more_runs(build.patches):
+                search = self._begin(patches).observe(
+                    build.patches, _outcome(self._measured[build.patches])
+                )
+        return search
+
+    async def _more_runs(self, chosen: PatchSet) -> bool:
+        """Whether the proof's kernel parts from that with all patches, so that more runs were made
+        of both: the spread of a few runs is itself uncertain.
+        """
+        runs = self._request.more_runs
+        proof = self._measured.get(chosen)
+        if proof is None or proof.failure or runs <= self._request.lab.perturbations:
+            return False
+        if _parting(self.ends[1], proof) is None:
+            return False
+        self._progress.say(f"the proof does not hold with so few runs: {runs} of both ends")
+        for names in (self._everything, chosen):
+            before = self._measured[names]
+            again = await self._bench.measure(before.label, before.found, runs=runs)
+            if again.failure:
+                return False
+            self._measured[names] = again
+        return True
+
+    async def _minimal(self, patches: list[SeriesPatch], search: SeriesSearch) -> Minimal | None:
+        """The smallest set with the effect; None where there is none to speak of."""
+        if self._verdict(NOTHING) is Verdict.HAS:
+            return None
+        proved = search.answer().proof.held is True
+        needed = {need for one in patches if not one.pruned for need in one.needs}
+        among = [one for one in patches if not (proved and one.pruned and one.name not in needed)]
+        top = frozenset(one.name for one in among)
+        left = self._request.max_builds
+        spent = search.answer().builds
+        known = [
+            Trial(frozenset(names), self._verdict(names))
+            for names in self._measured
+            if names <= top
+        ]
+        if top not in self._measured:
+            # The proof's kernel has the same path, with what its patches need and no others.
+            known.append(Trial(top, Verdict.HAS))
+        minimal = begin_minimal(among, known, None if left is None else max(0, left - spent))
+        minimal = await self._minimized(minimal)
+        answer = minimal.answer()
+        names = frozenset(one.name for one in answer.members)
+        effects = self._effects(names) if names in self._measured else {}
+        return Minimal(answer, effects, self._request.within)
+
+    async def _minimized(self, minimal: MinimalSearch) -> MinimalSearch:
+        while builds := minimal.next_builds():
+            build = builds[0]
+            count = len(self._trees.builds)
+            outcome = await self._kernel(f"{build.step.value}: {build.reason}", build.patches)
+            built = len(self._trees.builds) > count
+            if isinstance(outcome, Failed):
+                reason = f"{outcome.status.value}: {outcome.detail}"
+                minimal = minimal.observe(build.patches, Verdict.UNRESOLVED, reason, built=built)
+            else:
+                verdict = self._verdict(build.patches)
+                minimal = minimal.observe(build.patches, verdict, built=built)
+        return minimal
+
+    def _verdict(self, names: PatchSet) -> Verdict:
+        """Whether a measured tree has the effect of all patches: in every region, within the spread
+        and that part of the whole effect.
+        """
+        measured = self._measured[names]
+        if measured.failure:
+            return Verdict.UNRESOLVED
+        before, after = (end.code for end in self.ends)
+        for region, whole in after.items():
+            if region not in before or region not in measured.code:
+                continue
+            gap = effect_between(measured.code[region], whole)
+            allowed = self._request.within * abs(whole.value - before[region].value)
+            if min(abs(gap.low), abs(gap.high)) > allowed and not gap.low <= 0 <= gap.high:
+                return Verdict.LACKS
+        return Verdict.HAS
+
+    def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
+        base, with_them = self._measured[NOTHING].code, self._measured[frozenset(names)].code
+        return {
+            region: effect_between(base[region], one)
+            for region, one in with_them.items()
+            if region in base
+        }
+
+
+def _outcome(measured: Measured) -> Outcome:
+    if measured.failure:
+        return Failed(measured.status, measured.failure)
+    return Run(measured.code, measured.parts)
+
+
+def _parting(end: Measured, other: Measured) -> tuple[str, Fraction] | None:
+    """The first region in which two kernels part, and by how much."""
+    for region, one in end.code.items():
+        if region in other.code:
+            gap = effect_between(one, other.code[region])
+            if not gap.low <= 0 <= gap.high:
+                return region, gap.value
+    return None

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of one tree with any of a series' patches; what there is of them is not built again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import write_atomic
+from kdelta.infer.series_model import PatchSet
+from kdelta.kernels.build import question_of
+from kdelta.kernels.built import load_built
+from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.patches import Patch, PatchFailure
+from kdelta.kernels.series import Series, read_series
+from kdelta.kernels.source import Source, source_of
+from kdelta.kernels.stack import Need, Stack, stacked
+from kdelta.report.ablation_model import AblationBuild
+from kdelta.spec.change import PatchChange
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.lab import Lab, no_kernel_key
+from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.touched import complete_kernel
+
+_LACK_OF_MEMORY = "the compiler was killed"
+
+
+class Trees:
+    """The trees that a series makes of a source, and their kernels. `builds` has them in order.
+
+    UserError for patches that cannot be read, or do not apply one after the other.
+    """
+
+    def __init__(
+        self,
+        spec: SourceSpec,
+        words: Sequence[str],
+        request: LabRequest,
+        store: Store,
+        progress: Progress,
+    ) -> None:
+        self._spec = spec
+        self._request = request
+        self._store = store
+        self._progress = progress
+        source = source_of(spec, progress.say)
+        if isinstance(source, PatchFailure):
+            raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
+        self.source: Source = source
+        folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
+        self.series: Series = read_series(words, folder, progress.say)
+        self.builds: list[AblationBuild] = []
+        with stacked(source, self.series.patches, progress.say) as stack:
+            self._stack: Stack = stack
+            failure = stack.failure(self.names)
+            if failure is not None:
+                raise _does_not_apply(failure, self.names)
+            self.needs: dict[str, tuple[Need, ...]] = stack.needs()
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """The patches, in order."""
+        return self.series.patches
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [patch.name for patch in self.series.patches]
+
+    @property
+    def files(self) -> dict[str, tuple[str, ...]]:
+        """The files that each patch touches."""
+        return self._stack.files
+
+    def kernel(
+        self, label: str, chosen: PatchSet, *, complete: bool = False
+    ) -> Kernel | NoKernel | PatchFailure:
+        """The kernel of the tree with these patches; PatchFailure where one does not apply, which
+        costs nothing. `complete`: with all that says what it was made from.
+        """
+        made = self._patched(chosen)
+        if isinstance(made, PatchFailure):
+            return made
+        tree, spec = made
+        known = {build.identity for build in self.builds}
+        self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
+        found = self._failed_before(spec, tree) or self._obtained(spec, complete=complete)
+        self.builds.append(_entry(label, found, known))
+        built = None if isinstance(found, NoKernel) else load_built(found.built or "")
+        if built is not None and built.tree != tree:
+            raise LabError(
+                f"{self.source.name} changed while its kernels were built",
+                "begin again: what is as it was is not built again",
+            )
+        return found
+
+    def note(self, status: RunStatus, detail: str) -> None:
+        """Enters how the runs of the kernel that was built last failed."""
+        failed = msgspec.structs.replace(self.builds[-1], status=status.value, detail=detail)
+        self.builds[-1] = failed
+
+    def _patched(self, chosen: PatchSet) -> tuple[str, SourceSpec] | PatchFailure:
+        """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
+        with self._stack.held(self._progress.say) as stack:
+            tree = stack.tree(chosen)
+            if isinstance(tree, PatchFailure):
+                return tree
+            if tree == self.source.tree:
+                return tree, self._spec
+            diff = stack.diff(tree)
+        named = "".join(f"  {name}\n" for name in self.names if name in chosen)
+        head = f"These patches of a series, as one:\n{named}\n".encode("ascii", "replace")
+        path = cache_dir("series") / f"{identity([self.source.tree, tree])[:16]}.patch"
+        write_atomic(path, head + diff)
+        spec = with_changes(self._spec, [PatchChange(str(path))])
+        assert isinstance(spec, SourceSpec)
+        return tree, spec
+
+    def _failed_before(self, spec: SourceSpec, tree: str) -> NoKernel | None:
+        """How the build of that kernel failed, if it did, and is not to be tried again."""
+        if self._request.again:
+            return None
+        question = question_of(spec, msgspec.structs.replace(self.source, tree=tree))
+        run = self._store.find_failure(no_kernel_key(question))
+        if run is None or run.status is None or _LACK_OF_MEMORY in run.detail:
+            return None
+        self._progress.say(f"it failed before ({run.status.value}); --again tries it again")
+        return NoKernel(str(spec), run.status, question, run.detail)
+
+    def _obtained(self, spec: SourceSpec, *, complete: bool) -> Kernel | NoKernel:
+        lab = Lab(self._request, self._store, self._progress)
+        return (
+            complete_kernel(str(spec), lab, self._progress) if complete else lab.kernel(str(spec))
+        )
+
+
+def _does_not_apply(failure: PatchFailure, names: Sequence[str]) -> UserError:
+    place = f"{names.index(failure.patch) + 1} of {len(names)}"
+    return UserError(
+        f"{failure.patch} ({place}) does not apply on top of those before it: {failure.detail}",
+        "a series is measured as it stands: refresh the patch, or leave it out",
+    )
+
+
+def _entry(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
+    if isinstance(found, NoKernel):
+        return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
+    built = load_built(found.built) if found.built else None
+    seconds = built.seconds if built and found.identity not in known else None
+    size = built.image_bytes if built else None
+    return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
+
+
+def spec_of(tree: str, spec: object) -> SourceSpec:
+    """The spec of a tree that can be patched. UserError for a kernel that is built already."""
+    if not isinstance(spec, SourceSpec):
+        raise UserError(
+            f"not a source tree: {tree}",
+            "a series builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
+        )
+    return spec

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Series of patches on the fake tree: real patches, builds and ruling out; planted effects."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kdelta.host.dirs import data_dir
+from kdelta.infer.minimal import Role
+from kdelta.infer.paths import RegionPath
+from kdelta.infer.series_model import PatchFate, View
+from kdelta.kernels import Kernel, NoKernel
+from kdelta.kernels.built import BuiltKernel, built_kernels, load_built
+from kdelta.kernels.git import GitStore
+from kdelta.report.series import series_text
+from kdelta.report.series_json import series_json
+from kdelta.report.series_model import SeriesReport
+from kdelta.spec.errors import UserError
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Bench, Measured, Region
+from kdelta.studies.lab import Lab as RealLab
+from kdelta.studies.requests import Silent
+from kdelta.studies.series import SeriesRequest, run_series
+from tests.infer.planted import exactly
+from tests.kernels.sources import commit, git, state
+from tests.kernels.trees import fake_tree
+
+EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}
+BASE = {"open": 100, "fault": 200, "empty": 4}
+SOURCES = ("kernel/core.c", "kernel/lock.c", "mm/pages.c", "drivers/old.c")
+
+LOCK = "\t*it += 1;"
+
+
+class Lab:
+    """Stands for guests: a source says itself what it costs, in lines such as `cost open 30`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.measured: list[str] = []
+        lab = self
+
+        async def measure(
+            _: Bench, label: str, kernel: Kernel | NoKernel, **options: Any
+        ) -> Measured:
+            return lab.measure(label, kernel, options.get("runs") or 0)
+
+        monkeypatch.setattr(Bench, "measure", measure)
+        names = frozenset(EXECUTED)
+        monkeypatch.setattr("kdelta.studies.touched.executed_names", lambda *_: names)
+
+    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> Measured:
+        if isinstance(kernel, NoKernel):
+            return Measured(label, kernel, (), {}, kernel.text, kernel.status)
+        assert runs in (0, 8)
+        built = load_built(kernel.built or "")
+        assert built is not None
+        self.measured.append(label)
+        text = "".join(sources(built).values())
+        if "panic" in text:
+            return Measured(label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED)
+        found = dict(BASE)
+        for region, sign, value in re.findall(r"cost (\w+) (-?)(\d+)", text):
+            found[region] += int(f"{sign}{value}")
+        nothing = exactly(0)
+        return Measured(
+            label,
+            kernel,
+            (),
+            {
+                name: Region("syscalls", RegionPath(exactly(n), exactly(n), nothing))
+                for name, n in found.items()
+            },
+            parts={name: {f"do_{name}": exactly(n)} for name, n in found.items()},
+        )
+
+
+def sources(built: BuiltKernel) -> dict[str, str]:
+    store = GitStore(Path(built.folder))
+    return {name: (store.blob(f"{built.tree}:{name}") or b"").decode() for name in SOURCES}
+
+
+class Queue:
+    """Patches for the fake tree, each made on top of those before it."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.tree = tree
+        self.folder = folder
+        commit(tree, "base")
+        git(tree, "tag", "base")
+
+    def add(self, subject: str, file: str, before: str, *after: str) -> str:
+        """A patch that replaces a line."""
+        path = self.tree / file
+        text = path.read_text()
+        assert f"{before}\n" in text
+        changed = text.replace(f"{before}\n", "".join(f"{line}\n" for line in after), 1)
+        commit(self.tree, subject, **{file: changed})
+        return subject
+
+    def after(self, subject: str, file: str, line: str, *more: str) -> str:
+        """A patch that adds lines after one."""
+        return self.add(subject, file, line, line, *more)
+
+    def done(self) -> Path:
+        """Writes the patches; the tree is as it was then."""
+        git(self.tree, "branch", "-f", "work")
+        git(self.tree, "format-patch", "-q", "-N", "-o", str(self.folder), "base..work")
+        git(self.tree, "checkout", "-q", "base")
+        return self.folder
+
+
+@pytest.fixture
+def queue(own_cache: Path, tmp_path: Path) -> Queue:
+    assert own_cache.is_dir()
+    return Queue(fake_tree(tmp_path), tmp_path / "queue")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(data_dir()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return Lab(monkeypatch)
+
+
+def usual(queue: Queue) -> SeriesRequest:
+    """Five patches: dead code, two that matter, one without effect, and one more that matters and
+    needs the first of them.
+    """
+    queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
+    queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    queue.after(
+        "pages: two", "mm/pages.c", "static int pages[64];", "/* cost fault -20 */", "int two;"
+    )
+    line = "\t*it += 2; /* cost open 30 */"
+    queue.add("lock: three", "kernel/lock.c", line, "\t*it += 3; /* cost open 37 */")
+    return SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+
+
+def first_line(queue: Queue, file: str) -> str:
+    return (queue.tree / file).read_text().splitlines()[0]
+
+
+def run(request: SeriesRequest, store: Store) -> SeriesReport:
+    return asyncio.run(run_series(request, store, Silent()))
+
+
+def found(report: SeriesReport) -> dict[str, dict[str, int]]:
+    """By patch, what is not nought."""
+    return {
+        row.name: {name: int(e.value) for name, e in row.answer.effects.items() if e.value}
+        for row in report.rows
+        if any(e.value for e in row.answer.effects.values())
+    }
+
+
+WANTED = {
+    "0002-lock-one": {"open": 30},
+    "0004-pages-two": {"fault": -20},
+    "0005-lock-three": {"open": 7},
+}
+
+
+def fates(report: SeriesReport) -> dict[str, PatchFate]:
+    return {row.name: row.answer.fate for row in report.rows}
+
+
+def checked(report: SeriesReport) -> str:
+    """The text, which fits into 80 columns but for names; and the JSON says the same patches."""
+    text = series_text(report)
+    long = [line for line in text.splitlines() if len(line) > 80 and "/" not in line]
+    assert not long
+    document = msgspec.json.decode(series_json(report, "0"))
+    assert [one["name"] for one in document["patches"]] == [row.name for row in report.rows]
+    return text
+
+
+def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
+    request = usual(queue)
+    before = state(queue.tree)
+    report = run(request, store)
+    assert found(report) == WANTED
+    assert fates(report)["0001-old-dead"] is PatchFate.RULED_OUT
+    assert report.proof is not None
+    assert report.proof.held is True
+    # Both ends, the proof, and three points to tell four patches apart at most.
+    assert len(lab.measured) == len(report.builds) <= 6
+    assert state(queue.tree) == before
+    text = checked(report)
+    assert "0001-old-dead (0)" in text or "0001-old-dead (1)" in text
+    assert "0005-lock-three needs 0002-lock-one" in text
+
+
+def test_all_views(queue: Queue, store: Store, lab: Lab) -> None:
+    request = msgspec.structs.replace(usual(queue), views=tuple(View))
+    report = run(request, store)
+    assert lab.measured
+    rows = {row.name: row.answer for row in report.rows}
+    one, three = rows["0002-lock-one"], rows["0005-lock-three"]
+    assert one.left_out is not None
+    assert one.left_out.others == ("0005-lock-three",)
+    assert {n: int(e.value) for n, e in one.left_out.effects.items() if e.value} == {"open": 37}
+    assert three.alone is not None
+    assert three.alone.others == ("0002-lock-one",)
+    assert {n: int(e.value) for n, e in three.alone.effects.items() if e.value} == {"open": 7}
+    assert not report.interactions
+    assert "left out" in checked(report)
+
+
+def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: Lab) -> None:
+    request = usual(queue)
+    first = run(request, store)
+    assert lab.measured
+    logs = {built.key: (built.path / "build.log").stat().st_mtime_ns for built in built_kernels()}
+    again = run(request, store)
+    assert found(again) == found(first)
+    assert [one.identity for one in again.builds] == [one.identity for one in first.builds]
+    assert {
+        built.key: (built.path / "build.log").stat().st_mtime_ns for built in built_kernels()
+    } == logs
+
+
+def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after(
+        "lock: use",
+        "kernel/lock.c",
+        LOCK,
+        "\tadd(it); /* cost open 5 */",
+        "#ifndef add",
+        "#error no add",
+        "#endif",
+    )
+    queue.after(
+        "lock: add",
+        "include/linux/lock.h",
+        first_line(queue, "include/linux/lock.h"),
+        "#define add(it) (*(it) += 1)",
+    )
+    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert lab.measured
+    (group,) = report.groups
+    assert group.patches == ("0001-lock-use", "0002-lock-add")
+    assert "no add" in group.reason
+    assert {n: int(e.value) for n, e in group.effects.items() if e.value} == {"open": 5}
+    assert found(report) == {"0003-pages-two": {"fault": 9}}
+    assert "group 1: 0001-lock-use, 0002-lock-add; the tree up to" in checked(report)
+
+
+def test_a_build_that_failed_is_not_tried_again_unless_told_to(
+    queue: Queue, store: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
+    queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
+    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    asked: list[str] = []
+    first = run(request, store)
+    assert [one.status for one in first.builds].count("build-failed") == 1
+    real = RealLab.kernel
+
+    def kernel(self: RealLab, spec: str) -> Kernel | NoKernel:
+        asked.append(spec)
+        return real(self, spec)
+
+    monkeypatch.setattr(RealLab, "kernel", kernel)
+    again = run(request, store)
+    assert found(again) == found(first)
+    assert len(asked) == len(first.builds) - 1
+    asked.clear()
+    run(
+        msgspec.structs.replace(request, lab=msgspec.structs.replace(request.lab, again=True)),
+        store,
+    )
+    assert len(asked) == len(first.builds)
+    assert lab.measured
+
+
+def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
+    queue.after(
+        "lock: add",
+        "include/linux/lock.h",
+        first_line(queue, "include/linux/lock.h"),
+        "#define add(it) (*(it) += 1)",
+    )
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    queue.after(
+        "lock: use",
+        "kernel/lock.c",
+        LOCK,
+        "#ifndef add",
+        "#error no add",
+        "#endif",
+        "\tadd(it); /* cost open 50 */",
+    )
+    queue.after(
+        "pages: three", "mm/pages.c", "static int pages[64];", "int three; /* cost open 1 */"
+    )
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
+    report = run(request, store)
+    assert report.minimal is not None
+    answer = report.minimal.answer
+    assert {one.name: one.role for one in answer.members} == {
+        "0002-lock-add": Role.NEEDED,
+        "0004-lock-use": Role.CULPRIT,
+    }
+    assert "no add" in answer.members[0].text
+    assert {n: int(e.value) for n, e in report.minimal.effects.items() if e.value} == {"open": 50}
+    text = checked(report)
+    assert "2 patches have the effect of all, within 10" in text
+    exact = run(msgspec.structs.replace(request, within=request.within * 0), store)
+    assert exact.minimal is not None
+    assert [one.name for one in exact.minimal.answer.members] == [
+        *("0002-lock-add", "0004-lock-use", "0005-pages-three"),
+    ]
+    assert lab.measured
+
+
+def test_a_series_without_effect_has_no_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
+    report = run(request, store)
+    assert report.minimal is None
+    assert len(lab.measured) == 2
+    assert "All patches together change no region's path" in checked(report)
+
+
+def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: Lab) -> None:
+    usual(queue)
+    request = SeriesRequest(tree=f"git:{queue.tree}@base", patches=("base..work",))
+    report = run(request, store)
+    assert lab.measured
+    wanted = {name.partition("-")[2]: effects for name, effects in WANTED.items()}
+    assert found(report) == wanted
+
+
+def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after(
+        "old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* cost empty 3 */"
+    )
+    queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert report.proof is not None
+    assert report.proof.held is False
+    assert found(report) == {"0001-old-dead": {"empty": 3}, "0002-lock-one": {"open": 30}}
+    assert "ruling out was wrong" in checked(report)
+    assert lab.measured
+
+
+def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("lock: panic", "kernel/lock.c", LOCK, "\t*it += 2; /* panic */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert "with all patches: boot-failed: panic" in report.failure
+    assert "nothing to compare" in checked(report)
+    assert lab.measured
+
+
+def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
+    folder = Path(usual(queue).patches[0])
+    bad = folder / "0004-pages-two.patch"
+    bad.write_text(bad.read_text().replace(" static int pages[64];", " static int pages[65];"))
+    with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
+        run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
+    assert "hunk 1" in caught.value.message
+    assert "fuzz" in caught.value.message
+    assert not lab.measured
+
+
+def test_a_kernel_that_is_built_already(store: Store) -> None:
+    with pytest.raises(UserError, match="not a source tree"):
+        run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), store)
