@@ -85,6 +85,11 @@ class Tree(msgspec.Struct, frozen=True):
     tools: frozenset[str] = frozenset()
 
 
+def touches_config(change: Change) -> bool:
+    """Whether a change touches what configs are made from."""
+    return any(_CONFIG.fullmatch(file) for file in change.files - change.harmless)
+
+
 def tree_of(side: Side, found: Dependencies) -> Tree:
     """A built and measured kernel with what its build was made from."""
     return Tree(side, found.objects, found.generated, found.unknown, found.tools)
