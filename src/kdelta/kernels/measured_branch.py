@@ -22,8 +22,6 @@ from kdelta.spec.errors import LabError, UserError
 EFFECT = "Kdelta-effect"
 """The trailer that says what a patch does in a region; a commit without any was not measured."""
 
-OTHERS = ("Kdelta-base", "Kdelta-mark")
-
 _WORD = re.compile(r"(?P<path>.+):(?P<branch>[^:]+)")
 _TRAILER = re.compile(r"^Kdelta-[a-z]+: .*\n?", re.MULTILINE)
 _EFFECT = re.compile(rf"^{EFFECT}: (.*)$", re.MULTILINE)
@@ -228,7 +226,7 @@ def message_of(kept: Kept) -> str:
     """A commit's message: subject, text, and the trailers, in a block with those that it has."""
     patch = kept.patch
     text = without_trailers(patch.message).strip()
-    lines = "\n".join(f"{name}: {value}" for name, value in kept.trailers)
+    lines = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in kept.trailers)
     last = text.rpartition("\n\n")[2].splitlines()
     joint = "\n" if last and all(_TRAILERS.fullmatch(line) for line in last) else "\n\n"
     return f"{patch.subject or patch.name}\n\n{text}{joint if text else ''}{lines}\n"

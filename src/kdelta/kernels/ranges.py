@@ -91,6 +91,8 @@ def _must_be_commits(repository: Path, first: str, last: str) -> None:
         raise UserError(f"{repository} is no git repository: {found.complaint()}")
     shallow = read_repository(repository, "rev-parse", "--is-shallow-repository").text == "true"
     for name in (first, last):
+        if name.startswith("-"):
+            raise UserError(f"not a revision: {name}")
         words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if not read_repository(repository, *words).ok:
             hint = "it is a shallow clone: git fetch --unshallow" if shallow else ""
