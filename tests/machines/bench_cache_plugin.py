@@ -123,11 +123,11 @@ async def watched(where: Guest, snapshot: Snapshot, job: Job, way: Way) -> Ran:
         (work / "job").write_bytes(job_archive(job))
         (work / "rules").write_text(arch_machine(where.arch).rules())
         argv = _command(where, snapshot, work, way)
-        before = _children()
+        before = children_seconds()
         async with emulator(argv, work, SECONDS) as qemu:
             await resume(qemu, snapshot)
             await qemu.wait_exit()
-        return _found(work, way, _children() - before)
+        return _found(work, way, children_seconds() - before)
     finally:
         shutil.rmtree(work)
 
@@ -151,7 +151,8 @@ def _command(where: Guest, snapshot: Snapshot, work: Path, way: Way) -> list[str
     return argv
 
 
-def _children() -> float:
+def children_seconds() -> float:
+    """Processor time, user and system, of the children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -222,7 +223,7 @@ def job_of(scale: int) -> Job:
 
 
 class Measured(NamedTuple):
-    """rounds: each way in turn, in each round. replays: of the last round's traces. again: what
+    """rounds: each way in turn, in each round. replays: of the first round's traces. again: what
     equal short runs counted, the last half of them beside other load.
     """
 
@@ -240,15 +241,16 @@ async def measured(
     assert isinstance(snapshot, Snapshot)
     table = ways(example)
     found = []
+    replays: dict[str, Replayed] = {}
     for _ in range(rounds):
         pairs = {}
         for name, way in table.items():
             runs = [await watched(where, snapshot, job_of(scale), way) for scale in SCALES]
-            pairs[name] = Pair(*runs)
+            if runs[0].trace and name not in replays:
+                replays[name] = replayed(runs[0], snapshot)
+            # A trace takes some 100 MiB.
+            pairs[name] = Pair(*(run._replace(trace=None) for run in runs))
         found.append(pairs)
-    replays = {
-        name: replayed(pair.long, snapshot) for name, pair in found[-1].items() if pair.long.trace
-    }
     again: dict[str, list[Ran]] = {EXAMPLE: [], SIMULATING: []}
     for name, runs in again.items():
         for index in range(EQUAL_RUNS):
