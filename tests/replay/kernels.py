@@ -11,7 +11,7 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache, MissPrice
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.kernel_text import parse_symbols
-from tests.replay.made_kernel import Row, kallsyms, text_rows, trace_of
+from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
 
 LINE = 64
 LARGE_PAGES = Cache(1, 4, 2 << 20)
@@ -57,3 +57,15 @@ def lines(**sizes: int) -> list[Row]:
 
 def placed(rows: Sequence[Row], *traces: Trace) -> Placement:
     return placement_of(traces, parse_symbols(kallsyms(rows)))
+
+
+def paged(*executed: str) -> Placement:
+    """Functions a, b, page and c, of which page asks for one, and what stays right behind them."""
+    rows: list[Row] = [(START, "T", "_stext"), (START, "t", "a"), (START + 64, "t", "b")]
+    rows += [(START + 4096, "t", "page"), (START + 4160, "t", "c")]
+    rows += [(START + 4208, "T", "__noinstr_text_start"), (START + 4208, "T", "do_syscall_64")]
+    rows += [(START + 4300, "T", "__noinstr_text_end"), (START + 8192, "T", "_etext")]
+    sizes = {"a": 64, "b": 64, "page": 64, "c": 48, "do_syscall_64": 92}
+    digest = digest_of({"a.c.o": {name: (".text", size, 1) for name, size in sizes.items()}})
+    trace = region(rows, [*executed, "do_syscall_64"])
+    return placement_of([trace], parse_symbols(kallsyms(rows)), digest=digest, alignment=16)

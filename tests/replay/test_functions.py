@@ -152,6 +152,37 @@ def test_the_digest_tells_sections_and_assembler() -> None:
     assert found.functions[2].why_not == "in .ref.text"
 
 
+def test_labels_that_no_object_names_are_of_the_assembler_before_them() -> None:
+    sections = {"beta": (".text", 16, 1)}
+    rows = text_rows({"alpha": 48, "beta": 16, "label": 16, "other": 32, "delta": 32})
+    of_c = dict.fromkeys(("alpha", "delta"), (".text", 32, 2))
+    digest = digest_of({"a.c.o": of_c, "b.S.o": sections})
+    found = placement_of([], parse_symbols(symbols(rows)), digest=digest)
+    groups = [group_of(found, name) for name in ("alpha", "beta", "label", "other", "delta")]
+    assert len(set(groups)) == 3
+    assert groups[1] == groups[2] == groups[3]
+
+
+def test_padding_up_to_a_page_says_what_asks_for_it() -> None:
+    rows = text_rows({"alpha": 48, "beta": 16})
+    page = START + 4096
+    end = rows.pop()
+    rows = [row for row in rows if "noinstr" not in row[2] and row[2] != "do_syscall_64"]
+    rows += [(page, "t", "paged"), (page + 32, "t", "gamma"), (page + 64, "t", "delta")]
+    rows += [(page + 4096, "t", "at_a_page"), (page + 4112, "t", "last")]
+    rows.append((end[0] + 8192, "T", "_etext"))
+    sizes = {"alpha": 48, "beta": 10, "paged": 18, "gamma": 1, "at_a_page": 16, "last": 9}
+    known = {"a.c.o": {name: (".text", size, 1) for name, size in sizes.items()}}
+    known["b.c.o"] = {"delta": (".text", 4030, 1)}
+    found = placement_of([], parse_symbols(symbols(rows)), digest=digest_of(known))
+    at = {function.name: function for function in found.functions}
+    assert (at["paged"].alignment, at["beta"].bytes) == (4096, 10)
+    # What has as much padding and is at no page follows a function without a symbol.
+    assert (at["delta"].alignment, at["gamma"].bytes) == (16, 32)
+    # What follows no padding need not ask for the page that it is at.
+    assert (at["at_a_page"].alignment, at["delta"].bytes) == (16, 4030)
+
+
 def test_cold_text_is_told_by_its_names_and_lack_of_alignment() -> None:
     rows: list[Row] = [(START, "T", "_stext")]
     rows += [(START + 16 * number, "t", f"f{number}") for number in range(100)]

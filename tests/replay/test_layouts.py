@@ -24,6 +24,7 @@ from kdelta.replay.layouts import (
     shuffles,
 )
 from kdelta.spec.errors import UserError
+from tests.replay.kernels import paged
 from tests.replay.made_kernel import START, Row, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}
@@ -179,6 +180,20 @@ def test_one_seed_orders_the_functions_of_two_links_alike() -> None:
     for seed in range(5):
         at_one, at_other = (by_name(found, shuffled(found, seed)) for found in (one, other))
         assert at_one == at_other
+
+
+def test_what_stays_follows_the_end_of_an_order_up_and_down() -> None:
+    found = paged()
+    assert by_name(found, ordered(found, [])[0]) == by_name(found, as_linked(found))
+    at = by_name(found, ordered(found, ["page"])[0])
+    # Nothing is padded then.
+    assert [at[name] - START for name in ("page", "a", "b", "c")] == [0, 64, 128, 192]
+    assert at["do_syscall_64"] - START == 240
+    at = by_name(found, ordered(found, ["c"])[0])
+    assert [at[name] - START for name in ("c", "a", "b", "page")] == [0, 48, 112, 4096]
+    assert at["do_syscall_64"] - START == 4160
+    # A random layout is not of this very link: there it stays where there is room.
+    assert by_name(found, shuffled(found, 1))["do_syscall_64"] - START >= 4208
 
 
 def test_names_of_an_order_and_those_that_cannot_be_used() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import ordered
 from kdelta.replay.units import I64, Units, units_of
-from tests.replay.kernels import lines, placed, region
+from tests.replay.kernels import lines, paged, placed, region
 from tests.replay.made_kernel import START, Row, text_rows, trace_of
 
 
@@ -85,3 +85,13 @@ def test_what_fills_is_a_unit_behind_the_executed_ones() -> None:
     assert units.order([2, 3]) == ()
     for order in ([2, 0, 3, 1], [3, 2, 1, 0]):
         assert_same_layout(placement, units, np.array(order))
+
+
+def test_what_asks_for_more_alignment_is_not_one_with_the_rest() -> None:
+    executed = paged("a", "c")
+    units = units_of(executed)
+    assert units.names == (("a",), ("c",))
+    small = [function.name for function in units.small.functions]
+    assert small == ["a", "b", "page", "c", "do_syscall_64", "[rest]"]
+    for order in ([0, 1], [1, 0]):
+        assert_same_layout(executed, units, np.array(order))

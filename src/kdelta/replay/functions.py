@@ -2,7 +2,7 @@
 """The functions that a run's blocks belong to, and which of them a relink can move."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -271,20 +271,13 @@ def _link_objects(
     before = ""
     for index, piece in enumerate(pieces if digest else ()):
         objects = owners.get(piece.name.partition("#")[0])
+        # A label that no object names is of that before it.
         owner = before if objects is None else next(iter(objects)) if len(objects) == 1 else ""
-        before = owner if owner in assembler and not piece.why_not else ""
-        found[index] = bool(before)
-        linked[index] |= found[index] and _owner_continues(owners, pieces, index, before)
+        owner = owner if owner in assembler and not piece.why_not else ""
+        found[index] = bool(owner)
+        linked[index] |= bool(owner) and owner == before
+        before = owner
     return found
-
-
-def _owner_continues(
-    owners: Mapping[str, set[str]], pieces: Sequence[Piece], index: int, owner: str
-) -> bool:
-    """Whether the piece before is of the same object, or a label that no object names."""
-    before = pieces[index - 1]
-    known = owners.get(before.name.partition("#")[0])
-    return index > 0 and not before.why_not and known == {owner}
 
 
 def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
@@ -308,7 +301,8 @@ def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
 def _function(piece: Piece, text: KernelText, group: int, least: int) -> Function:
     aligned = 1
     if piece.kind and not piece.joined:
-        aligned = max(text.alignments[piece.kind], min(least, piece.start & -piece.start))
+        lowest = piece.start & -piece.start
+        aligned = max(text.alignments[piece.kind], min(least, lowest), piece.alignment)
     return Function(
         name=piece.name,
         origin=KERNEL,

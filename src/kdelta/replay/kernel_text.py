@@ -41,6 +41,7 @@ _THUNK = re.compile(r"__x86_indirect_|__SCT__|hypercall_page$")
 _LARGEST_ALIGNMENT = 64
 _ALIGNED_SHARE = 0.95
 _MIXED_SHARE = 0.7  # before unlikely text is told apart: at most a seventh of a Debian kernel's
+_PAGE_BYTES = 4096
 _FEW = 8  # functions of a kind: too few for their addresses to tell an alignment
 _LEAST_ALIGNED = 8  # below this, an address says nothing of what the compiler asked for
 
@@ -54,7 +55,8 @@ class Piece(msgspec.Struct, gc=False):
     """A function of .text: [start, end) with the padding before it; `entry` is where it is called.
 
     `why_not` is empty where a relink can move it; `kind` is then "hot", "main" or "unlikely".
-    `joined`: it is a label inside of what begins with the piece before.
+    `joined`: it is a label inside of what begins with the piece before. `alignment`: of a page, if
+    the padding before it says that it asks for that; else 0.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Piece(msgspec.Struct, gc=False):
     why_not: str = ""
     kind: str = ""
     joined: bool = False
+    alignment: int = 0
 
 
 class KernelText(msgspec.Struct):
@@ -219,14 +222,19 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
 
 
 def _trim(pieces: list[Piece], sizes: Mapping[str, int], alignments: Mapping[str, int]) -> None:
-    """Leaves the padding after a function out, where no more is there than aligns what follows."""
+    """Leaves the padding after a function out, where no more is there than aligns what follows: as
+    others, or to a page. Other padding may be a function whose name another one has (weak ones).
+    """
     for piece, after in itertools.pairwise(pieces):
         size = sizes.get(piece.name)
         if size and piece.kind and not after.joined:
             is_last = after.kind != piece.kind
             most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
             end = piece.entry + size
-            if 0 <= piece.end - end < most:
+            padding = piece.end - end
+            if padding >= most and not is_last and after.start % _PAGE_BYTES == 0:
+                after.alignment = most = _PAGE_BYTES
+            if 0 <= padding < most:
                 piece.end = end
 
 

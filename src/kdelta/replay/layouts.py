@@ -127,7 +127,11 @@ def in_order(placement: Placement, chosen: Sequence[int]) -> U64:
 
 
 def in_orders(placement: Placement, chosen: Sequence[Sequence[int]]) -> U64:
-    """A layout for each of several orders: shape (n_orders, n_functions)."""
+    """A layout for each of several orders: shape (n_orders, n_functions).
+
+    It is that of a relink of the same objects: what lay without a gap behind a range does so again,
+    wherever that ends now.
+    """
     found = _linked(placement, len(chosen))
     for begin in range(0, len(chosen), _AT_ONCE):
         rows = chosen[begin : begin + _AT_ONCE]
@@ -135,7 +139,7 @@ def in_orders(placement: Placement, chosen: Sequence[Sequence[int]]) -> U64:
             np.stack([_given_order(part, row, len(placement.functions)) for row in rows])
             for part in placement.ranges
         ]
-        _lay_out(placement, found[begin : begin + len(rows)], orders)
+        _lay_out(placement, found[begin : begin + len(rows)], orders, relinked=True)
     return found
 
 
@@ -184,14 +188,18 @@ def _lay_out(
     *,
     alignments: Mapping[str, int] | None = None,
     slides: U64 | None = None,
+    relinked: bool = False,
 ) -> None:
     """Fills layouts, (n, n_functions), by orders of each range, (n, n_groups).
 
     Goes through .text by address. A range begins where it did, unless what comes before grew. So
     does code that stays; where it cannot, it moves by whole lines, what follows with it, until a
     gap takes that up. slides (n,): what it is to begin at, modulo _SLIDE_BYTES, where it may slide.
+    relinked: what lay behind the end of the one before does so again, also where that moved down.
     """
     ends = np.zeros(len(layouts), dtype=np.uint64)
+    linked_end = 0
+    usual = _usual_alignment(placement)
     parts = {
         int(part.members[0]): (part, order)
         for part, order in zip(placement.ranges, orders, strict=True)
@@ -203,19 +211,40 @@ def _lay_out(
             passed += 1
             forced = (alignments or {}).get(part.kind)
             sizes = part.alignments if forced is None else np.full_like(part.alignments, forced)
-            begins = np.maximum(np.uint64(part.start), _up(ends, int(sizes[order[0, 0]])))
+            if relinked and 0 <= part.start - linked_end < _LINE_BYTES:
+                begins = np.uint64(part.start) + _moved(ends, linked_end, int(sizes.min()))
+            else:
+                begins = np.maximum(np.uint64(part.start), _up(ends, int(sizes[order[0, 0]])))
+            linked_end = part.end
             starts, ends = _packed(part, order, begins, sizes)
             layouts[:, first:last] += (begins - np.uint64(part.start))[:, np.newaxis]  # holes
             layouts[:, part.members] = starts[:, part.groups] + part.offsets
             continue
         start = placement.functions[first].address
-        pushed = _up(np.maximum(ends, np.uint64(start)) - np.uint64(start), step)
+        if relinked and step <= _LINE_BYTES and 0 <= start - linked_end < _LINE_BYTES:
+            pushed = _moved(ends, linked_end, min(step, usual))
+        else:
+            pushed = _up(np.maximum(ends, np.uint64(start)) - np.uint64(start), step)
         if slides is not None and passed == len(parts) and step <= _LINE_BYTES:
             at = (pushed + np.uint64(start)) % np.uint64(_SLIDE_BYTES)
             slid = (slides - at) % np.uint64(_SLIDE_BYTES)  # wraps at 2**64, a multiple of it
             pushed += slid & ~np.uint64(step - 1)
         layouts[:, first:last] += pushed[:, np.newaxis]
-        ends = pushed + np.uint64(_end_of_run(placement.functions[last - 1]))
+        linked_end = _end_of_run(placement.functions[last - 1])
+        ends = pushed + np.uint64(linked_end)
+
+
+def _moved(ends: U64, linked_end: int, alignment: int) -> U64:
+    """How far what is aligned so moves when what is before it ends there; down is up by nearly
+    2**64.
+    """
+    return _up(ends, alignment) - _up(np.array(linked_end, dtype=np.uint64), alignment)
+
+
+def _usual_alignment(placement: Placement) -> int:
+    """What functions are aligned to, and the sections of them in a linker script, too."""
+    main = [int(part.alignments.min()) for part in placement.ranges if part.kind == "main"]
+    return min(main, default=_LINE_BYTES)
 
 
 def _stretches(placement: Placement) -> list[tuple[int, int, int]]:

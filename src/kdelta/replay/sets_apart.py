@@ -199,7 +199,7 @@ class _Filler:
 
     def __init__(self, placement: Placement, part: Range) -> None:
         self._by_size: dict[int, list[int]] = {}
-        alone = np.bincount(part.groups) == 1
+        alone = (np.bincount(part.groups) == 1) & (part.alignments == part.alignments.min())
         for function, group in zip(part.members.tolist(), part.groups.tolist(), strict=True):
             name = placement.functions[function].name
             if (

@@ -25,7 +25,7 @@ class Units(msgspec.Struct, frozen=True, eq=False):
     names: of each unit, what an ordering file has of it, by address. bytes (n_units,): of each with
     all that moves with it. of_function: the unit of each function of the placement, -1 for what is
     not executed or does not move. small: a placement of these units and of what stays, with
-    all else that moves in one piece at the end of its range: its layouts are made in a fraction of
+    all else that moves in few pieces at the end of its range: its layouts are made in a fraction of
     the time. chosen: of each unit, indexes of functions of `small`, one of each group, in their
     order. functions: the index in the whole placement of each function of `small`; of such a piece,
     that of a function in it. executed: how many units are executed; those behind only fill.
@@ -46,10 +46,8 @@ class Units(msgspec.Struct, frozen=True, eq=False):
         return tuple(dict.fromkeys(name for unit in units[: last + 1] for name in self.names[unit]))
 
     def layouts(self, orders: Sequence[I64]) -> U64:
-        """The start of each function of `small` under each order of all units, (n_orders, n).
-
-        They are those of `layouts.ordered`, but where functions of unlike alignment are in what is
-        never executed: what is behind it may then lie a little apart.
+        """The start of each function of `small` under each order of all units, (n_orders, n): those
+        of `layouts.ordered`.
         """
         rows = [[at for unit in order.tolist() for at in self.chosen[unit]] for order in orders]
         return in_orders(self.small, rows)
@@ -137,14 +135,19 @@ def _merged(placement: Placement, spoken: dict[int, tuple[str, ...]]) -> list[li
 
 
 def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
-    """The placement with only these groups, what stays, and the rest of each range as one group;
-    and the index of each of its functions in the whole one.
+    """The placement with only these groups, what stays, what is aligned to more than others, and
+    between those the rest of each range, a run of groups as one; and the index of each of its
+    functions in the whole one.
     """
     keeps = np.array([not f.movable or f.group in running for f in placement.functions], dtype=bool)
-    rests = [_rest(part, keeps) for part in placement.ranges]
+    rests = []
+    for part in placement.ranges:
+        is_special = part.alignments > part.alignments.min()
+        keeps[part.members[is_special[part.groups]]] = True
+        rests.append(_rests(part, keeps, is_special))
     kept = np.flatnonzero(keeps)
-    kept = np.sort(np.concatenate([kept, [rest.member for rest in rests if rest.member >= 0]]))
-    kept = kept.astype(np.int64)
+    stand_ins = [rest.member for found in rests for rest in found]
+    kept = np.sort(np.concatenate([kept, stand_ins])).astype(np.int64)
     place = np.full(len(placement.functions), -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     parts = zip(placement.ranges, rests, strict=True)
@@ -155,7 +158,7 @@ def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
             for found in placement.placed
         ),
         text=placement.text,
-        ranges=tuple(_part(part, place, rest) for part, rest in parts),
+        ranges=tuple(_part(part, place, found) for part, found in parts),
         indexes={},
         executed=placement.executed[kept],
     )
@@ -163,48 +166,50 @@ def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
 
 
 class _Rest(msgspec.Struct, frozen=True):
-    """The groups of a range that are not executed, packed in their order.
+    """Groups of a range that are not executed, packed in their order.
 
-    group: the last of them, which stands for all, and its last function; -1 for none.
+    group: the last of them, which stands for all, and its last function.
     """
 
-    group: int = -1
-    member: int = -1
-    bytes: int = 0
-    alignment: int = 1
+    group: int
+    member: int
+    bytes: int
 
 
-def _rest(part: Range, keeps: npt.NDArray[np.bool_]) -> _Rest:
+def _rests(
+    part: Range, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_]
+) -> list[_Rest]:
+    """A run each of what is not kept, from one special group to the next."""
     is_rest = np.ones(len(part.keys), dtype=bool)
     is_rest[part.groups[keeps[part.members]]] = False
-    groups = np.flatnonzero(is_rest)
-    if not len(groups):
-        return _Rest()
-    end = 0
-    for size, alignment in zip(
-        part.bytes[groups].tolist(), part.alignments[groups].tolist(), strict=True
-    ):
-        end = -(-end // alignment) * alignment + size
-    last = int(groups[-1])
-    member = int(part.members[np.flatnonzero(part.groups == last)[-1]])
-    return _Rest(last, member, end, int(part.alignments[groups].max()))
+    run = np.cumsum(is_special)
+    found = []
+    for number in np.unique(run[is_rest]).tolist():
+        groups = np.flatnonzero(is_rest & (run == number))
+        sizes, alignments = part.bytes[groups], part.alignments[groups]
+        whole = -(-sizes.astype(np.int64) // alignments.astype(np.int64)) * alignments.astype(
+            np.int64
+        )
+        last = int(groups[-1])
+        member = int(part.members[np.flatnonzero(part.groups == last)[-1]])
+        found.append(_Rest(last, member, int(whole[:-1].sum()) + int(sizes[-1])))
+    return found
 
 
-def _part(part: Range, place: I64, rest: _Rest) -> Range:
+def _part(part: Range, place: I64, rests: Sequence[_Rest]) -> Range:
     """A range of only those functions that have a place."""
     is_kept = place[part.members] >= 0
     groups = np.unique(part.groups[is_kept])
-    sizes, alignments, first = part.bytes.copy(), part.alignments.copy(), place[part.first]
-    if rest.group >= 0:
-        sizes[rest.group], alignments[rest.group] = rest.bytes, rest.alignment
-        first[rest.group] = place[rest.member]
+    sizes, first = part.bytes.copy(), place[part.first]
+    for rest in rests:
+        sizes[rest.group], first[rest.group] = rest.bytes, place[rest.member]
     return Range(
         kind=part.kind,
         start=part.start,
         end=part.end,
         keys=part.keys[groups],
         bytes=sizes[groups],
-        alignments=alignments[groups],
+        alignments=part.alignments[groups],
         first=first[groups],
         members=place[part.members[is_kept]],
         groups=np.searchsorted(groups, part.groups[is_kept]),
