@@ -36,7 +36,7 @@ from kdelta.infer.ensembles import Interval
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-SHIFT = 2.0
+SHIFT = 1.0
 """The prior's standard deviation of the shift, in standard deviations of a measurement."""
 
 NONE = 0.02
