@@ -93,6 +93,23 @@ def test_threads_do_not_change_the_result(threads: int) -> None:
     assert len(np.unique(one.total[:, OWN])) > 1
 
 
+@pytest.mark.parametrize(
+    ("items", "calls"), [(1 << 28, 2), (4 * 50 * 18 * 16, 3), (50 * 18 * 16, 9), (1, 9)]
+)
+def test_of_a_long_trace_few_layouts_are_replayed_at_a_time(
+    items: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that Ctrl-C is heard between them."""
+    monkeypatch.setattr("kdelta.replay.simulate._ITEMS_A_CALL", items)
+    trace, placed, layouts = looping(50)
+    prepared = PreparedTrace(trace, placed)
+    called = []
+    monkeypatch.setattr("kdelta.replay.native.check", called.append)
+    found = prepared.replay(layouts, L1I, threads=1)
+    assert len(called) == calls
+    assert found.total.tolist() == replay(trace, placed, layouts, L1I).total.tolist()
+
+
 def test_functions_need_not_be_asked_for() -> None:
     trace, placed, layouts = looping(50, noise=3)
     asked = replay(trace, placed, layouts, L1I)

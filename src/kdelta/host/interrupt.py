@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Ctrl-C where a coroutine works without awaiting."""
 
+import asyncio
 import contextlib
 import signal
 import threading
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 def interruptible() -> Iterator[None]:
     """Lets Ctrl-C end the body at once, and the programs that it runs.
 
-    asyncio would only note it until the next await: after a download of minutes, perhaps.
+    asyncio would only note it until the next await: after a download of minutes, perhaps. What it
+    noted between two such bodies ends the second one before it begins.
     """
+    _end_if_noted()
     before = signal.getsignal(signal.SIGINT)
     ours = threading.current_thread() is threading.main_thread()
     if not ours or not callable(before):  # ignored, as in a shell's background job
@@ -23,3 +26,11 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _end_if_noted() -> None:
+    """asyncio has cancelled the task on Ctrl-C, which takes effect where the task next awaits."""
+    with contextlib.suppress(RuntimeError):  # there is no event loop in this thread
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise KeyboardInterrupt

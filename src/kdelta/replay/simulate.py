@@ -35,7 +35,8 @@ MOST_WAYS = 1 << 12
 _MOST_BLOCK_BYTES = 1 << 16
 _MOST_PIECES = 1 << 30
 _LEAST_LINE, _MOST_LINE = 1 << 8, 1 << 40  # of lines whose size is each function's own
-_LAYOUTS_A_CALL = 8  # a thread; between calls an interrupt (Ctrl-C) gets through
+_LAYOUTS_A_CALL = 8  # a thread, at most: between calls an interrupt (Ctrl-C) gets through
+_ITEMS_A_CALL = 1 << 28  # executed, a thread: about a second where nothing repeats
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -183,6 +184,7 @@ class PreparedTrace:
     def __init__(self, trace: Trace, placed: Placed, *, data: bool = False) -> None:
         check_trace(trace, data=data)
         self.data = data
+        self._layouts_a_call = _layouts_a_call(trace)
         self._work = np.zeros(native.STATS, dtype=np.uint64)
         function = _as(placed.function, np.uint32, "placed.function")
         offset = _as(placed.offset, np.uint64, "placed.offset")
@@ -294,7 +296,7 @@ class PreparedTrace:
         stats = np.zeros_like(self._work)
         job.n_functions = layouts.shape[1]
         job.stats = native.pointer(stats)
-        for part in _parts(len(layouts), _LAYOUTS_A_CALL * threads):
+        for part in _parts(len(layouts), self._layouts_a_call * threads):
             job.n_layouts = part.stop - part.start
             job.threads = min(threads, part.stop - part.start)
             job.layouts = native.pointer(layouts[part])
@@ -302,6 +304,13 @@ class PreparedTrace:
             job.by_function = native.pointer(None if by_function is None else by_function[part])
             native.check(native.library().replay_run(self.plan, ctypes.byref(job)))
         self._work += stats
+
+
+def _layouts_a_call(trace: Trace) -> int:
+    """How many layouts a thread replays before others are heard; at least one."""
+    lengths = np.diff(trace.starts)
+    executed = int(lengths[trace.sequence].sum()) if len(lengths) else 0
+    return max(1, min(_LAYOUTS_A_CALL, _ITEMS_A_CALL // max(1, executed)))
 
 
 def _shifts(line_bytes: npt.NDArray[Any], n_functions: int) -> U8:

@@ -76,15 +76,15 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
     progress.begin(step)
     with interruptible():
         placed = placed_run(found.kernel, found.done[0], store)
-    regions = layout_regions(
-        placed,
-        request.cpu,
-        layouts=request.layouts,
-        seed=request.seed,
-        data=request.lab.data_lines,
-        step=step,
-        progress=progress,
-    )
+        regions = layout_regions(
+            placed,
+            request.cpu,
+            layouts=request.layouts,
+            seed=request.seed,
+            data=request.lab.data_lines,
+            step=step,
+            progress=progress,
+        )
     progress.end(step, f"{request.layouts} layouts")
     return _report(request, found, placed, regions, store)
 
@@ -140,8 +140,7 @@ class _Study:
             if trace.region not in counted:
                 continue
             progress.doing(step, f"{trace.region}: alignments, collisions")
-            with interruptible():
-                found.append(self._region(index, cost_of[trace.region]))
+            found.append(self._region(index, cost_of[trace.region]))
         return tuple(found)
 
     def _region(self, index: int, cost: RegionCost) -> LayoutRegion:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ctrl-C in coroutines that work without awaiting."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from kdelta.host.interrupt import interruptible
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_as_usual() -> Iterator[None]:
+    """Whoever started the tests may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(work: Coroutine[Any, Any, None]) -> bool:
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(work)
+        return False
+    return True
+
+
+def test_ctrl_c_ends_a_body_at_once() -> None:
+    done = []
+
+    async def work() -> None:
+        with interruptible():
+            done.append("begun")
+            signal.raise_signal(signal.SIGINT)
+            done.append("not reached")
+
+    assert interrupted(work())
+    assert done == ["begun"]
+
+
+def test_ctrl_c_between_two_bodies_ends_the_second_before_it_begins() -> None:
+    done = []
+
+    async def work() -> None:
+        with interruptible():
+            done.append("first")
+        signal.raise_signal(signal.SIGINT)
+        done.append("between")
+        with interruptible():
+            done.append("not reached")
+
+    assert interrupted(work())
+    assert done == ["first", "between"]
+
+
+def test_a_body_within_another_changes_nothing_for_it() -> None:
+    done = []
+
+    async def work() -> None:
+        with interruptible():
+            with interruptible():
+                done.append("inner")
+            signal.raise_signal(signal.SIGINT)
+            done.append("not reached")
+
+    assert interrupted(work())
+    assert done == ["inner"]
+
+
+def test_after_the_body_ctrl_c_is_what_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible():
+        pass
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_thread_has_no_signals() -> None:
+    async def work() -> None:
+        def body() -> bool:
+            with interruptible():
+                return True
+
+        assert await asyncio.to_thread(body)
+
+    assert not interrupted(work())
