@@ -11,9 +11,10 @@ interrupted goes on where it was. docs/proofs.md says what is looked at.
 import argparse
 import asyncio
 import itertools
+import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
 from kdelta.infer.effects import compare
-from kdelta.infer.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.ensembles import DEFAULT_LAYOUTS, Interval
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import DEFAULT_MARGIN, Code, PlacementEffect
 from kdelta.infer.prices import prices_of
@@ -44,6 +45,9 @@ CHANGES = {
     "docs/cases/relinks/close-same.patch": "open-close",
 }
 """A patch -> the region that it adds work to."""
+
+AROUND = ("getppid", "uname", "chdir", "open-close", "stat", "pipe-round-trip")
+"""The operations that are run for these."""
 
 WORKLOAD = "syscalls"
 CPU_NAME = "generic-x86-64"
@@ -77,13 +81,25 @@ class Prediction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Words(msgspec.Struct, frozen=True):
-    """How often each word was said of a region in so many pairs. said: the regions of which
-    something else than "same" was, with how often.
+    """How often each word was said of a region in so many pairs. said: region -> what else than
+    "same" was, and how often.
     """
 
     pairs: int = 0
     words: dict[str, int] = {}
     said: dict[str, dict[str, int]] = {}
+
+    def and_of(self, words: Mapping[str, str]) -> "Words":
+        """With those of one more pair: region -> word."""
+        said = {name: Counter(known) for name, known in self.said.items()}
+        for name, word in words.items():
+            if word != "same":
+                said.setdefault(name, Counter())[word] += 1
+        return Words(
+            pairs=self.pairs + 1,
+            words=dict(sorted((Counter(self.words) + Counter(words.values())).items())),
+            said={name: dict(known) for name, known in sorted(said.items())},
+        )
 
 
 class Same(msgspec.Struct, frozen=True):
@@ -91,9 +107,9 @@ class Same(msgspec.Struct, frozen=True):
     that the code is equal.
     """
 
-    path: Words
-    cycles: Words
-    unknown: Words
+    path: Words = Words()
+    cycles: Words = Words()
+    unknown: Words = Words()
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -101,18 +117,40 @@ class Change(msgspec.Struct, frozen=True):
 
     there: verdicts on the region that the patch adds work to; elsewhere: on all others. insns: the
     least and the largest effect on its path, an iteration. relative: the ends of all intervals of
-    the effect on its model cycles, as a fraction.
+    the effect on its model cycles, as a fraction. seeds: of the patched links.
     """
 
     patch: str
     region: str
-    seeds: tuple[int, ...]
-    insns: tuple[float, float]
-    relative: tuple[float, float]
-    path_there: Words
-    cycles_there: Words
-    path_elsewhere: Words
-    cycles_elsewhere: Words
+    operations: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
+    insns: tuple[float, float] = (math.inf, -math.inf)
+    relative: tuple[float, float] = (math.inf, -math.inf)
+    path_there: Words = Words()
+    cycles_there: Words = Words()
+    path_elsewhere: Words = Words()
+    cycles_elsewhere: Words = Words()
+
+    def and_of(
+        self,
+        path: Mapping[str, str],
+        cycles: Mapping[str, str],
+        insns: Interval,
+        relative: Interval,
+    ) -> "Change":
+        """With one more pair: its words by region, and both effects."""
+        return msgspec.structs.replace(
+            self,
+            insns=(min(self.insns[0], insns.low), max(self.insns[1], insns.high)),
+            relative=(min(self.relative[0], relative.low), max(self.relative[1], relative.high)),
+            path_there=self.path_there.and_of({self.region: path[self.region]}),
+            cycles_there=self.cycles_there.and_of({self.region: cycles[self.region]}),
+            path_elsewhere=self.path_elsewhere.and_of(self._elsewhere(path)),
+            cycles_elsewhere=self.cycles_elsewhere.and_of(self._elsewhere(cycles)),
+        )
+
+    def _elsewhere(self, words: Mapping[str, str]) -> dict[str, str]:
+        return {name: word for name, word in words.items() if name != self.region}
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +163,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     release: str = ""
     predictions: tuple[Prediction, ...] = ()
-    same: Same | None = None
+    same: Same = Same()
     changes: tuple[Change, ...] = ()
 
 
@@ -195,16 +233,30 @@ class Proof:
                 interrupts=(sides[0].cost("interrupts").insns, sides[1].cost("interrupts").insns),
             )
 
-    def same(self, links: Sequence[Traced]) -> Same:
-        """What is said of all pairs of these, which are of the same objects."""
-        path, cycles, unknown = _Count(), _Count(), _Count()
-        for base, other in itertools.combinations(links, 2):
-            path.add(path_words(base.counts, other.counts))
+    def all_predictions(
+        self, kernel: Kernel, links: Sequence[Traced], seeds: Sequence[int]
+    ) -> tuple[Prediction, ...]:
+        """Of each region of each link, from a run of this kernel."""
+        base = self.traced(kernel)
+        pairs = zip(seeds, links, strict=True)
+        found = tuple(one for seed, link in pairs for one in self.predictions(base, link, seed))
+        self._say(f"{sum(one.holds for one in found)} of {len(found)} predictions hold")
+        return found
+
+    def same(self, links: Sequence[Traced], known: Same) -> Iterator[Same]:
+        """What is said of all pairs of these, which are of the same objects; after each pair that
+        is not known yet.
+        """
+        pairs = itertools.combinations(links, 2)
+        for base, other in itertools.islice(pairs, known.path.pairs, None):
             judged = self.cycles(base, other)
-            cycles.add(_cycle_words(judged.effects))
-            unknown.add(_cycle_words(self._if_unknown(judged)))
-            self._say(f"{path.pairs} pairs: {unknown.words()}")
-        return Same(path.found(), cycles.found(), unknown.found())
+            known = Same(
+                path=known.path.and_of(path_words(base.counts, other.counts)),
+                cycles=known.cycles.and_of(_cycle_words(judged.effects)),
+                unknown=known.unknown.and_of(_cycle_words(self._if_unknown(judged))),
+            )
+            self._say(f"{known.path.pairs} pairs: {known.unknown.words}")
+            yield known
 
     def cycles(self, base: Traced, other: Traced) -> Cycles:
         """As `compare --cpu` finds them."""
@@ -224,60 +276,22 @@ class Proof:
         regions = [msgspec.structs.replace(one, code=Code.DIFFERENT) for one in judged.regions]
         return placement_effects(regions, prices_of(self.cpu), DEFAULT_MARGIN)
 
-    def change(
-        self, patch: str, region: str, seeds: Sequence[int], links: Sequence[Traced]
-    ) -> Change:
-        """What is said of all pairs of a link of the kernel, and one with the patch and a seed."""
-        there, elsewhere = [(_Count(), _Count()) for _ in range(2)]
-        insns: list[float] = []
-        relative: list[float] = []
-        for seed in seeds:
-            other = self.traced(self.linked(patch, seed))
-            for base in links:
-                cycles = self.cycles(base, other)
-                words = path_words(base.counts, other.counts), _cycle_words(cycles.effects)
-                for at, found in enumerate(words):
-                    there[at].add({region: found[region]})
-                    elsewhere[at].add({n: word for n, word in found.items() if n != region})
-                insns += path_effect(base.counts, other.counts, region)
-                for one in cycles.effects:
-                    if one.region == region:
-                        relative += [one.relative.low, one.relative.high]
-            self._say(f"{patch}, {there[0].pairs} pairs: {there[1].words()}")
-        return Change(
-            patch=patch,
-            region=region,
-            seeds=tuple(seeds),
-            insns=(min(insns), max(insns)),
-            relative=(min(relative), max(relative)),
-            path_there=there[0].found(),
-            cycles_there=there[1].found(),
-            path_elsewhere=elsewhere[0].found(),
-            cycles_elsewhere=elsewhere[1].found(),
-        )
-
-
-class _Count:
-    """Counts words."""
-
-    def __init__(self) -> None:
-        self.pairs = 0
-        self._said: dict[str, Counter[str]] = {}
-
-    def add(self, words: dict[str, str]) -> None:
-        self.pairs += 1
-        for region, word in words.items():
-            self._said.setdefault(region, Counter())[word] += 1
-
-    def words(self) -> dict[str, int]:
-        total: Counter[str] = Counter()
-        for said in self._said.values():
-            total.update(said)
-        return dict(sorted(total.items()))
-
-    def found(self) -> Words:
-        others = {name: dict(said) for name, said in self._said.items() if set(said) != {"same"}}
-        return Words(self.pairs, self.words(), others)
+    def change(self, known: Change, seed: int, links: Sequence[Traced]) -> Change:
+        """What is known of a change, and what is said of all pairs of these links and the patched
+        kernel's with one more seed.
+        """
+        other = self.traced(self.linked(known.patch, seed))
+        for base in links:
+            cycles = self.cycles(base, other)
+            (there,) = [one for one in cycles.effects if one.region == known.region]
+            known = known.and_of(
+                path_words(base.counts, other.counts),
+                _cycle_words(cycles.effects),
+                path_effect(base.counts, other.counts, known.region),
+                there.relative,
+            )
+        self._say(f"{known.patch}, {known.cycles_there.pairs} pairs: {known.cycles_there.words}")
+        return msgspec.structs.replace(known, seeds=(*known.seeds, seed))
 
 
 class _Telling(Silent):
@@ -296,14 +310,12 @@ def path_words(base: Iterable[RunCounts], other: Iterable[RunCounts]) -> dict[st
     return {one.name: str(one.verdict.word) for one in effects.operations}
 
 
-def path_effect(
-    base: Iterable[RunCounts], other: Iterable[RunCounts], region: str
-) -> tuple[float, float]:
-    """The ends of its effect's interval, instructions an iteration."""
+def path_effect(base: Iterable[RunCounts], other: Iterable[RunCounts], region: str) -> Interval:
+    """Of its effect, instructions an iteration."""
     for one in compare(tuple(base), tuple(other)).operations:
         if one.name == region and one.costs is not None:
             effect = one.costs.insns.effect
-            return float(effect.low), float(effect.high)
+            return Interval(float(effect.low), float(effect.high))
     raise LabError(f"{region} cannot be compared")
 
 
@@ -333,27 +345,33 @@ def main() -> None:
         write_atomic(options.json, msgspec.json.format(msgspec.json.encode(record)))
 
     with open_store() as store:
-        proof = Proof(SPEC, record.operations, store, _say)
-        plain = proof.traced(proof.linked())
-        links = [proof.traced(proof.linked(seed=seed)) for seed in seeds]
-        if "predict" in options.only and plain.placed:
-            found = [
-                one
-                for seed, link in zip(seeds, links, strict=True)
-                for one in proof.predictions(plain, link, seed)
-            ]
-            keep(predictions=tuple(found), release=plain.placed.kernel.release)
-            _say(f"{sum(one.holds for one in found)} of {len(found)} predictions hold")
+        if {"predict", "same"} & set(options.only):
+            proof = Proof(SPEC, record.operations, store, _say)
+            links = [proof.traced(proof.linked(seed=seed)) for seed in seeds]
+        if "predict" in options.only:
+            plain = proof.linked()
+            keep(predictions=proof.all_predictions(plain, links, seeds), release=plain.release)
         if "same" in options.only:
-            keep(same=proof.same(links))
+            for same in proof.same(links, record.same):
+                keep(same=same)
         if "change" in options.only:
-            keep(changes=tuple(proof.change(p, r, seeds, links) for p, r in CHANGES.items()))
+            proof = Proof(SPEC, AROUND, store, _say)
+            links = [proof.traced(proof.linked(seed=seed)) for seed in seeds]
+            changes = {one.patch: one for one in record.changes}
+            for seed, (patch, region) in itertools.product(
+                seeds[: options.patched], CHANGES.items()
+            ):
+                change = changes.get(patch, Change(patch, region, AROUND))
+                if seed not in change.seeds:
+                    changes[patch] = proof.change(change, seed, links)
+                    keep(changes=tuple(changes.values()))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path, required=True, help="where the answers are kept")
     parser.add_argument("--links", type=int, default=12, help="how many seeds")
+    parser.add_argument("--patched", type=int, default=12, help="how many of them with a patch")
     parser.add_argument("--operations", nargs="*", default=(), help="of the workload; all")
     questions = ("predict", "same", "change")
     parser.add_argument("--only", nargs="*", choices=questions, default=questions)

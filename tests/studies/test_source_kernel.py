@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A real 6.12 from a distribution's source: built, rebuilt for one option, run, and compared."""
+"""A real 6.12 from a distribution's source: built, rebuilt for one option, run, and compared.
+
+Its functions have sections of their own, so that test_relinks.py can link it anew: CI compiles one
+kernel.
+"""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +24,7 @@ from tests.kernels.trees import built
 pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
 
 CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
-PLAIN = f"deb-src:linux-source-6.12 +{CONFIG}"
+PLAIN = f"deb-src:linux-source-6.12 +{CONFIG} +sections"
 SYSRQ = f"{PLAIN} +CONFIG_MAGIC_SYSRQ=y"
 
 
