@@ -36,7 +36,8 @@ def series_text(report: SeriesReport, regions: int = 8, patches: int = 6) -> str
     how many are named in each. Raises LabError if what is printed does not add up.
     """
     count = len(report.rows)
-    lines = [f"kdelta series: what {_count(count, 'patch', 'patches')} do, and which of them", ""]
+    what = "a patch does" if count == 1 else f"each of {count} patches does"
+    lines = [f"kdelta series: what {what}", ""]
     lines += _head(report)
     if report.failure:
         lines += ["", *wrapped(report.failure, "", "  ")]
@@ -119,7 +120,7 @@ def _verdict(report: SeriesReport) -> list[str]:
         )
     doing = [row for row in report.of(PatchFate.MEASURED) if _does(row.answer.effects)]
     if report.minimal is None:
-        text += f"{_count(len(doing), 'patch does', 'patches do')} something by itself. "
+        text += f"{_count(len(doing), 'patch is', 'patches are')} known to do something. "
     out = len(report.of(PatchFate.RULED_OUT))
     text += f"{_count(out, 'patch was', 'patches were')} ruled out without a kernel of their own."
     return wrapped(text, "", "")
@@ -142,8 +143,8 @@ def _table(report: SeriesReport) -> list[str]:
         lines += _line(f"group {number} ({len(group.patches)})", cells, views, report)
     explained = {region.name: region.explained for region in report.regions}
     whole = {region.name: region.whole for region in report.regions}
-    lines += _line("sum of these", [explained, None, None], [View.ORDER], report)
-    lines += _line("all patches", [whole, None, None], [View.ORDER], report)
+    lines += _line("sum of these", [explained, {}, {}], views, report)
+    lines += _line("all patches", [whole, {}, {}], views, report)
     still = [row.name for row in report.of(PatchFate.MEASURED) if row not in rows]
     still += [row.name for row in report.of(PatchFate.CLEARED)]
     if still:
@@ -170,8 +171,7 @@ def _line(
     shown = ""
     for view, effects in zip(VIEWS, cells, strict=True):
         if view in views:
-            text = "-" if effects is None else figures.percent(mean_percent(effects, report))
-            shown += f" {text:>{CELL}}"
+            shown += f" {_cell(effects, report):>{CELL}}"
     most = _most(cells[0] or {}, report)
     names = [name] if len(name) <= NAME else [name, ""]
     room = 79 - NAME - len(shown) - 2
@@ -179,6 +179,13 @@ def _line(
     if len(most) > room:
         return [*names[:-1], line, f"{'':<{NAME}}{most:>{79 - NAME}}"]
     return [*names[:-1], f"{line}  {most}".rstrip()]
+
+
+def _cell(effects: Mapping[str, Estimate] | None, report: SeriesReport) -> str:
+    """A mean effect; "-" where it is not known, and nothing where it is not asked."""
+    if effects is None:
+        return "-"
+    return figures.percent(mean_percent(effects, report)) if effects else ""
 
 
 def _most(effects: Mapping[str, Estimate], report: SeriesReport) -> str:

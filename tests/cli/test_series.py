@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta series` as a user calls it; the study is replaced."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.cli import main as cli
+from kdelta.infer.series_model import View
+from kdelta.report.series_json import JsonSeries
+from kdelta.report.series_model import SeriesReport
+from kdelta.store.store import Store
+from kdelta.studies.requests import Progress
+from kdelta.studies.series import SeriesRequest
+from tests.report.test_series_report import REPORT
+
+Captured = pytest.CaptureFixture[str]
+
+
+class Study:
+    """Notes what was asked for, and answers with the example, or with ends that failed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[SeriesRequest] = []
+        self.failure = ""
+        monkeypatch.setattr("kdelta.cli.series.run_series", self.run)
+
+    async def run(self, request: SeriesRequest, _: Store, _progress: Progress) -> SeriesReport:
+        self.asked.append(request)
+        return msgspec.structs.replace(REPORT, failure=self.failure)
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Study:
+    return Study(monkeypatch)
+
+
+def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
+    words = "series ~/linux +a.config debian/patches LLVM=1 +fix.patch v6.12..v6.12.1 -w aes"
+    words += " -w syscalls --views alone,order --within 2.5 --max-builds 7 --keep /r:b --drop"
+    words += " --keep-all --perturb 5 --again --json"
+    assert cli.ended(words.split()) == 0
+    (asked,) = study.asked
+    assert asked.tree == "tree:~/linux +LLVM=1 +a.config +fix.patch"
+    assert asked.patches == ("debian/patches", "v6.12..v6.12.1")
+    assert asked.workloads == ("aes", "syscalls")
+    assert asked.views == (View.ORDER, View.ALONE)
+    assert asked.within == Fraction(1, 40)
+    assert (asked.max_builds, asked.keep, asked.drop) == (7, "/r:b", True)
+    assert (asked.rule_out, asked.minimal) == (False, False)
+    assert (asked.lab.perturbations, asked.lab.again) == (5, True)
+    found = msgspec.json.decode(capsys.readouterr().out, type=JsonSeries)
+    assert found.schema == "kdelta.series/1"
+
+
+def test_what_is_asked_by_default(study: Study, capsys: Captured) -> None:
+    assert cli.ended(("series", "./linux", "queue")) == 0
+    (asked,) = study.asked
+    assert asked == SeriesRequest(tree="tree:./linux", patches=("queue",), lab=asked.lab)
+    assert capsys.readouterr().out.startswith("kdelta series: what each of 7 patches")
+
+
+def test_ends_that_failed(study: Study) -> None:
+    study.failure = "nothing to compare"
+    assert cli.ended(("series", "./linux", "queue", "--minimal")) == 1
+    assert study.asked[0].minimal
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("./linux", "no patches"),
+        ("./linux +a.config", "no patches"),
+        ("./linux queue --views sideways", "no such view: sideways"),
+        ("./linux queue --minimal --keep /r:b", "--minimal and --keep at once"),
+        ("./linux queue --within -1", "a margin of -1 %"),
+        ("./linux + queue", "a lone +"),
+    ],
+)
+def test_slips(study: Study, capsys: Captured, words: str, said: str) -> None:
+    assert cli.ended(("series", *words.split())) == 2
+    assert said in capsys.readouterr().err
+    assert not study.asked

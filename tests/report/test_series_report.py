@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a series: what it says, that it adds up, and that it fits a mail."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.minimal import Member, MinimalAnswer, Role
+from kdelta.infer.series_model import (
+    InteractionAnswer,
+    PatchAnswer,
+    PatchFate,
+    PatchGroup,
+    PatchNeed,
+    View,
+    ViewAnswer,
+)
+from kdelta.report.ablation_model import AblatedRegion, AblationBuild, Proof
+from kdelta.report.model import Side
+from kdelta.report.series import series_text
+from kdelta.report.series_held import Holds, held
+from kdelta.report.series_json import JsonSeries, series_json
+from kdelta.report.series_model import KeptBranch, Minimal, SeriesReport, SeriesRow
+from kdelta.spec.errors import LabError
+
+
+def figure(value: int, reach: int = 0) -> Estimate:
+    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), 3)
+
+
+def region(name: str, before: int, after: int, explained: int, reach: int = 0) -> AblatedRegion:
+    return AblatedRegion(
+        workload="syscalls",
+        name=name,
+        before=figure(before),
+        after=figure(after),
+        whole=figure(after - before, reach),
+        explained=figure(explained),
+        remainder=figure(after - before - explained, reach),
+        lookups=figure(-40 if name == "open" else 0),
+    )
+
+
+def effects(**values: int) -> dict[str, Estimate]:
+    return {name: figure(value) for name, value in values.items()}
+
+
+def row(
+    name: str,
+    fate: PatchFate = PatchFate.MEASURED,
+    *,
+    others: tuple[str, ...] = (),
+    earlier: tuple[str, ...] = (),
+    **values: int,
+) -> SeriesRow:
+    views = [ViewAnswer(effects(**values), others, ""), ViewAnswer({}, (), "alone build-failed")]
+    answer = PatchAnswer(name, fate, "on top of all before it", effects(**values), *views)
+    out = fate is PatchFate.RULED_OUT
+    why = "no executed code depends on it" if out else answer.text
+    return SeriesRow(answer, f"mm: {name}", ("mm/x.c",), why, 3, 0 if out else 1, earlier)
+
+
+REPORT = SeriesReport(
+    tree="deb-src:linux-source-6.12 +speed.config",
+    words=("debian/patches/series",),
+    ends=(Side("without", "a" * 64, "6.12.9", ()), Side("with all", "b" * 64, "6.12.9", ())),
+    workloads=("syscalls",),
+    machine={"name": "tcg", "memory_mib": 1024},
+    views=tuple(View),
+    rows=(
+        row("mm-faster-free", open=-250, stat=-18),
+        row("mm-a-name-that-is-much-longer-than-the-column", open=10),
+        row("docs-typo", PatchFate.RULED_OUT),
+        row("driver-fix", PatchFate.RULED_OUT),
+        row("fs-cleanup", PatchFate.CLEARED, open=0),
+        row("sched-part-1", PatchFate.TOGETHER),
+        row("sched-part-2", PatchFate.TOGETHER),
+    ),
+    regions=(
+        region("open", 1000, 720, -280),
+        region("stat", 500, 480, -18, 3),
+        region("empty", 4, 4, 0),
+    ),
+    groups=(
+        PatchGroup(
+            ("sched-part-1", "sched-part-2"),
+            effects(open=-40, stat=0),
+            "the tree up to sched-part-1 fails: build-failed: kernel/sched.c:1: no such thing",
+        ),
+    ),
+    needs=(PatchNeed("sched-part-2", ("sched-part-1",), "kernel/sched.c, hunk 1: differs"),),
+    interactions=(
+        InteractionAnswer(("mm-faster-free", "fs-cleanup"), effects(open=5), "these two alone"),
+    ),
+    proof=Proof(True, "with the 5 patches that were kept the path is that of the whole series"),
+    builds=(
+        AblationBuild("without the patches", "ok", "", 300.0, "a" * 64, 1000),
+        AblationBuild("with all patches", "ok", "", None, "b" * 64, 1000),
+        AblationBuild("in order: all up to sched-part-1", "build-failed", "no", 9.0, "", None),
+    ),
+    notes=("something was assumed",),
+    warnings=("without: a warning",),
+)
+
+
+def lines(report: SeriesReport) -> list[str]:
+    text = series_text(report)
+    found = text.splitlines()
+    assert not [line for line in found if len(line) > 80]
+    return found
+
+
+def flat(report: SeriesReport) -> str:
+    """The text as one line."""
+    return " ".join(series_text(report).split())
+
+
+def test_what_it_says() -> None:
+    text = flat(REPORT)
+    assert lines(REPORT)[0] == "kdelta series: what each of 7 patches does"
+    assert "2 patches are known to do something." in text
+    assert "2 patches were ruled out without a kernel of their own." in text
+    table = {line.split()[0]: line for line in lines(REPORT) if line and not line.startswith(" ")}
+    assert table["patch"].split() == ["patch", "in", "order", "left", "out", "alone", "most", "in"]
+    # (-25 % - 3.6 % + 0) / 3
+    assert table["mm-faster-free"].split() == [
+        *("mm-faster-free", "-9.53%", "-9.53%", "-", "open", "-25.0%"),
+    ]
+    assert table["sum"].split() == ["sum", "of", "these", "-10.5%", "open", "-28.0%"]
+    assert "mm-a-name-that-is-much-longer-than-the-column" in table
+    assert "group 1 (2)" in text
+    assert "without effect (1): fs-cleanup" in text
+    assert "no executed code depends on it: docs-typo (3), driver-fix (3)" in text
+    assert "sched-part-2 needs sched-part-1: kernel/sched.c, hunk 1: differs" in text
+    assert "mm-faster-free + fs-cleanup: most in open +0.50%; these two alone" in text
+    assert "3 kernels, 1 of them from the cache, 5 minutes of building" in text
+    assert "each patch by itself would be 8" in text
+    assert "in order: all up to sched-part-1: build-failed: no" in text
+    assert "something was assumed" in text
+    assert "without: a warning" in text
+
+
+def test_a_region_is_taken_apart_and_adds_up() -> None:
+    found = lines(REPORT)
+    start = found.index("open: 1000 -> 720 instructions an iteration")
+    rows = [line.split(None, 2) for line in found[start + 1 : start + 5]]
+    assert [(value, name) for value, _, name in rows] == [
+        ("-250", "mm-faster-free"),
+        ("-40", "group 1 (2 patches)"),
+        ("+10", "mm-a-name-that-is-much-longer-than-the-column"),
+        ("-280", "all patches"),
+    ]
+    assert "which is placement" in found[start + 5] + found[start + 6]
+    start = found.index("stat: 500 -> 480 instructions an iteration")
+    assert found[start + 2].split(None, 2)[2] == "patches without effect, within the spread"
+    assert [line.partition(":")[0] for line in lines_of(found, ": ", " an iteration")] == [
+        *("open", "stat"),
+    ]
+    short = series_text(REPORT, regions=1, patches=1)
+    assert "others (2)" in short
+    assert "stat: 500" not in short
+
+
+def lines_of(found: list[str], part: str, end: str) -> list[str]:
+    return [line for line in found if part in line and line.endswith(end)]
+
+
+def test_what_does_not_add_up_is_an_error() -> None:
+    wrong = region("open", 1000, 700, -280)
+    wrong = msgspec.structs.replace(wrong, remainder=figure(0))
+    with pytest.raises(LabError, match="open: the patches add up to -280"):
+        series_text(msgspec.structs.replace(REPORT, regions=(wrong, *REPORT.regions[1:])))
+
+
+def test_a_failure_and_no_effect() -> None:
+    failed = msgspec.structs.replace(REPORT, failure="nothing to compare: with all: boot-failed")
+    text = series_text(failed)
+    assert "nothing to compare" in text
+    assert "most in" not in text
+    still = msgspec.structs.replace(
+        REPORT, regions=(region("empty", 4, 4, 0),), rows=(row("a", empty=0),), groups=()
+    )
+    text = flat(still)
+    assert text.startswith("kdelta series: what a patch does ")
+    assert "All patches together change no region's path" in text
+    assert "0 patches are known to do something" in text
+
+
+def minimal(*, complete: bool = True) -> SeriesReport:
+    answer = MinimalAnswer(
+        members=(
+            Member("sched-part-1", Role.NEEDED, "without it build-failed"),
+            Member("mm-faster-free", Role.CULPRIT, "without it the effect is not there"),
+        ),
+        complete=complete,
+        confirmed=complete,
+        tests=9,
+        refused=1,
+        note="" if complete else "the search ended after 9 builds",
+    )
+    found = Minimal(answer, effects(open=-260, stat=-18), Fraction(1, 10))
+    return msgspec.structs.replace(REPORT, minimal=found)
+
+
+def test_the_smallest_set() -> None:
+    text = flat(minimal())
+    assert "2 patches have the effect of all, within 10.0% of it:" in text
+    assert "sched-part-1: needed: without it build-failed mm-" in text
+    assert "mm-faster-free: without it the effect is not there together" in text
+    assert "together, without the others: -9.87% in the mean, most in open -26.0%" in text
+    assert "9 kernels tried for it, 1 set refused without one; left out one by one" in text
+    assert "most in open -25.0%" not in text, "no patch was measured by itself"
+    text = flat(minimal(complete=False))
+    assert "2 patches are known to be needed, not all that are:" in text
+    assert "the search ended after 9 builds" in text
+    none = Minimal(MinimalAnswer((), True, True, 1, 0), {}, Fraction(0))
+    assert "no set was found" in flat(msgspec.structs.replace(REPORT, minimal=none))
+
+
+def test_what_still_holds_on_a_new_base() -> None:
+    told = [
+        ("holds", "open -25.10 % path (exact)", -250),
+        ("less", "open -25.00 % path (+-0.01 %)", -100),
+        ("more", "open -10.00 % path (exact)", -100 - 50),
+        ("reversed", "open -10.00 % path (exact)", 100),
+        ("gone", "open -10.00 % path (exact)", 0),
+        ("unknown", "shut -10.00 % path (exact)", 0),
+    ]
+    rows = [row(word, earlier=(f"syscalls/{text}",), open=now) for word, text, now in told]
+    rows.append(row("none", earlier=("none",), open=0))
+    group = row("group", PatchFate.TOGETHER, earlier=("syscalls/open -1.00 % path (exact)",))
+    whole = sum(now for _, _, now in told)
+    report = msgspec.structs.replace(
+        REPORT,
+        rows=(*rows, group),
+        groups=(),
+        regions=(region("open", 1000, 1000 + whole, whole),),
+    )
+    found = held(report)
+    assert [one.word.value for one in found] == [*(word for word, _, _ in told), "unknown"]
+    assert (found[0].earlier, found[0].now) == (-25.1, -25.0)
+    assert found[5].now is found[6].now is None
+    text = series_text(report)
+    assert "what still holds: 1 holds, 1 less, 1 more, 1 gone, 1 reversed, 2 unknown" in text
+    assert "    syscalls/open" in text
+    assert {one.word for one in found} == set(Holds)
+    assert "what still holds" not in series_text(REPORT)
+
+
+def test_a_branch_that_was_kept() -> None:
+    kept = KeptBranch("/src/linux:fast", "c" * 40, ("a", "b"), ("slow",), ("slower",))
+    text = series_text(msgspec.structs.replace(REPORT, kept=kept))
+    assert f"kept     /src/linux:fast, 2 commits, tip {'c' * 12}" in text
+    assert "dropped, since slower: slow" in text
+    assert "marked, since slower: slower" in text
+
+
+def test_json_has_everything() -> None:
+    kept = KeptBranch("/src/linux:fast", "c" * 40, ("a", "b"), ("slow",), ("slower",))
+    report = msgspec.structs.replace(minimal(), kept=kept)
+    found = msgspec.json.decode(series_json(report, "1.0"), type=JsonSeries)
+    assert (found.schema, found.kdelta) == ("kdelta.series/1", "1.0")
+    assert [one.fate for one in found.patches][:3] == ["measured", "measured", "ruled out"]
+    first = found.patches[0]
+    assert first.effects["open"].value == -250
+    assert first.left_out is not None
+    assert first.alone is not None
+    assert first.alone.text == "alone build-failed"
+    assert found.groups[0].patches == ["sched-part-1", "sched-part-2"]
+    assert found.minimal is not None
+    assert found.minimal.within == 0.1
+    assert [one.role for one in found.minimal.patches] == ["needed", "culprit"]
+    assert found.kept is not None
+    assert found.kept.dropped == ["slow"]
+    assert [one.name for one in found.regions] == ["open", "stat", "empty"]
+    assert found.builds[2].status == "build-failed"
