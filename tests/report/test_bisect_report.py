@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a bisection: what it says, that it adds up, and that it fits a mail."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.report.bisect import bisect_text
+from kdelta.report.bisect_json import JsonBisect, bisect_json
+from kdelta.report.bisect_log import bisect_log
+from kdelta.report.bisect_mail import bisect_mails
+from kdelta.report.bisect_model import (
+    BisectBuild,
+    BisectedCommit,
+    BisectedRegion,
+    BisectReport,
+    FoundCommit,
+    FoundGroup,
+    FoundPlacement,
+    RuledOutCommit,
+)
+from kdelta.report.model import Side
+from kdelta.spec.errors import LabError
+
+
+def figure(value: int, reach: int = 0) -> Estimate:
+    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), 3)
+
+
+def commit(number: int, subject: str) -> BisectedCommit:
+    return BisectedCommit(
+        f"{number:x}" * 40, subject, "A U Thor <author@example.org>", "2026-01-02"
+    )
+
+
+def region(name: str, good: int, bad: int, explained: int) -> BisectedRegion:
+    return BisectedRegion(
+        workload="syscalls",
+        name=name,
+        good=figure(good),
+        bad=figure(bad),
+        whole=figure(bad - good),
+        explained=figure(explained),
+        remainder=figure(bad - good - explained),
+    )
+
+
+SLOWER = FoundCommit(
+    commit=commit(1, "fs: open: look at the flags once more"),
+    effects={"open-close": figure(30), "uname": figure(0)},
+    functions={"open-close": {"do_sys_openat2": figure(30)}},
+    confirmed=True,
+    moved=False,
+    how="it was measured, and so was its parent",
+)
+FASTER = FoundCommit(
+    commit=commit(2, "sys: read the names without a lock"),
+    effects={"open-close": figure(0), "uname": figure(-22, 4)},
+    functions={"uname": {"down_read": figure(-12), "up_read": figure(-10)}},
+    confirmed=False,
+    moved=False,
+    how="of all commits between 3 and 4 no other reaches executed code",
+)
+REPORT = BisectReport(
+    repository="/src/linux",
+    names=("v6.12", "v6.13"),
+    good=commit(8, "Linux 6.12"),
+    bad=commit(9, "Linux 6.13"),
+    ends=(Side("a", "a" * 64, "6.12.0", ()), Side("b", "b" * 64, "6.13.0", ())),
+    workloads=("syscalls",),
+    machine={"name": "tcg", "memory_mib": 1024},
+    commits=40,
+    candidates=14,
+    regions=(
+        region("open-close", 1782, 1815, 30),
+        region("uname", 466, 444, -22),
+        region("stat", 2000, 2040, 40),
+        region("getppid", 214, 214, 0),
+    ),
+    found=(SLOWER, FASTER),
+    groups=(
+        FoundGroup(
+            (commit(5, "stat: count"), commit(6, "file: what counts it")),
+            {"stat": figure(40)},
+            "what is between them failed, so they could not be told apart",
+        ),
+    ),
+    placement=(FoundPlacement(commit(3, "a"), commit(4, "b"), 2, {"open-close": figure(3)}),),
+    ruled_out=tuple(
+        RuledOutCommit(commit(number, f"unrelated {number}"), why)
+        for number, why in (
+            (10, "nothing was built from what it touches"),
+            (11, "no executed code depends on it"),
+            (12, "no executed code depends on it"),
+        )
+    ),
+    builds=(
+        BisectBuild("8" * 40, "the good end", "ok", "", 340.0, "i"),
+        BisectBuild("5" * 40, "halving", "build-failed", "fs/stat.c:1: error", None, "j"),
+    ),
+    logs={"1" * 40: "git bisect start\n"},
+    notes=("v6.12 is older",),
+)
+
+
+def test_the_text_says_all_and_fits_a_mail() -> None:
+    text = bisect_text(REPORT)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert text.isascii()
+    for words in (
+        "which commits account for v6.12..v6.13",
+        "40 commits, 14 of them searched",
+        "2 commits and 1 group of commits account for the difference.",
+        '111111111111 ("fs: open: look at the flags once more")',
+        "A U Thor <author@example.org>, 2026-01-02",
+        "open-close                        +30    +1.68%  exact",
+        "do_sys_openat2 +30",
+        "uname                             -22    -4.72%  +-4",
+        "down_read -12, up_read -10",
+        "2 commits together: what is between them failed",
+        "ruled out without a kernel (3 of 40 commits)",
+        "2: no executed code depends on it",
+        '555555555555 ("stat: count"): build-failed: fs/stat.c:1: error',
+        "333333333333..444444444444 (2): open-close +3",
+        "v6.12 is older",
+    ):
+        assert words in text, words
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
+    assert rows["open-close"] == ["1782", "1815", "+30", "+3"]
+    assert rows["stat"] == ["2000", "2040", "+40", "0"]
+
+
+def test_what_does_not_add_up_is_refused() -> None:
+    wrong = msgspec.structs.replace(REPORT.regions[0], remainder=figure(7))
+    with pytest.raises(LabError, match="open-close"):
+        bisect_text(msgspec.structs.replace(REPORT, regions=(wrong,)))
+
+
+def test_nothing_to_explain_is_said_with_figures() -> None:
+    same = msgspec.structs.replace(
+        REPORT, found=(), groups=(), regions=(region("open-close", 1000, 1001, 0),)
+    )
+    text = " ".join(bisect_text(same).split())
+    assert "no difference to explain: the largest is open-close 1000 -> 1001 (+0.10%)" in text
+    equal = msgspec.structs.replace(same, bad=REPORT.good, regions=())
+    assert "the same commit" in bisect_text(equal)
+    failed = msgspec.structs.replace(same, failure="nothing to compare: v6.13: build-failed")
+    assert "nothing to compare: v6.13: build-failed" in bisect_text(failed)
+
+
+def test_a_mail_for_what_is_slower() -> None:
+    mail = bisect_mails(REPORT)
+    lines = mail.splitlines()
+    assert lines[0] == "To: A U Thor <author@example.org>"
+    assert lines[1] == "Cc: regressions@lists.linux.dev"
+    assert lines[2].startswith("Subject: [REGRESSION] open-close +1.68% by 111111111111")
+    assert f"#regzbot introduced: {'1' * 40}" in lines
+    assert '  Fixes: 111111111111 ("fs: open: look at the flags once more")' in lines
+    assert "FASTER" not in mail
+    assert "without a lock" not in mail
+    faster = msgspec.structs.replace(REPORT, found=(FASTER,))
+    assert "No commit was found" in bisect_mails(faster)
+
+
+def test_the_json_has_what_the_text_has() -> None:
+    found = msgspec.json.decode(bisect_json(REPORT, "0.1"), type=JsonBisect)
+    assert found.schema == "kdelta.bisect/1"
+    assert [one.commit.name for one in found.found] == ["1" * 40, "2" * 40]
+    assert found.found[0].log == "git bisect start\n"
+    assert found.found[0].functions["open-close"]["do_sys_openat2"].value == 30
+    assert [one.subject for one in found.groups[0].commits] == [
+        "stat: count",
+        "file: what counts it",
+    ]
+    assert len(found.ruled_out) == 3
+    assert [one.status for one in found.builds] == ["ok", "build-failed"]
+
+
+def test_the_log_narrows_as_git_does() -> None:
+    parents = {"a": (), "b": ("a",), "c": ("b",), "d": ("c",), "e": ("d",)}
+    seen = [("c", True), ("d", True), ("b", False)]
+    log = bisect_log(parents, ("a", "e"), seen, "c", {"c": "what it was"})
+    assert log.splitlines() == [
+        "# bad: [e]",
+        "# good: [a]",
+        "git bisect start 'e' 'a'",
+        "# bad: [c] what it was",
+        "git bisect bad c",
+        "# skip: [b]",
+        "git bisect skip b",
+        "# first bad commit: [c] what it was",
+    ]
+    faster = bisect_log(parents, ("a", "e"), [("b", True)], "c", {}, slower=False)
+    assert "git bisect start '--term-new=fast' '--term-old=slow' 'e' 'a'" in faster
+    assert "git bisect slow b" in faster
+
+
+def test_no_figure_is_lost_to_rounding() -> None:
+    third = Estimate(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3), 3)
+    rest = Estimate(Fraction(2, 3), ZERO, Fraction(1), 3)
+    odd = msgspec.structs.replace(region("odd", 1000, 1001, 0), explained=third, remainder=rest)
+    text = bisect_text(msgspec.structs.replace(REPORT, regions=(odd,)))
+    assert "+0.33        +0.67" in text
