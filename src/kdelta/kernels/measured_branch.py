@@ -120,7 +120,7 @@ def write_branch(branch: Branch, source: Source, title: str, kept: Sequence[Kept
     and else a commit that is made for it. UserError for a branch that is checked out, or that holds
     something else, and for a patch that does not apply.
     """
-    old = _must_be_free(branch)
+    old = must_be_free(branch)
     with work_folder() as folder:
         writer = _Writer(branch.repository, folder / "index")
         tip = _base_commit(branch.repository, source, title, writer)
@@ -137,8 +137,10 @@ def _tip(branch: Branch) -> str:
     return read_repository(branch.repository, *words).text
 
 
-def _must_be_free(branch: Branch) -> str:
-    """The branch's tip; empty if it is not there."""
+def must_be_free(branch: Branch) -> str:
+    """The branch's tip; empty if it is not there. UserError for a branch that is checked out, or
+    that holds something else than measured patches.
+    """
     listed = read_repository(branch.repository, "worktree", "list", "--porcelain").text
     if f"branch refs/heads/{branch.name}" in listed.splitlines():
         raise UserError(

@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.series_model import PatchFate
-from kdelta.kernels.measured_branch import EFFECT, Kept, parse_branch, write_branch
+from kdelta.kernels.measured_branch import EFFECT, Kept, must_be_free, parse_branch, write_branch
 from kdelta.report.ablation_model import AblatedRegion
 from kdelta.report.series_model import KeptBranch, SeriesReport, SeriesRow
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
@@ -22,8 +22,8 @@ _MOST = 4
 
 
 def check_branch(word: str) -> None:
-    """UserError for a word that names no branch that could be written, before hours of building."""
-    parse_branch(word)
+    """UserError for a branch that cannot be written, before hours of building."""
+    must_be_free(parse_branch(word))
 
 
 def keep(
