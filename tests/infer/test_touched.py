@@ -15,6 +15,7 @@ from kdelta.infer.touched import (
     Tree,
     chances,
     reach_of_changes,
+    touches_config,
     tree_of,
 )
 from kdelta.kernels.dependencies import Dependencies
@@ -291,6 +292,8 @@ def test_what_makes_a_file_is_not_known_so_any_source_may() -> None:
         return msgspec.structs.replace(made, side=side, unknown=frozenset({table}))
 
     assert isinstance(only("drivers/dead.c", ends=(end("1"), end("2"))), Kept)
+    comments = Change("it", frozenset({"drivers/dead.c"}), frozenset({"drivers/dead.c"}))
+    assert isinstance(reach_of_changes((end("1"), end("2")), [comments])["it"], Kept)
     assert isinstance(only("MAINTAINERS", ends=(end("1"), end("2"))), RuledOut)
     assert isinstance(only("drivers/dead.c", ends=(end("1"), end("1"))), RuledOut)
 
@@ -307,5 +310,13 @@ def test_what_executes_in_regions_and_differs_is_tried_first() -> None:
 
 
 def test_a_tree_of_what_its_build_left() -> None:
-    found = Dependencies(BOTH.made_from, BOTH.generated, frozenset({"x.h"}), BOTH.tools)
-    assert tree_of(BOTH.side, found) == msgspec.structs.replace(BOTH, unknown=frozenset({"x.h"}))
+    some = frozenset({"x.h"})
+    found = Dependencies(BOTH.made_from, BOTH.generated, some, BOTH.tools, some)
+    assert tree_of(BOTH.side, found) == msgspec.structs.replace(BOTH, unknown=some, parsed=some)
+
+
+def test_which_changes_touch_what_configs_are_made_from() -> None:
+    change = Change("it", frozenset({"mm/Kconfig", "mm/slub.c"}))
+    assert touches_config(change)
+    assert not touches_config(msgspec.structs.replace(change, harmless=frozenset({"mm/Kconfig"})))
+    assert not touches_config(Change("it", frozenset({"mm/Makefile", "scripts/kconfig/conf.c"})))

@@ -89,6 +89,7 @@ def test_sources_headers_and_generated_headers(build: Build) -> None:
     assert found.generated["include/generated/timeconst.h"] == {"kernel/time/timeconst.bc"}
     assert found.generated["include/generated/autoconf.h"] == NOTHING
     assert (found.unknown, found.tools) == (NOTHING, NOTHING)
+    assert found.parsed == {"kernel/time/timeconst.bc"}
 
 
 def test_a_header_that_is_gone_since_still_counts(build: Build) -> None:
@@ -139,6 +140,7 @@ def test_system_call_tables_and_scripts_are_named_by_the_command(build: Build) -
     build.object("a.o")
     made_from = {"scripts/syscalltbl.sh", "arch/x86/entry/syscall_64.tbl"}
     assert build.dependencies().generated[header] == made_from
+    assert build.dependencies().parsed == made_from
 
 
 def test_what_has_no_list_and_is_not_known_is_said(build: Build) -> None:
@@ -203,6 +205,7 @@ def test_they_are_kept_in_a_file(tmp_path: Path) -> None:
         generated={"bounds.h": frozenset({"bounds.c"})},
         unknown=frozenset({"lib/table.h"}),
         tools=frozenset({"scripts/kallsyms.c", "a.c"}),
+        parsed=frozenset({"include/linux/9.h", "x.tbl"}),
     )
     path = tmp_path / DEPENDENCIES
     save_dependencies(found, path)

@@ -114,6 +114,13 @@ def test_the_text_of_files_and_the_config_that_they_grant(bench: Bench) -> None:
     }
 
 
+def test_a_script_may_look_into_comments(bench: Bench) -> None:
+    bench.change("comment", "kernel/lock.c", "/* SPDX", "/* A lock. SPDX")
+    parsed = msgspec.structs.replace(bench.end(), parsed=frozenset({"kernel/lock.c"}))
+    assert ruled_out(bench.by_text()[1]) == {"comment": HARMLESS}
+    assert ruled_out(bench.by_text(parsed)[1]) == {}
+
+
 def test_objects_that_come_out_the_same(bench: Bench) -> None:
     bench.change("line", "kernel/lock.c", "void lock", "/* One\n * more. */\nvoid lock")
     bench.change("header", "include/linux/lock.h", "#ifdef", "void other(int *it);\n#ifdef")

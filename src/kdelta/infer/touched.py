@@ -76,6 +76,7 @@ class Tree(msgspec.Struct, frozen=True):
     unknown    those of which it is not
     tools      the files of programs that the build ran; a folder, with a slash at its end, stands
                for all below it
+    parsed     files that scripts read, comments included
     """
 
     side: Side
@@ -83,6 +84,7 @@ class Tree(msgspec.Struct, frozen=True):
     generated: Mapping[str, frozenset[str]] = {}
     unknown: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
+    parsed: frozenset[str] = frozenset()
 
 
 def touches_config(change: Change) -> bool:
@@ -92,7 +94,7 @@ def touches_config(change: Change) -> bool:
 
 def tree_of(side: Side, found: Dependencies) -> Tree:
     """A built and measured kernel with what its build was made from."""
-    return Tree(side, found.objects, found.generated, found.unknown, found.tools)
+    return Tree(side, found.objects, found.generated, found.unknown, found.tools, found.parsed)
 
 
 def reach_of_changes(
@@ -240,7 +242,7 @@ class _Touch:
             if why := self._why_everything(file):
                 self.everything.append(why)
         # What makes them may look at any file that a kernel is made from.
-        if any(_COMPILED.fullmatch(file) for file in self.files):
+        if any(_COMPILED.fullmatch(file) for file in change.files):
             self.generated |= builds.unknown
 
     def _why_everything(self, file: str) -> str:

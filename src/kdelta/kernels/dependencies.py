@@ -68,12 +68,14 @@ class Dependencies(msgspec.Struct, frozen=True):
     unknown    those generated files of which not all is known
     tools      the files of programs that the build ran, other than those that made `generated`;
                a path that ends in a slash stands for the folder and all below it
+    parsed     files that scripts read, which may look into comments (mkcapflags.sh does)
     """
 
     objects: Mapping[str, frozenset[str]]
     generated: Mapping[str, frozenset[str]]
     unknown: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
+    parsed: frozenset[str] = frozenset()
 
 
 def dependencies_of(out: Path, digest: Digest, *, boot: bool = True) -> Dependencies:
@@ -92,6 +94,7 @@ class _Stored(msgspec.Struct):
     tools: list[int]
     unknown: list[str]
     files: list[str]
+    parsed: list[int] = []
     format: int = FORMAT
 
 
@@ -137,6 +140,7 @@ class _Walk:
         self.tree = Path(min(trees))
         self.roots = [f"{tree}/" for tree in sorted(trees - {str(self.out)})]
         self.unknown: set[str] = set()
+        self.parsed: set[str] = set()
         self._places: dict[bytes, tuple[str, bool] | None] = {}
         self._reads: dict[str, _Read] = {}
         self._closures: dict[str, frozenset[str]] = {}
@@ -155,6 +159,7 @@ class _Walk:
             generated={path: self._closure(path) for path in sorted(made)},
             tools=frozenset().union(*self._tools(boot=boot)),
             unknown=frozenset(self.unknown & made),
+            parsed=frozenset(self.parsed),
         )
 
     def _whole(self, read: _Read) -> frozenset[str]:
@@ -185,7 +190,10 @@ class _Walk:
     def _from(self, target: str, cmd: _Cmd) -> _Read:
         # What is compiled names its files; of others the command does.
         named = [cmd.source] if cmd.source else _WORDS.split(cmd.command)
-        return self._sorted([*cmd.words, *(word.encode() for word in named if word)], target)
+        read = self._sorted([*cmd.words, *(word.encode() for word in named if word)], target)
+        if not cmd.source:
+            self.parsed |= read.sources
+        return read
 
     def _sorted(self, words: Iterable[bytes], target: str) -> _Read:
         sources: set[str] = set()
@@ -218,7 +226,9 @@ class _Walk:
             if match := pattern.fullmatch(target):
                 files = [self._matches(match.expand(template)) for template in templates]
                 words = [str(file).encode() for found in files for file in found]
-                return msgspec.structs.replace(self._sorted(words, target), is_known=all(files))
+                read = self._sorted(words, target)
+                self.parsed |= read.sources - {"Makefile"}
+                return msgspec.structs.replace(read, is_known=all(files))
         path = self.out / target
         is_known = not path.is_file() or bool(_WRAPPER.fullmatch(path.read_bytes()))
         return _Read(frozenset(), frozenset(), is_known)
@@ -273,6 +283,7 @@ def save_dependencies(found: Dependencies, path: Path) -> None:
         generated={path: stored(files) for path, files in found.generated.items()},
         tools=stored(found.tools),
         unknown=sorted(found.unknown),
+        parsed=stored(found.parsed),
         files=[],
     )
     content.files = list(numbers)
@@ -302,4 +313,5 @@ def _restored(stored: _Stored) -> Dependencies:
         generated={path: files(gaps) for path, gaps in stored.generated.items()},
         tools=files(stored.tools),
         unknown=frozenset(stored.unknown),
+        parsed=files(stored.parsed),
     )

@@ -134,7 +134,8 @@ class Closer:
         pair = self._states(change.name)
         if pair is None:
             return change
-        found = harmless_files(change.files, pair, self._configs)
+        parsed = frozenset[str]().union(*(end.parsed for end in self._ends))
+        found = harmless_files(change.files - parsed, pair, self._configs)
         return msgspec.structs.replace(change, harmless=change.harmless | found)
 
     def by_compiling(
