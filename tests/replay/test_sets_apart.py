@@ -83,7 +83,7 @@ def test_what_fills_is_never_executed_and_in_the_order_once() -> None:
     assert len(set(names)) == len(names)
     assert set(HOT) < set(names)
     assert set(names) - set(HOT) <= set(COLD) - {"c7", "c8"}
-    assert names[-1] in HOT  # what would fill behind it is left out
+    assert names[-1] in HOT
     assert sorted(start.order.tolist()) == list(range(len(start.units.names)))
     assert_same_layout(placed(rows, trace), start.units, start.order)
 

@@ -81,15 +81,17 @@ def test_what_fills_is_a_unit_behind_the_executed_ones() -> None:
     units = units_of(placement, [[index["delta"], index["beta"]], [index["omega"]]])
     assert units.names == (("alpha",), ("gamma",), ("delta", "beta"), ("omega",))
     assert (units.executed, units.bytes.tolist()) == (2, [64, 192, 192, 64])
-    assert units.order([0, 2, 1, 3]) == ("alpha", "delta", "beta", "gamma")
-    assert units.order([2, 3]) == ()
-    for order in ([2, 0, 3, 1], [3, 2, 1, 0]):
+    assert units.order([0, 2, 1]) == ("alpha", "delta", "beta", "gamma")
+    for order in ([2, 0, 3, 1], [3, 2, 1, 0], [1, 0, 2, 3]):
         assert_same_layout(placement, units, np.array(order))
 
 
 def test_what_asks_for_more_alignment_is_not_one_with_the_rest() -> None:
     executed = paged("a", "c")
     units = units_of(executed)
+    filled = units_of(executed, [[executed.indexes["b"][0]]])
+    assert filled.order([0, 1, 2]) == ("a", "c", "b")
+    assert_same_layout(executed, filled, np.array([0, 1, 2]))
     assert units.names == (("a",), ("c",))
     small = [function.name for function in units.small.functions]
     assert small == ["a", "b", "page", "c", "do_syscall_64", "[rest]"]

@@ -5,7 +5,7 @@ A linker knows functions by their names and moves whole sections. So functions o
 together, and so do functions that share a name.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -39,11 +39,11 @@ class Units(msgspec.Struct, frozen=True, eq=False):
     functions: I64
     executed: int
 
-    def order(self, units: Sequence[int]) -> tuple[str, ...]:
-        """The names of an ordering file that puts these units first, in this order. What would only
-        fill behind the last executed one is left out."""
-        last = max((at for at, unit in enumerate(units) if unit < self.executed), default=-1)
-        return tuple(dict.fromkeys(name for unit in units[: last + 1] for name in self.names[unit]))
+    def order(self, units: Iterable[int]) -> tuple[str, ...]:
+        """The names of an ordering file that puts these units first, in this order. What only fills
+        stays in it even behind all others: it changes what padding the rest takes up to a page.
+        """
+        return tuple(dict.fromkeys(name for unit in units for name in self.names[unit]))
 
     def layouts(self, orders: Sequence[I64]) -> U64:
         """The start of each function of `small` under each order of all units, (n_orders, n): those

@@ -76,6 +76,8 @@ def _sums(found: Applied) -> list[str]:
             text += f"; {before / measured:.2f} times fewer than {word}"
     lines = wrapped(text, "", "  ")
     missing = [one for one in found.regions if one.median > 0]
+    if not missing:
+        return [*lines, "no operation has misses in the median layout"]
     halved = [one for one in missing if one.is_halved]
     lines += wrapped(
         f"of {len(missing)} operations with misses in the median layout {len(halved)} have at most "
