@@ -16,7 +16,7 @@ from kdelta.kernels.digest_file import load_digest
 from kdelta.kernels.kconfig import parse_config
 from kdelta.kernels.source import Source, source_of, with_files
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
-from kdelta.studies.closer import Closer, harmless_files
+from kdelta.studies.closer import Closer, harmless_files, reach_looked_closer
 from kdelta.studies.requests import Silent
 from tests.kernels.trees import fake_tree, kernel
 
@@ -132,6 +132,30 @@ def test_objects_that_come_out_the_same(bench: Bench) -> None:
     assert set(ruled_out(found)) == {"line", "header", "name"}
     assert ruled_out(found)["line"] == "1 executed objects come out the same with it"
     assert ruled_out(found)["header"] == "2 executed objects come out the same with it"
+
+
+def test_all_of_it_together(bench: Bench) -> None:
+    bench.change("comment", "kernel/lock.c", "/* SPDX", "/* A lock. SPDX")
+    bench.change("line", "mm/pages.c", "int clear", "/* One more. */\nint clear")
+    bench.change("help", "Kconfig", 'mainmenu "Fake"', '# A comment\nmainmenu "Fake"')
+    bench.change("dead", "drivers/old.c", "static int old;", "static int old = 1;")
+    bench.change("cost", "kernel/lock.c", "+= 1", "+= 2")
+    ends, built = [bench.end(), bench.end()], [bench.built, bench.built]
+
+    def found(*, recompile: bool) -> set[str]:
+        reached = reach_looked_closer(
+            bench.spec,
+            built,
+            ends,
+            bench.changes,
+            states=bench.states.get,
+            progress=Silent(),
+            recompile=recompile,
+        )
+        return set(ruled_out(reached))
+
+    assert found(recompile=True) == {"comment", "line", "help", "dead"}
+    assert found(recompile=False) == {"comment", "help", "dead"}
 
 
 def test_lines_of_warnings_count_where_warnings_were_looked_up(bench: Bench) -> None:

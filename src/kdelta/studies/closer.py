@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from kdelta.host.files import lab_errors
 from kdelta.infer.alive import Side
 from kdelta.infer.reach import Kept, Reach, RuledOut
 from kdelta.infer.recompiled import (
@@ -22,7 +23,7 @@ from kdelta.kernels.built import BuiltKernel
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.git import GitStore
 from kdelta.kernels.granted import grants
-from kdelta.kernels.kconfig import OFF, Config
+from kdelta.kernels.kconfig import OFF, Config, parse_config
 from kdelta.kernels.lines import READERS
 from kdelta.kernels.same_text import is_same
 from kdelta.kernels.source import Source
@@ -37,6 +38,31 @@ _GROWTH = 6
 States = Callable[[str], tuple[Source, Source] | None]
 """For a change's name the source just before and just after it, in kdelta's store; None where
 there is no such pair (a merge, say)."""
+
+
+def reach_looked_closer(
+    spec: SourceSpec,
+    built: Sequence[BuiltKernel],
+    ends: Sequence[Tree],
+    changes: Sequence[Change],
+    *,
+    states: States,
+    progress: Progress,
+    recompile: bool = True,
+) -> dict[str, Reach]:
+    """What changes can reach, by all that tells without a kernel of their own. `built` are the
+    kernels of `ends`, the one before all changes first; `spec` gives the config of them all.
+    """
+    reached = reach_of_changes(ends, changes)
+    if not any(isinstance(one, Kept) for one in reached.values()):
+        return reached
+    texts = []
+    for one in built:
+        with lab_errors("reading", one.path):
+            texts.append((one.path / one.config).read_text())
+    closer = Closer(ends, [parse_config(text) for text in texts], states, progress)
+    _, reached = closer.by_text(spec, changes, reached)
+    return closer.by_compiling(built[0], texts[0], reached) if recompile else reached
 
 
 def harmless_files(
