@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.history import CommitRange, parse_range, read_range
+from kdelta.kernels.history import CommitRange, parse_range, read_files, read_range
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import commit, git, state, write_tree
 
@@ -167,3 +167,13 @@ def test_what_is_no_repository(tmp_path: Path, repository: Path) -> None:
     with pytest.raises(UserError, match="has no commit v9") as caught:
         read_range(repository, "v1", "v9")
     assert "v2" in caught.value.hint
+
+
+def test_contents_of_files(repository: Path) -> None:
+    wanted = [("v2", "kernel/one.c"), ("v2", "kernel/none.c"), ("v2", "kernel"), ("v1", "a\nb")]
+    wanted += [("v1", "kernel/one.c"), ("v2", "kernel/a b.c"), ("v9", "kernel/one.c")]
+    found = read_files(repository, wanted)
+    assert found == [b"11\n", None, None, None, b"1\n", b"2\n", None]
+    below = read_files(repository / "kernel", [("v2", "one.c"), ("v1", "one.c")])
+    assert below == [b"11\n", b"1\n"]
+    assert read_files(repository, []) == []

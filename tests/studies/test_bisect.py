@@ -25,6 +25,8 @@ from tests.studies.planted import (
     Planted,
 )
 
+LOCK_H = "include/linux/lock.h"
+
 
 @pytest.fixture
 def planted(own_cache: Path, tmp_path: Path) -> Planted:
@@ -145,6 +147,18 @@ def test_git_replays_the_log(planted: Planted, lab: FakeLab, store: Store, tmp_p
         word = "bad" if one.commit.subject == "core: slower" else "fast"
         assert f"{one.commit.name} is the first {word} commit" in said
         git(planted.folder, "bisect", "reset")
+
+
+def test_a_comment_is_ruled_out(planted: Planted, lab: FakeLab, store: Store) -> None:
+    """In a header that executed code includes, even; a line more is no comment alone."""
+    good = planted.name("HEAD")
+    define = "#define LOCK_H\n"
+    planted.change("lock.h: a comment", LOCK_H, define, "#define LOCK_H /* once */\n")
+    planted.change("lock.h: a line", LOCK_H, "void lock(", "/* a line */\nvoid lock(")
+    report = bisected(request_for(planted, good), store)
+    assert [one.commit.subject for one in report.ruled_out] == ["lock.h: a comment"]
+    assert "does the same before and after it" in report.ruled_out[0].why
+    assert lab
 
 
 def test_equal_ends(planted: Planted, lab: FakeLab, store: Store) -> None:

@@ -85,6 +85,36 @@ def read_range(repository: Path, good: str, bad: str) -> CommitRange:
     return _Reader(repository).read(good, bad)
 
 
+def read_files(repository: Path, named: Sequence[tuple[str, str]]) -> list[bytes | None]:
+    """The contents of files, each named by commit and path below the folder; None for what is not
+    there. LabError when git fails.
+    """
+    if not named:
+        return []
+    lines = [f"{commit}:./{path}" for commit, path in named]
+    text = "".join(f"{line}\n" for line in lines if "\n" not in line)
+    result = read_repository(
+        repository, "cat-file", "--batch", stdin=text.encode("utf-8", "surrogateescape")
+    )
+    if not result.ok:
+        raise LabError(f"git failed in {repository}: {result.complaint()}")
+    found: list[bytes | None] = []
+    at, said = 0, result.stdout
+    for line in lines:
+        if "\n" in line:
+            found.append(None)
+            continue
+        end = said.index(b"\n", at)
+        words, at = said[at:end].rsplit(b" ", 2), end + 1
+        if len(words) < 3 or words[1] != b"blob":
+            found.append(None)
+            at += int(words[2]) + 1 if len(words) == 3 and words[2].isdigit() else 0
+            continue
+        found.append(said[at : at + int(words[2])])
+        at += int(words[2]) + 1
+    return found
+
+
 class _Reader:
     """A repository that is read."""
 

@@ -12,6 +12,7 @@ from kdelta.kernels.built import DEPENDENCIES, load_built
 from kdelta.kernels.dependencies import load_dependencies
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.history import CommitRange
+from kdelta.kernels.kconfig import Config
 from kdelta.kernels.model import Kernel
 from kdelta.report.bisect_model import BisectBuild
 from kdelta.spec.change import parse_change
@@ -89,6 +90,10 @@ class Commits:
         """The same, and what it was made from."""
         path = self._measured[commit].built.path / DEPENDENCIES
         return tree_of(self.side(commit), load_dependencies(path))
+
+    def config(self, commit: str) -> Config:
+        """The config that a measured commit's kernel was granted."""
+        return self._measured[commit].config()
 
     def alike(self, below: str, above: str) -> bool:
         """Whether two measured kernels hold nothing different that was executed."""

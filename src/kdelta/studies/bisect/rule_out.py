@@ -1,19 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commits ruled out without a kernel of their own, by the files that they touch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kdelta.infer.bisect_model import Clues
 from kdelta.infer.reach import Kept, Reach, RuledOut
 from kdelta.infer.touched import Change, reach_of_changes
-from kdelta.kernels.history import CommitRange
+from kdelta.kernels.history import Commit, CommitRange, read_files
+from kdelta.kernels.kconfig import Config
+from kdelta.kernels.same_text import is_same
 from kdelta.studies.bisect.kernels import Commits
+
+NOTHING: frozenset[str] = frozenset()
 
 
 def reach_of_commits(commits: CommitRange, kernels: Commits) -> dict[str, Reach]:
     """What each commit of a range can reach, by what both ends executed."""
     ends = [kernels.tree(commits.good.name), kernels.tree(commits.bad.name)]
-    return reach_of_changes(ends, [Change(one.name, one.files) for one in commits.commits])
+    configs = [kernels.config(commits.good.name), kernels.config(commits.bad.name)]
+    changes = [Change(one.name, one.files) for one in commits.commits]
+    reached = reach_of_changes(ends, changes)
+    kept = {name for name, found in reached.items() if isinstance(found, Kept)}
+    same = _same_files([one for one in commits.commits if one.name in kept], commits, configs)
+    if not same:
+        return reached
+    changes = [Change(one.name, one.files, same.get(one.name, NOTHING)) for one in commits.commits]
+    return reach_of_changes(ends, changes)
+
+
+def _same_files(
+    wanted: Sequence[Commit], commits: CommitRange, configs: Sequence[Config]
+) -> dict[str, frozenset[str]]:
+    """The files of each commit that are the same to a build before and after it. Of a merge that is
+    not asked: it has several befores.
+    """
+    pairs = [(one, file) for one in wanted if len(one.parents) == 1 for file in sorted(one.files)]
+    before = read_files(commits.repository, [(one.parents[0], file) for one, file in pairs])
+    after = read_files(commits.repository, [(one.name, file) for one, file in pairs])
+    found: dict[str, set[str]] = {}
+    for (one, file), old, new in zip(pairs, before, after, strict=True):
+        if old is not None and new is not None and is_same(file, old, new, configs):
+            found.setdefault(one.name, set()).add(file)
+    return {name: frozenset(files) for name, files in found.items()}
 
 
 def ruled_out(reached: Mapping[str, Reach]) -> dict[str, str]:
