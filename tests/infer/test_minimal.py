@@ -189,6 +189,10 @@ def test_a_patch_that_breaks_what_the_next_one_mends_is_left_out() -> None:
             world = World(16, builds=needs)
             answer = finished(begun(world), world, frozenset({culprit}))
             assert members(answer) == {culprit: Role.CULPRIT}, place
+            # The same where neither builds without the other.
+            world = World(16, builds={broken: (mending,), mending: (broken,)})
+            answer = finished(begun(world), world, frozenset({culprit}))
+            assert members(answer) == {culprit: Role.CULPRIT}, place
         world = World(16, builds=needs, needs={mending: (broken,)})
         answer = finished(begun(world), world, frozenset({broken}))
         assert set(members(answer)) == {broken, mending}

@@ -2,11 +2,13 @@
 """What each patch of a made-up series does: planted effects are found, with few kernels."""
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from kdelta.infer.estimate import Estimate
 from kdelta.infer.search_model import Measured
 from kdelta.infer.series import SeriesSearch, begin_series
 from kdelta.infer.series_model import (
@@ -62,6 +64,34 @@ def test_few_that_matter_take_few_kernels() -> None:
     assert fates["p20"] is PatchFate.MEASURED
     assert fates["p00"] is PatchFate.CLEARED
     assert "cancel in every function" in answer.notes[0]
+
+
+def test_what_is_within_the_spread_is_not_accounted_for() -> None:
+    """Stretches without effect leave what the runs' spread leaves."""
+    world = World(8, {"p05": {"open/do_open": 50}})
+
+    def outcome(patches: frozenset[str]) -> Measured:
+        found = world.outcome(patches)
+        assert isinstance(found, Measured)
+        moved = Fraction(len(patches))
+        paths = {
+            name: Estimate(one.value + moved, one.value - 10, one.value + 10, 3)
+            for name, one in found.paths.items()
+        }
+        return Measured(paths)
+
+    ends = outcome(frozenset()), outcome(frozenset(world.names))
+    search = begin_series(world.patches(), *ends)
+    while builds := search.next_builds():
+        search = search.observe(builds[0].patches, outcome(builds[0].patches))
+    answer = search.answer()
+    measured = {one.name: one for one in answer.patches if one.fate is PatchFate.MEASURED}
+    assert by_region(measured["p05"].effects)["open"] == 51
+    row = answer.sums["open"]
+    assert int(row.whole.value) == 58
+    assert row.explained.value == sum(one.effects["open"].value for one in measured.values())
+    assert row.remainder.value == row.whole.value - row.explained.value > 0
+    assert row.adds_up
 
 
 def test_patches_that_cancel_in_a_region_are_seen_by_their_functions() -> None:

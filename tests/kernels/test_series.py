@@ -237,6 +237,26 @@ def test_the_tree_of_a_set_is_that_of_its_patches_in_order(tree: Path, queue: Pa
     assert "int five" in files(wanted[-1])["kernel/fork.c"]
 
 
+def test_files_that_come_and_go_and_change_their_mode(tree: Path, tmp_path: Path) -> None:
+    git(tree, "rm", "-q", "scripts/link")
+    git(tree, "commit", "-q", "-m", "gone")
+    commit(tree, "come", **{"lib/new.c": "int a;\n"})
+    (tree / "Kconfig").chmod(0o755)
+    commit(tree, "mode")
+    git(tree, "rm", "-q", "lib/new.c")
+    git(tree, "commit", "-q", "-m", "gone again")
+    git(tree, "format-patch", "-q", "-o", str(tmp_path / "queue"), "base..HEAD")
+    tips = [source(f"git:{tree}@HEAD~{back}").tree for back in (3, 2, 1, 0)]
+    git(tree, "checkout", "-q", "base")
+    series = names(read(tmp_path / "queue"))
+
+    def check(stack: Stack) -> None:
+        assert [stack.tree(series[: n + 1]) for n in range(4)] == tips
+        assert [need.patch for need in stack.needs()[series[3]]] == [series[1]]
+
+    on(tree, tmp_path / "queue", check)
+
+
 def test_a_set_that_does_not_apply(tree: Path, queue: Path) -> None:
     def check(stack: Stack) -> None:
         found = stack.tree([NAMES[0], NAMES[4]])
