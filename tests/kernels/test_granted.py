@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What trees grant, asked of their Kconfig files alone, on the fake tree."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,14 @@ def test_trees_that_differ_elsewhere_are_asked_once(
         found = granted(source)
         fake_program("make", "#!/bin/sh\nexit 1\n")
         assert granted(other) == found
+
+
+def test_files_that_somebody_removed_are_written_again(spec: SourceSpec, source: Source) -> None:
+    with grants(spec, source.folder, quiet) as granted:
+        found = granted(source)
+    shutil.rmtree(source.folder / "kconfig")
+    with grants(spec, source.folder, quiet) as granted:
+        assert granted(source) == found
+    (source.folder / "kconfig/Kconfig").write_text("broken")
+    with grants(spec, source.folder, quiet) as granted:
+        assert granted(source) == found
