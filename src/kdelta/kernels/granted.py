@@ -66,8 +66,6 @@ class _Grants:
         place = make_folder(self._store.folder / _FOLDER)
         index = self._store.index(_FOLDER)
         remove(index.with_name(f"{index.name}.lock"))
-        # What somebody has removed or changed there must be seen.
-        self._store.attempt("update-index", "-q", "--refresh", index=_FOLDER, work=place)
         words = ("read-tree", "--reset", "-u", tree)
         if not self._store.attempt(*words, index=_FOLDER, work=place).ok:
             # The index may be damaged; without it all files are written anew.
