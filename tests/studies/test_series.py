@@ -2,15 +2,19 @@
 """Series of patches on the fake tree: real patches, builds and ruling out; planted effects."""
 
 import asyncio
+import os
+import random
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
-from kdelta.host.dirs import data_dir
+from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.infer.minimal import Role
 from kdelta.infer.paths import RegionPath
 from kdelta.infer.series_model import PatchFate, View
@@ -18,6 +22,7 @@ from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.built import BuiltKernel, built_kernels, load_built
 from kdelta.kernels.git import GitStore
 from kdelta.report.series import series_text
+from kdelta.report.series_held import Holds, held
 from kdelta.report.series_json import series_json
 from kdelta.report.series_model import SeriesReport
 from kdelta.spec.errors import UserError
@@ -383,3 +388,165 @@ def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> No
 def test_a_kernel_that_is_built_already(store: Store) -> None:
     with pytest.raises(UserError, match="not a source tree"):
         run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), store)
+
+
+def kept(queue: Queue) -> SeriesRequest:
+    """A faster patch, a slower one, one that needs the slower one, and a slower one by itself."""
+    queue.after(
+        "pages: fast", "mm/pages.c", "static int pages[64];", "int two; /* cost fault -20 */"
+    )
+    queue.after("lock: slow", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
+    line = "\t*it += 2; /* cost open 30 */"
+    queue.add("lock: better", "kernel/lock.c", line, "\t*it += 2; /* cost open 10 */")
+    queue.after("core: slow", "kernel/core.c", "static int held;", "int more; /* cost empty 2 */")
+    folder = str(queue.done())
+    return SeriesRequest(
+        tree=f"git:{queue.tree}@base", patches=(folder,), keep=f"{queue.tree}:fast", drop=True
+    )
+
+
+def messages(tree: Path, branch: str) -> dict[str, list[str]]:
+    """By subject, the trailers of each commit of a branch but for the first."""
+    text = git(tree, "log", "--format=%s%n%(trailers:only)%x00", f"base..{branch}")
+    rows = [row.strip().splitlines() for row in text.split("\0") if row.strip()]
+    return {row[0]: row[1:] for row in reversed(rows)}
+
+
+def test_a_branch_is_kept_and_measured_on_the_next_base(
+    queue: Queue, store: Store, lab: Lab
+) -> None:
+    request = kept(queue)
+    tree = queue.tree
+    before = (
+        state(tree / "mm"),
+        git(tree, "status", "--porcelain"),
+        git(tree, "rev-parse", "HEAD"),
+    )
+    report = run(request, store)
+    assert report.kept is not None
+    assert report.kept.dropped == ("0004-core-slow",)
+    assert report.kept.marked == ("0002-lock-slow",)
+    base = f"Kdelta-base: linux@base, tree {git(tree, 'rev-parse', 'base^{tree}')[:12]}"
+    assert messages(tree, "fast") == {
+        "pages: fast": ["Kdelta-effect: syscalls/fault -10.00 % path (exact)", base],
+        "lock: slow": [
+            "Kdelta-effect: syscalls/open +30.00 % path (exact)",
+            "Kdelta-mark: slower",
+            base,
+        ],
+        "lock: better": ["Kdelta-effect: syscalls/open -20.00 % path (exact)", base],
+    }
+    assert before == (
+        *(state(tree / "mm"), git(tree, "status", "--porcelain"), git(tree, "rev-parse", "HEAD")),
+    )
+    assert "dropped, since slower: 0004-core-slow" in checked(report)
+
+    # The next release has half of the first patch's gain by itself.
+    git(tree, "checkout", "-q", "-b", "next", "base")
+    commit(tree, "news", **{"kernel/core.c": (tree / "kernel/core.c").read_text() + NEWS})
+    new = SeriesRequest(tree=f"git:{tree}@next", patches=(f"{tree}:fast",), keep=f"{tree}:fast")
+    again = run(new, store)
+    assert [row.name for row in again.rows] == ["pages-fast", "lock-slow", "lock-better"]
+    assert again.rows[0].earlier == ("syscalls/fault -10.00 % path (exact)",)
+    assert [(one.region, one.now, one.word) for one in held(again)] == [
+        ("syscalls/fault", -5.0, Holds.LESS),
+        ("syscalls/open", 30.0, Holds.HOLDS),
+        ("syscalls/open", -20.0, Holds.HOLDS),
+    ]
+    assert "what still holds: 2 holds, 1 less" in checked(again)
+    assert git(tree, "log", "--format=%s", "next..fast").split("\n")[:-1] == [
+        *("lock: better", "lock: slow", "pages: fast"),
+    ]
+    trailers = messages(tree, "fast")["pages: fast"]
+    assert trailers[0] == "Kdelta-effect: syscalls/fault -5.00 % path (exact)"
+    assert lab.measured
+
+
+NEWS = "/* cost fault 200 */\n"
+
+
+def test_a_branch_that_cannot_be_written_is_told_before_anything_is_built(
+    queue: Queue, store: Store, lab: Lab
+) -> None:
+    request = kept(queue)
+    for branch, message in (("work", "kdelta did not write it"), ("a..b", "not a name")):
+        bad = msgspec.structs.replace(request, keep=f"{queue.tree}:{branch}")
+        with pytest.raises(UserError, match=message):
+            run(bad, store)
+    assert not lab.measured
+
+
+MOMENTS = 50
+
+
+class Doomed:
+    """A study in a process of its own, which is killed when it starts a program for the n-th time;
+    what it says goes to a file.
+    """
+
+    def __init__(self, request: SeriesRequest, said: Path) -> None:
+        self.request = request
+        self.said = said
+
+    def run(self, moment: int) -> bool:
+        """Whether it came to its end."""
+        child = os.fork()
+        if not child:
+            self._study(moment)
+        return os.waitpid(child, 0)[1] == 0
+
+    def _study(self, moment: int) -> NoReturn:
+        os.setsid()
+        left = [moment]
+        real, keep, log = subprocess.Popen, RealLab._keep, self._log
+
+        def start(*words: Any, **options: Any) -> Any:
+            left[0] -= 1
+            found = real(*words, **options)
+            if not left[0]:
+                os.killpg(0, signal.SIGKILL)
+            return found
+
+        def kept_failure(lab: RealLab, failure: NoKernel) -> None:
+            keep(lab, failure)
+            log(f"failed {failure.identity}")
+
+        subprocess.Popen = start  # type: ignore[assignment, misc]
+        RealLab._keep = kept_failure  # type: ignore[assignment]
+        talk = Silent()
+        talk.say = log  # type: ignore[method-assign]
+        try:
+            with Store.open(data_dir()) as store:
+                asyncio.run(run_series(self.request, store, talk))
+        except BaseException as error:  # noqa: BLE001  (it must not return into the test's process)
+            log(f"error {error!r}")
+            os._exit(1)
+        os._exit(0)
+
+    def _log(self, line: str) -> None:
+        with self.said.open("a") as file:
+            file.write(f"{line}\n")
+
+
+def test_killed_at_any_moment_no_finished_build_is_repeated(
+    queue: Queue, store: Store, lab: Lab, tmp_path: Path
+) -> None:
+    queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
+    queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
+    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), rule_out=False)
+    said = tmp_path / "said"
+    doomed = Doomed(request, said)
+    chance = random.Random(5)
+    kills = 0
+    while kills < MOMENTS:
+        kills += not doomed.run(chance.randint(1, 90))
+    report = run(request, store)
+    assert found(report) == {"0003-pages-two": {"fault": 9}}
+    assert [group.patches for group in report.groups] == [("0001-lock-bad", "0002-lock-good")]
+    lines = said.read_text().splitlines()
+    assert not [line for line in lines if line.startswith("error")]
+    finished = [line.split(" in ")[0] for line in lines if line.startswith(("built", "failed"))]
+    assert len(finished) == len(set(finished)) == 4
+    assert not list(cache_dir("work").iterdir())
+    assert lab.measured

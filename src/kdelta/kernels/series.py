@@ -58,7 +58,7 @@ def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
     if match := _RANGE.fullmatch(word):
         return _of_range(match, word, tree, notes)
     if is_branch(word):
-        return measured_patches(word)
+        return _by_subject(measured_patches(word))
     raise UserError(f"no patches: {word}", f"there is no such file; there is: {FORMS}")
 
 
@@ -99,9 +99,13 @@ def _of_range(match: re.Match[str], word: str, tree: Path | None, notes: list[st
         )
     if found.empty:
         notes.append(f"{word}: {found.empty} commits left out that change nothing")
+    return _by_subject(found.patches)
+
+
+def _by_subject(patches: Sequence[Patch]) -> list[Patch]:
+    """Commits, by what they are about rather than by their hashes."""
     return [
-        msgspec.structs.replace(patch, name=_slug(patch.subject) or patch.name)
-        for patch in found.patches
+        msgspec.structs.replace(patch, name=_slug(patch.subject) or patch.name) for patch in patches
     ]
 
 
