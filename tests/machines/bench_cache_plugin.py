@@ -4,6 +4,10 @@
 The example has no regions: it counts from QEMU's start to its end. So its region is the difference
 of two runs that differ in nothing but how often the operation is repeated, and so are all times.
 Seconds are processor time, user and system: QEMU's own, or of the replay.
+
+The counts differ a little: the example looks where an instruction begins, kdelta at all of it. Made
+to look at the last byte, too, the example has kdelta's misses within 0.2 %, instead of 1.5 % fewer.
+It goes by where the host has the guest's memory; in one block of that, sets are the guest's own.
 """
 
 import re
@@ -294,8 +298,8 @@ def lines(found: Measured) -> Iterator[str]:
         yield (
             f"  replay of {name!r}: read and prepared once {replay.once:.2f} s, one more layout"
             f" {replay.layout * 1e3:.2f} ms, which the example takes"
-            f" {last[EXAMPLE].seconds / replay.layout:.0f} times; misses in 1000 instructions:"
-            f" {_rate(replay.misses, insns)}"
+            f" {nanoseconds(last, EXAMPLE) * insns / 1e9 / replay.layout:.0f} times; misses in 1000"
+            f" instructions: {_rate(replay.misses, insns)}"
             + (f", of data {_rate(replay.data_misses, insns)}" if replay.data_misses else "")
         )
     for name, runs in found.again.items():

@@ -3,7 +3,16 @@
 
 import pytest
 
-from .bench_cache_plugin import EXAMPLE, SIMULATING, Measured, Pair, Ran, example_counts, lines
+from .bench_cache_plugin import (
+    EXAMPLE,
+    SIMULATING,
+    Measured,
+    Pair,
+    Ran,
+    Replayed,
+    example_counts,
+    lines,
+)
 from .qemu_example import with_sources
 
 # As QEMU 7.2.22 printed it, with limit=1.
@@ -52,11 +61,14 @@ def test_a_ratio_is_of_what_an_instruction_costs_in_the_same_round() -> None:
         for _ in range(3)
     ]
     runs = [Ran(1.0, 1000, 50), Ran(1.0, 1033, 51), Ran(1.0, 1000, 50)]
-    said = "\n".join(lines(Measured(rounds, {}, {EXAMPLE: runs, SIMULATING: runs[:1]})))
+    # The long run of kdelta's has 800 instructions, for which the example takes 8 us.
+    replays = {SIMULATING: Replayed(once=1.0, layout=8e-9, misses=40)}
+    said = "\n".join(lines(Measured(rounds, replays, {EXAMPLE: runs, SIMULATING: runs[:1]})))
     assert "QEMU alone: 2.0 (2.0 to 2.0) ns an instruction\n" in said
     assert "the example: 10.0 (10.0 to 10.0) ns an instruction; misses in 1000" in said
     assert "kdelta, simulating: 5.0 (5.0 to 5.0) ns an instruction" in said
     assert "the example, over kdelta simulating: 2.0 (2.0 to 2.0) times" in said
     assert "beyond QEMU alone: 2.7 (2.7 to 2.7) times" in said
+    assert "which the example takes 1000 times; misses in 1000 instructions: 50.000" in said
     assert "the example: 2 different counts, 33 instructions and 1 misses apart" in said
     assert "kdelta, simulating: one count" in said
