@@ -103,6 +103,14 @@ def test_a_repository_that_does_not_have_the_tree_gets_it(tree: Path, tmp_path: 
     assert git(other, "fsck", "--full") == ""
 
 
+def test_a_folder_inside_the_repository_names_it_as_well(tree: Path) -> None:
+    write_branch(parse_branch(f"{tree / 'scripts'}:kept"), base(tree), "base", kept(tree))
+    assert git(tree, "show", "kept:kernel/fork.c") == TWO["fork: two"]
+    assert [patch.content for patch in measured_patches(f"{tree / 'scripts'}:kept")] == [
+        patch.content for patch in patches(tree)
+    ]
+
+
 def test_a_branch_that_is_measured_anew(tree: Path) -> None:
     branch = parse_branch(f"{tree}:kept")
     write_branch(branch, base(tree), "base", kept(tree))

@@ -183,8 +183,15 @@ class _Writer:
     def __init__(self, repository: Path, index: Path) -> None:
         self._repository = repository
         self._index = index
-        self._env = {**plain_environment(), "GIT_INDEX_FILE": str(index)}
-        if not run_git(["var", "GIT_COMMITTER_IDENT"], env=self._env, cwd=repository).ok:
+        # In a folder of its own git cannot take the user's for the work tree, nor a part of it.
+        self._folder = index.parent
+        found = read_repository(repository, "rev-parse", "--absolute-git-dir")
+        self._env = {
+            **plain_environment(),
+            "GIT_DIR": found.text,
+            "GIT_INDEX_FILE": str(index),
+        }
+        if not run_git(["var", "GIT_COMMITTER_IDENT"], env=self._env, cwd=self._folder).ok:
             self._env |= _named("COMMITTER")
 
     def attempt(
@@ -192,8 +199,9 @@ class _Writer:
     ) -> GitResult:
         settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
         settings += ["-c", "core.autocrlf=false", "-c", "apply.whitespace=nowarn"]
+        settings += ["-c", "core.bare=true", "-c", "safe.directory=*"]
         env = {**self._env, **(more or {})}
-        return run_git([*settings, *words], env=env, cwd=self._repository, stdin=stdin)
+        return run_git([*settings, *words], env=env, cwd=self._folder, stdin=stdin)
 
     def git(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] | None = None

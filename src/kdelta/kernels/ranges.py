@@ -11,7 +11,10 @@ from kdelta.kernels.patches import Patch
 from kdelta.spec.errors import UserError
 
 _FIELDS = "%H%x1f%h%x1f%P%x1f%an <%ae>%x1f%aI%x1f%s%x1f%b%x1e"
-_DIFF = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--root", "--no-commit-id")
+_DIFF = (
+    *("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-relative"),
+    *("--root", "--no-commit-id"),
+)
 
 
 class Commit(msgspec.Struct, frozen=True):
