@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -13,20 +14,23 @@ from typing import Any
 import msgspec
 import pytest
 
+from kdelta import __main__ as entry
 from kdelta.cli import main as cli
 from kdelta.cli.gate import gate_code
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import load_cpu
+from kdelta.host.native import native_folder
 from kdelta.infer.effects import Word, compare
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.gate import decide
 from kdelta.infer.placement_model import Code, CycleVerdict
+from kdelta.infer.relinked import of_relinked
 from kdelta.kernels.model import Kernel
 from kdelta.report.gate import gate_line
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, Side
+from kdelta.studies.compare import Comparison, Side, relinked_regions
 from kdelta.studies.cycles import Cycles
 from kdelta.studies.gate import judge
 from kdelta.studies.lab import Done
@@ -253,7 +257,8 @@ def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparis
         relative=Interval(0.02, 0.0345),
     )
     cycles = Cycles((effect,), {"open-close": code})
-    return msgspec.structs.replace(plain, cpu=load_cpu("zen3"), cycles=cycles)
+    effects = of_relinked(plain.effects, relinked_regions(plain.base, plain.other, cycles))
+    return msgspec.structs.replace(plain, effects=effects, cpu=load_cpu("zen3"), cycles=cycles)
 
 
 @pytest.mark.parametrize(
@@ -376,3 +381,34 @@ def test_git_bisect_stops_when_the_gate_crashes(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "100", "crash", "200", "200"])
     assert "first bad commit" not in said
     assert "255" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["gate", "image:a", "image:b"], 255), (["-v", "gate"], 255), (["compare", "gate"], 3)],
+)
+def test_a_program_that_cannot_be_imported_is_no_bad_commit(
+    arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setitem(sys.modules, "kdelta.cli.main", None)
+    monkeypatch.setattr(sys, "argv", ["kdelta", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == code
+    assert "kdelta: it cannot start: ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_the_installed_program_goes_that_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    project = tomllib.loads((native_folder().parent / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"kdelta": "kdelta.__main__:main"}
+    monkeypatch.setattr(sys, "argv", ["kdelta", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"kdelta {project['version']}\n"
+    monkeypatch.setattr(sys, "argv", ["kdelta", "gate"])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 255

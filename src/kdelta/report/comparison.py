@@ -9,6 +9,7 @@ import msgspec
 from kdelta.infer.effects import BackgroundEffect, Costs, Effects, OperationEffect, Word
 from kdelta.infer.estimate import Quantity
 from kdelta.infer.functions import FunctionChange, FunctionEffect
+from kdelta.infer.relinked import MOVED
 from kdelta.report import figures
 from kdelta.report.layout import WIDTH, function_name, wrapped
 from kdelta.spec.errors import LabError
@@ -159,6 +160,7 @@ def _groups(
     groups: list[tuple[str, Sequence[OperationEffect]]] = [
         ("slower", _by_size(of(Word.SLOWER))),
         ("faster", _by_size(of(Word.FASTER))),
+        (f"placement only, {MOVED}", _by_size(of(Word.PLACEMENT_ONLY))),
         (f"same within the spread, {figures.short(reach)} instructions at most", within),
         ("same, exactly", [one for one in same if one.verdict.within == 0]),
         (f"unresolved: {reason}", _by_size(unresolved)),
@@ -180,7 +182,7 @@ def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
 
 
 def _changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
-    words = {Word.FASTER, Word.SLOWER, Word.UNRESOLVED}
+    words = {Word.FASTER, Word.SLOWER, Word.PLACEMENT_ONLY, Word.UNRESOLVED}
     return [
         one
         for one in _by_size(operations)

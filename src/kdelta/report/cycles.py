@@ -139,7 +139,7 @@ def _percentile(draws: Draws) -> str:
 def _path(verdict: Verdict | None, part: Fraction | None) -> str:
     if verdict is None:
         return "not known"
-    if verdict.word in {Word.SLOWER, Word.FASTER}:
+    if verdict.word in {Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY}:
         return f"{verdict.word} ({figures.percent(part)})"
     if verdict.word is Word.SAME:
         return "same, exactly" if verdict.within == 0 else "same within the spread"

@@ -13,6 +13,8 @@ from kdelta.guests.modules import modules_for, modules_if_there, with_dependenci
 from kdelta.host.command import quiet
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects, compare
+from kdelta.infer.placement_model import Code
+from kdelta.infer.relinked import of_relinked
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.replay.hierarchy import check_levels
@@ -20,7 +22,9 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.placement import kept_digest, was_relinked
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
+from kdelta.studies.same_code import Known, codes_of
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
@@ -111,7 +115,29 @@ def _comparisons(
                 data=request.lab.data_lines,
                 progress=progress,
             )
-        yield Comparison(request.workload, base, other, _effects(base, other), cpu, cycles)
+        effects = _effects(base, other)
+        if effects is not None:
+            effects = of_relinked(effects, relinked_regions(base, other, cycles))
+        yield Comparison(request.workload, base, other, effects, cpu, cycles)
+
+
+def relinked_regions(base: Side, other: Side, cycles: Cycles | None) -> tuple[str, ...]:
+    """The regions of which both kernels execute the same code, only linked anew."""
+    codes = cycles.codes if cycles else {}
+    kernels = [side.kernel for side in (base, other) if side.kernel]
+    if cycles is None and any(was_relinked(kernel) for kernel in kernels):
+        known = [*_known(base), *_known(other)]
+        codes = codes_of(*known) if len(known) == 2 else {}
+    return tuple(name for name, code in codes.items() if code is Code.RELINKED)
+
+
+def _known(side: Side) -> list[Known]:
+    """What is known of the code that a side executed, if it has a run that went well."""
+    done = next((one for one in side.done if one.counts is not None), None)
+    if side.kernel is None or done is None or done.counts is None:
+        return []
+    digest = kept_digest(side.kernel)
+    return [Known(side.kernel.identity, digest, done.counts, done.run.workload_identity)]
 
 
 def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:

@@ -9,7 +9,7 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.effects import OperationEffect, Word
 from kdelta.infer.gate import Decision, Judged, decide
-from kdelta.infer.placement_model import Code, PlacementEffect
+from kdelta.infer.placement_model import PlacementEffect
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side, run_compare
 from kdelta.studies.requests import GateRequest, Progress
@@ -34,12 +34,8 @@ def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
     """The verdicts of a comparison as a gate sees them, those on larger effects first."""
     if comparison.effects is None:
         return
-    codes = comparison.cycles.codes if comparison.cycles else {}
     for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
-        judged = _on_path(operation, path_margin)
-        if judged.word is Word.SLOWER and codes.get(operation.name) is Code.RELINKED:
-            judged = Judged(operation.name, Word.PLACEMENT_ONLY)
-        yield judged
+        yield _on_path(operation, path_margin)
     if comparison.cpu:
         effects = comparison.cycles.effects if comparison.cycles else ()
         for effect in sorted(effects, key=lambda one: -one.relative.low):

@@ -21,7 +21,7 @@ from kdelta.host.files import lab_errors
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.executed import executed_estimates
-from kdelta.kernels.built import DIGEST, built_folder
+from kdelta.kernels.built import DIGEST, built_folder, load_built
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.digest_file import is_current, load_digest
 from kdelta.kernels.kconfig import number, parse_config
@@ -160,6 +160,12 @@ def kept_digest(kernel: Kernel) -> Digest | None:
         return None
     path = built_folder(kernel.built) / DIGEST
     return load_digest(path) if path.is_file() and is_current(path) else None
+
+
+def was_relinked(kernel: Kernel) -> bool:
+    """Whether a kernel was made of the objects of another one, linked anew."""
+    built = load_built(kernel.built) if kernel.built is not None else None
+    return built is not None and built.linked is not None
 
 
 def alignment_of(kernel: Kernel) -> int | None:

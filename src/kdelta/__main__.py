@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The way into the program, which says so even where nothing of it can be imported.
+
+A crash while Python imports ends with 1, which `git bisect run` reads as bad.
+"""
+
+import sys
+
+LAB = 3
+BROKEN_GATE = 255
+
+
+def main() -> None:
+    """The program `kdelta`, and `python -m kdelta`."""
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    code = BROKEN_GATE if name == "gate" else LAB
+    try:
+        from kdelta.cli.main import ended  # noqa: PLC0415  (it is what may fail)
+
+        code = ended(sys.argv[1:])
+    except BaseException as error:  # noqa: BLE001  (whatever it is, it must not end with 1)
+        _say(f"kdelta: it cannot start: {type(error).__name__}: {error}")
+        _say("hint: install kdelta and what it needs again (scripts/setup, or pip)")
+    sys.exit(code)
+
+
+def _say(line: str) -> None:
+    try:  # noqa: SIM105  (contextlib is one more thing to import)
+        sys.stderr.write(f"{line}\n")
+    except BaseException:  # noqa: BLE001  (nobody listens; the exit code says it)
+        pass
+
+
+if __name__ == "__main__":
+    main()
