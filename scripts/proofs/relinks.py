@@ -103,10 +103,11 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class Same(msgspec.Struct, frozen=True):
-    """All pairs of the links. cycles: verdicts on model cycles; unknown: the same if nobody knew
-    that the code is equal.
+    """All pairs of the links. cycles: verdicts on model cycles of these regions, all where none is
+    named; unknown: the same if nobody knew that the code is equal. Paths are judged of all.
     """
 
+    regions: tuple[str, ...] = ()
     path: Words = Words()
     cycles: Words = Words()
     unknown: Words = Words()
@@ -247,10 +248,11 @@ class Proof:
         """What is said of all pairs of these, which are of the same objects; after each pair that
         is not known yet.
         """
-        pairs = itertools.combinations(links, 2)
+        pairs = itertools.combinations([_of_regions(one, known.regions) for one in links], 2)
         for base, other in itertools.islice(pairs, known.path.pairs, None):
             judged = self.cycles(base, other)
             known = Same(
+                regions=known.regions,
                 path=known.path.and_of(path_words(base.counts, other.counts)),
                 cycles=known.cycles.and_of(_cycle_words(judged.effects)),
                 unknown=known.unknown.and_of(_cycle_words(self._if_unknown(judged))),
@@ -292,6 +294,21 @@ class Proof:
             )
         self._say(f"{known.patch}, {known.cycles_there.pairs} pairs: {known.cycles_there.words}")
         return msgspec.structs.replace(known, seeds=(*known.seeds, seed))
+
+
+def _of_regions(one: Traced, regions: Sequence[str]) -> Traced:
+    """With the traces of these regions alone; no regions means all."""
+    if one.placed is None or not regions:
+        return one
+    kept = [
+        (trace, place)
+        for trace, place in zip(one.placed.traces, one.placed.places, strict=True)
+        if trace.region in regions
+    ]
+    placed = msgspec.structs.replace(
+        one.placed, traces=tuple(t for t, _ in kept), places=tuple(p for _, p in kept)
+    )
+    return msgspec.structs.replace(one, placed=placed)
 
 
 class _Telling(Silent):
@@ -352,7 +369,9 @@ def main() -> None:
             plain = proof.linked()
             keep(predictions=proof.all_predictions(plain, links, seeds), release=plain.release)
         if "same" in options.only:
-            for same in proof.same(links, record.same):
+            regions = tuple(options.regions)
+            before = record.same if record.same.regions == regions else Same(regions)
+            for same in proof.same(links, before):
                 keep(same=same)
         if "change" in options.only:
             proof = Proof(SPEC, AROUND, store, _say)
@@ -373,6 +392,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--links", type=int, default=12, help="how many seeds")
     parser.add_argument("--patched", type=int, default=12, help="how many of them with a patch")
     parser.add_argument("--operations", nargs="*", default=(), help="of the workload; all")
+    parser.add_argument(
+        "--regions", nargs="*", default=(), help="of which all pairs are judged; all"
+    )
     questions = ("predict", "same", "change")
     parser.add_argument("--only", nargs="*", choices=questions, default=questions)
     return parser.parse_args()
