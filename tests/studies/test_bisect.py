@@ -4,14 +4,18 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
+from kdelta.infer.paths import RegionPath
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_model import BisectReport
 from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Measured, Region
 from kdelta.studies.bisect import BisectRequest, run_bisect
 from kdelta.studies.requests import Silent
 from tests.kernels.sources import git, state
@@ -19,10 +23,12 @@ from tests.studies.planted import (
     BROKEN,
     CORE,
     FASTER,
+    LOCK,
     NO_BOOT,
     SLOWER,
     FakeLab,
     Planted,
+    exactly,
 )
 
 LOCK_H = "include/linux/lock.h"
@@ -205,6 +211,34 @@ def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
     report = bisected(request_for(planted, good), store)
     assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
     assert lab
+
+
+def test_model_cycles_are_regions_of_their_own(
+    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path is as it was, and what it executes costs more."""
+    good = planted.name("HEAD")
+    planted.change("lock: by two", LOCK, "*it += 1;", "*it += 2;")
+    planted.change("core: slower", CORE, *SLOWER)
+    cpu = load_cpu("generic-x86-64")
+
+    def cycles(measured: Measured, *_: Any, **__: Any) -> dict[str, Region]:
+        lock = planted.read(lab.measured[-1], LOCK)
+        assert measured.kernel
+        cost = exactly(1000 + 200 * lock.count("+= 2"))
+        return {"fault on generic-x86-64": Region("syscalls", RegionPath(cost, cost, exactly(0)))}
+
+    monkeypatch.setattr("kdelta.studies.bisect.kernels.cycle_regions", cycles)
+    request = msgspec.structs.replace(request_for(planted, good), cpu=cpu, layouts=16)
+    report = bisected(request, store)
+    assert effects(report) == {
+        "core: slower": {"open": 30},
+        "lock: by two": {"fault on generic-x86-64": 200},
+    }
+    units = {one.name: one.unit for one in report.regions}
+    assert units["fault on generic-x86-64"] == "model cycles"
+    assert units["fault"] == "instructions"
+    assert "model cycles an iteration" in bisect_text(report)
 
 
 def test_no_more_builds_than_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:

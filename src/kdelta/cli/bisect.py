@@ -51,6 +51,15 @@ def bisect(
         ),
     ] = None,
     operation: options.Operations = None,
+    cpu: Annotated[
+        str,
+        typer.Option(
+            "--cpu",
+            metavar="CPU",
+            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file.",
+        ),
+    ] = "",
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     first: Annotated[
         bool, typer.Option("--first", help="Find the commit with the largest effect, no others.")
     ] = False,
@@ -116,6 +125,8 @@ def bisect(
         changes=changes,
         workloads=tuple(workload or ["syscalls"]),
         operations=tuple(operation or ()),
+        cpu=next(iter(options.known_cpus([cpu], qemu_cpu)), None),
+        layouts=layouts,
         first=first,
         regions=tuple(region or ()),
         margin=options.fraction_of(margin),

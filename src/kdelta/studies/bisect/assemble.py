@@ -20,6 +20,7 @@ from kdelta.report.bisect_model import (
 )
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured
+from kdelta.studies.bisect.cycles import cycles_name
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.reports import machine_facts, reported_side
@@ -54,7 +55,7 @@ def assemble(search: Search, found: Bisect, ruled_out: Mapping[str, str]) -> Bis
     return msgspec.structs.replace(
         _begin(search),
         candidates=answer.candidates,
-        regions=_regions(search.ends, answer),
+        regions=_regions(search, answer),
         found=tuple(
             FoundCommit(
                 known[one.commit], one.effects, one.functions, one.confirmed, one.moved, one.text
@@ -117,8 +118,10 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
     return known.get(name) or BisectedCommit(name, "", "", "")
 
 
-def _regions(ends: tuple[Measured, Measured], answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
-    good, bad = ends
+def _regions(search: Search, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
+    cpu = search.request.cpu
+    good, bad = search.ends
+    cycles = {cycles_name(name, cpu) for name in good.regions} if cpu else set()
     return tuple(
         BisectedRegion(
             workload=region.workload,
@@ -129,6 +132,7 @@ def _regions(ends: tuple[Measured, Measured], answer: BisectAnswer) -> tuple[Bis
             explained=answer.sums[name].explained,
             remainder=answer.sums[name].remainder,
             rate=region.rate,
+            unit="model cycles" if name in cycles else "instructions",
         )
         for name, region in good.regions.items()
         if name in bad.regions and name in answer.sums

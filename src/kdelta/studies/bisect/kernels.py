@@ -21,10 +21,11 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Bench, Measured
 from kdelta.studies.ablate.rule_out import side_of
+from kdelta.studies.bisect.cycles import cycle_regions
 from kdelta.studies.bisect.journal import Failure, Journal
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.lab import Lab
-from kdelta.studies.requests import Progress
+from kdelta.studies.requests import LabRequest, Progress, machine_like
 from kdelta.studies.touched import complete_kernel
 from kdelta.workloads.catalog import Workload, find_workload
 
@@ -36,14 +37,16 @@ class Commits:
         self, request: BisectRequest, commits: CommitRange, store: Store, progress: Progress
     ) -> None:
         self._request = request
+        self._store = store
         self._progress = progress
-        self._lab = Lab(request.lab, store, progress)
+        lab = _looking_like(request)
+        self._lab = Lab(lab, store, progress)
         workloads = [_only(find_workload(name), request) for name in request.workloads]
         self._changes = tuple(parse_change(word) for word in request.changes)
         self._repository = str(commits.repository)
         spec = str(self.spec(commits.good.name))
-        self._bench = Bench(spec, workloads, request.lab, store, progress)
-        machine = msgspec.to_builtins(request.lab.machine)
+        self._bench = Bench(spec, workloads, lab, store, progress)
+        machine = msgspec.to_builtins(lab.machine)
         asked = [request.workloads, request.operations, machine]
         self._journal = Journal(commits, asked, request.changes)
         if request.lab.again:
@@ -72,6 +75,15 @@ class Commits:
         found = complete_kernel(str(self.spec(commit)), self._lab, self._progress)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
         measured = await self._bench.measure(label, found)
+        if cpu := self._request.cpu:
+            layouts = self._request.layouts
+            talk = self._progress
+            cycles = cycle_regions(
+                measured, self._bench, cpu, layouts, store=self._store, progress=talk
+            )
+            parts = {**measured.parts, **{name: {} for name in cycles}}
+            regions = {**measured.regions, **cycles}
+            measured = msgspec.structs.replace(measured, regions=regions, parts=parts)
         if measured.failure:
             failed = Failure(commit, measured.status, measured.failure, found.identity)
             self._journal.add(failed)
@@ -102,6 +114,14 @@ class Commits:
         return not any(
             one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
         )
+
+
+def _looking_like(request: BisectRequest) -> LabRequest:
+    """How runs are made: traced, on a machine that looks like the CPU, if one was named."""
+    lab = request.lab
+    if request.cpu is None:
+        return lab
+    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, request.cpu), trace=True)
 
 
 def _only(workload: Workload, request: BisectRequest) -> Workload:

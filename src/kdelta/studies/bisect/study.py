@@ -15,6 +15,7 @@ from kdelta.report.bisect_model import BisectReport
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured
 from kdelta.studies.bisect.assemble import Search, assemble, failed
+from kdelta.studies.bisect.cycles import cycles_name
 from kdelta.studies.bisect.kernels import Commits, outcome
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.rule_out import clues_of, reach_of_commits, ruled_out
@@ -22,6 +23,9 @@ from kdelta.studies.requests import Progress
 
 RATE_MARGIN = Fraction(1, 100)
 """What interrupts and other tasks do a virtual second hangs on when they come, too."""
+
+CYCLES_MARGIN = Fraction(1, 100)
+"""Of model cycles over drawn layouts, differences of less are not worth the builds."""
 
 
 async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -> BisectReport:
@@ -70,11 +74,14 @@ def _next(found: Bisect) -> PlannedCommit | None:
 
 
 def _wants(request: BisectRequest, good: Measured) -> Wants:
-    rates = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
+    margins = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
+    if request.cpu is not None:
+        names = [cycles_name(name, request.cpu) for name in good.regions]
+        margins |= {name: CYCLES_MARGIN for name in names if name in good.regions}
     return Wants(
         first=request.first,
         regions=frozenset(request.regions) or None,
         margin=request.margin,
-        margins=rates,
+        margins=margins,
         max_builds=request.max_builds,
     )
