@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A closer look at changes, on the fake tree: real texts, configs and objects."""
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -163,6 +164,12 @@ def test_lines_of_warnings_count_where_warnings_were_looked_up(bench: Bench) -> 
     assert set(ruled_out(bench.by_compiling())) == {"line"}
     warned = bench.end(EXECUTED | {"report_bug"})
     assert not ruled_out(bench.by_compiling(warned))
+
+
+def test_without_a_build_nothing_is_compiled(bench: Bench) -> None:
+    bench.change("line", "kernel/lock.c", "void lock", "/* One\n * more. */\nvoid lock")
+    shutil.rmtree(next(bench.source.folder.glob("out-*")))
+    assert not ruled_out(bench.by_compiling())
 
 
 def test_data_that_only_the_other_end_reads_counts(bench: Bench) -> None:

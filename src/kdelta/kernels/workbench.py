@@ -43,6 +43,11 @@ class Workbench:
         """The source tree."""
         return self._kbuild.tree
 
+    @property
+    def has_build(self) -> bool:
+        """Whether the output folder still has a finished build, which single objects need."""
+        return any((self._kbuild.out / name).is_file() for name in ("vmlinux.a", "built-in.a"))
+
     def normalize(self) -> Normalize:
         """What the tree makes of configs, asked where nothing is built."""
         place = Kbuild(self._kbuild.root, self.tree, self._kbuild.toolchain, 1, purpose=CONFIGS)

@@ -176,7 +176,8 @@ class Closer:
         if not decidable:
             return found
         with workbench(built, self._progress.say) as bench:
-            for one in decidable:
+            # What was built there may have been removed since, to make room.
+            for one in decidable if bench.has_build else ():
                 step = f"recompile {one.unit}"
                 self._progress.begin(step)
                 why = self._difference(one, bench, config)
