@@ -39,7 +39,7 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
 def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     words = "series ~/linux +a.config debian/patches LLVM=1 +fix.patch v6.12..v6.12.1 -w aes"
     words += " -w syscalls --views alone,order --within 2.5 --max-builds 7 --keep /r:b --drop"
-    words += " --keep-all --perturb 5 --again --json"
+    words += " --keep-all --no-recompile --perturb 5 --again --json"
     assert cli.ended(words.split()) == 0
     (asked,) = study.asked
     assert asked.tree == "tree:~/linux +LLVM=1 +a.config +fix.patch"
@@ -48,7 +48,7 @@ def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     assert asked.views == (View.ORDER, View.ALONE)
     assert asked.within == Fraction(1, 40)
     assert (asked.max_builds, asked.keep, asked.drop) == (7, "/r:b", True)
-    assert (asked.rule_out, asked.minimal) == (False, False)
+    assert (asked.rule_out, asked.recompile, asked.minimal) == (False, False, False)
     assert (asked.lab.perturbations, asked.lab.again) == (5, True)
     found = msgspec.json.decode(capsys.readouterr().out, type=JsonSeries)
     assert found.schema == "kdelta.series/1"

@@ -41,6 +41,7 @@ BASE = {"open": 100, "fault": 200, "empty": 4}
 SOURCES = ("kernel/core.c", "kernel/lock.c", "mm/pages.c", "drivers/old.c")
 
 LOCK = "\t*it += 1;"
+PAGES = "\treturn i + pages[count];"
 
 
 class Lab:
@@ -144,8 +145,8 @@ def usual(queue: Queue) -> SeriesRequest:
     queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
     queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
-    queue.after(
-        "pages: two", "mm/pages.c", "static int pages[64];", "/* cost fault -20 */", "int two;"
+    queue.add(
+        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault -20 */"
     )
     line = "\t*it += 2; /* cost open 30 */"
     queue.add("lock: three", "kernel/lock.c", line, "\t*it += 3; /* cost open 37 */")
@@ -196,10 +197,13 @@ def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
     report = run(request, store)
     assert found(report) == WANTED
     assert fates(report)["0001-old-dead"] is PatchFate.RULED_OUT
+    zero = next(row for row in report.rows if row.name == "0003-pages-zero")
+    assert zero.answer.fate is PatchFate.RULED_OUT
+    assert zero.why.endswith("executed objects come out the same with it")
     assert report.proof is not None
     assert report.proof.held is True
-    # Both ends, the proof, and three points to tell four patches apart at most.
-    assert len(lab.measured) == len(report.builds) <= 6
+    # Both ends, the proof, and two points to tell three patches apart.
+    assert len(lab.measured) == len(report.builds) <= 5
     assert state(queue.tree) == before
     text = checked(report)
     assert "0001-old-dead (0)" in text or "0001-old-dead (1)" in text
@@ -251,7 +255,9 @@ def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) 
         first_line(queue, "include/linux/lock.h"),
         "#define add(it) (*(it) += 1)",
     )
-    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    queue.add(
+        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+    )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
     report = run(request, store)
     assert lab.measured
@@ -268,7 +274,9 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
 ) -> None:
     queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
     queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
-    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    queue.add(
+        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+    )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
     asked: list[str] = []
     first = run(request, store)
@@ -310,8 +318,8 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
         "#endif",
         "\tadd(it); /* cost open 50 */",
     )
-    queue.after(
-        "pages: three", "mm/pages.c", "static int pages[64];", "int three; /* cost open 1 */"
+    queue.add(
+        "pages: three", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost open 1 */"
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
     report = run(request, store)
@@ -392,13 +400,18 @@ def test_a_kernel_that_is_built_already(store: Store) -> None:
 
 def kept(queue: Queue) -> SeriesRequest:
     """A faster patch, a slower one, one that needs the slower one, and a slower one by itself."""
-    queue.after(
-        "pages: fast", "mm/pages.c", "static int pages[64];", "int two; /* cost fault -20 */"
+    queue.add(
+        "pages: fast", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault -20 */"
     )
     queue.after("lock: slow", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     line = "\t*it += 2; /* cost open 30 */"
     queue.add("lock: better", "kernel/lock.c", line, "\t*it += 2; /* cost open 10 */")
-    queue.after("core: slow", "kernel/core.c", "static int held;", "int more; /* cost empty 2 */")
+    queue.add(
+        "core: slow",
+        "kernel/core.c",
+        "	clear_pages(2);",
+        "	clear_pages(3); /* cost empty 2 */",
+    )
     folder = str(queue.done())
     return SeriesRequest(
         tree=f"git:{queue.tree}@base", patches=(folder,), keep=f"{queue.tree}:fast", drop=True
@@ -533,7 +546,9 @@ def test_killed_at_any_moment_no_finished_build_is_repeated(
 ) -> None:
     queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
     queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
-    queue.after("pages: two", "mm/pages.c", "static int pages[64];", "int two; /* cost fault 9 */")
+    queue.add(
+        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+    )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), rule_out=False)
     said = tmp_path / "said"
     doomed = Doomed(request, said)

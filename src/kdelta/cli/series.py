@@ -95,6 +95,10 @@ def series(
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Rule no patch out: search all of them.")
     ] = False,
+    no_recompile: Annotated[
+        bool,
+        typer.Option("--no-recompile", help="Do not compile executed objects to rule patches out."),
+    ] = False,
     perturb: options.Perturb = 3,
     again: options.Again = False,
     no_snapshot: options.NoSnapshot = False,
@@ -128,6 +132,7 @@ def series(
         within=options.fraction_of(within),
         max_builds=max_builds,
         rule_out=not keep_all,
+        recompile=not no_recompile,
         keep=keep,
         drop=drop,
         lab=options.lab_request(

@@ -19,6 +19,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     within      the part of the whole effect in a region by which that set's may differ
     max_builds  the most kernels beside the trees without and with all; None: as many as it takes
     rule_out    rule out patches that reach no executed code
+    recompile   and those whose executed objects come out the same before and after them
     more_runs   perturbed runs of the two kernels of a proof that fails at first
     keep        REPO:BRANCH to write a commit a patch to; drop: not those that make it slower
     """
@@ -31,6 +32,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     within: Fraction = DEFAULT_WITHIN
     max_builds: int | None = None
     rule_out: bool = True
+    recompile: bool = True
     more_runs: int = 8
     keep: str = ""
     drop: bool = False

@@ -12,7 +12,7 @@ from kdelta.infer.search_model import Failed, Outcome
 from kdelta.infer.search_model import Measured as Run
 from kdelta.infer.series import SeriesSearch, begin_series
 from kdelta.infer.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
-from kdelta.infer.touched import Change, reach_of_changes
+from kdelta.infer.touched import Change
 from kdelta.kernels.patches import PatchFailure
 from kdelta.kernels.series import likely_needs
 from kdelta.report.series_model import Minimal, SeriesReport
@@ -20,6 +20,7 @@ from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.studies.closer import reach_looked_closer
 from kdelta.studies.requests import Progress
 from kdelta.studies.series.assemble import Findings, assemble, failed
 from kdelta.studies.series.keep import check_branch, keep
@@ -104,12 +105,22 @@ class _Study:
         return report
 
     def _reach(self) -> dict[str, Reach]:
-        if not self._request.rule_out:
+        if not self._request.rule_out or not self._trees.names:
             return {}
-        ends = [measured_tree(end.built, end.done, self._store) for end in self.ends]
+        built = [end.built for end in self.ends]
         files = self._trees.files
-        changes = [Change(name, frozenset(files[name])) for name in self._trees.names]
-        return reach_of_changes(ends, changes) if changes else {}
+        return reach_looked_closer(
+            self._trees.spec,
+            built,
+            [
+                measured_tree(one, end.done, self._store)
+                for one, end in zip(built, self.ends, strict=True)
+            ],
+            [Change(name, frozenset(files[name])) for name in self._trees.names],
+            states=self._trees.around,
+            progress=self._progress,
+            recompile=self._request.recompile,
+        )
 
     async def _kernel(self, label: str, chosen: PatchSet, *, complete: bool = False) -> Outcome:
         """The tree with these patches, built and run."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels of one tree with any of a series' patches; what there is of them is not built again."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Trees:
         store: Store,
         progress: Progress,
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._request = request
         self._store = store
         self._progress = progress
@@ -100,6 +101,17 @@ class Trees:
             )
         return found
 
+    @functools.cache  # noqa: B019  (it lives as long as the study)
+    def around(self, name: str) -> tuple[Source, Source] | None:
+        """The source with all patches before one, and with it; None where one does not apply."""
+        place = self.names.index(name)
+        with self._stack.held(self._progress.say) as stack:
+            trees = [stack.tree(self.names[: place + more]) for more in (0, 1)]
+        if any(isinstance(tree, PatchFailure) for tree in trees):
+            return None
+        found = [msgspec.structs.replace(self.source, tree=str(tree)) for tree in trees]
+        return found[0], found[1]
+
     def note(self, status: RunStatus, detail: str) -> None:
         """Enters how the runs of the kernel that was built last failed."""
         failed = msgspec.structs.replace(self.builds[-1], status=status.value, detail=detail)
@@ -112,13 +124,13 @@ class Trees:
             if isinstance(tree, PatchFailure):
                 return tree
             if tree == self.source.tree:
-                return tree, self._spec
+                return tree, self.spec
             diff = stack.diff(tree)
         named = "".join(f"  {name}\n" for name in self.names if name in chosen)
         head = f"These patches of a series, as one:\n{named}\n".encode("ascii", "replace")
         path = cache_dir("series") / f"{identity([self.source.tree, tree])[:16]}.patch"
         write_atomic(path, head + diff)
-        spec = with_changes(self._spec, [PatchChange(str(path))])
+        spec = with_changes(self.spec, [PatchChange(str(path))])
         assert isinstance(spec, SourceSpec)
         return tree, spec
 
