@@ -98,3 +98,13 @@ def test_a_file_of_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.toml cannot be read: No such file"):
         load_cpu(str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_a_file_without_end_is_none(tmp_path: Path, *, device: bool) -> None:
+    path = Path("/dev/zero")
+    if not device:
+        path = tmp_path / "large.toml"
+        path.write_bytes(b"#" * (2 << 20))
+    with pytest.raises(UserError, match="is no CPU file: it is too large"):
+        load_cpu(str(path))

@@ -13,6 +13,7 @@ from kdelta.spec.errors import LabError, UserError
 
 DEFAULT_CPU = "generic-x86-64"
 _SUFFIX = ".toml"
+_LARGEST_BYTES = 1 << 20
 
 
 @functools.cache
@@ -50,7 +51,11 @@ def load_cpu(name_or_path: str) -> CPU:
 
 def _load_file(path: Path) -> CPU:
     try:
-        return decode_cpu(path.read_bytes())
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_BYTES + 1)  # a device has no end
+        if len(text) > _LARGEST_BYTES:
+            raise UserError(f"{path} is no CPU file: it is too large", "docs/cpus.md describes it")
+        return decode_cpu(text)
     except OSError as error:
         raise UserError(
             f"the CPU file {path} cannot be read: {error.strerror}",
