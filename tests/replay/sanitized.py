@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Replays made traces in all ways by the library at argv[1], which was built with sanitizers.
+
+A program of its own: their runtime has to be loaded before Python. Prints a line when all is well.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.trace import DATA, Trace
+from kdelta.cpus.model import Cache
+from kdelta.replay import native
+from kdelta.replay.collisions import collisions
+from kdelta.replay.hierarchy import replay_hierarchy
+from kdelta.replay.simulate import Placed, PreparedTrace
+from tests.replay.traces import Block, Made, looping, make_trace
+
+SMALL = Cache(16, 4, 64)
+
+
+def with_data(trace: Trace) -> Trace:
+    """Each third block is followed by an access to one of 300 lines."""
+    lengths = np.diff(trace.starts).astype(np.int64)
+    items, starts = [], [0]
+    for start, length in zip(trace.starts[:-1].astype(np.int64), lengths, strict=True):
+        for item in trace.items[start : start + length].tolist():
+            items += [item] if item % 3 else [item, DATA | (item * 7 % 300)]
+        starts.append(len(items))
+    lines = np.arange(300, dtype=np.uint64) * np.uint64(64 * 5)
+    return msgspec.structs.replace(
+        trace,
+        items=np.array(items, dtype=np.uint32),
+        starts=np.array(starts, dtype=np.uint64),
+        physical=trace.addresses,
+        data_virtual=lines,
+        data_physical=lines,
+        data_stores=np.zeros(300, dtype=np.bool_),
+    )
+
+
+def replay_all(made: Made) -> None:
+    """By all ways through the library."""
+    trace, placed, layouts = made
+    prepared = PreparedTrace(trace, placed)
+    ways: list[dict[str, Any]] = [{"threads": 3}, {"memo": False}, {"portable": True}]
+    for how in [*ways, {"warm": False}, {"by_function": False}]:
+        for cache in (SMALL, Cache(2, 13, 64), Cache(4, 40, 16), Cache(1, 1, 4096)):
+            prepared.replay(layouts, cache, **how)
+        prepared.replay(layouts, Cache(8, 4, 1), kind="branches", **how)
+    sizes = np.resize([4096, 2 << 20, 0], layouts.shape[1])
+    prepared.replay(layouts, Cache(1, 8, 4096), line_bytes=sizes)
+    collisions(prepared, None, layouts[0], SMALL)
+    for warm in (True, False):
+        l1d, l2 = Cache(4, 2, 64), Cache(32, 8, 64)
+        replay_hierarchy(
+            with_data(trace), placed, layouts, l1i=SMALL, l1d=l1d, l2=l2, threads=2, warm=warm
+        )
+
+
+def nothing() -> Made:
+    """No block and no layout."""
+    trace, placed = make_trace([], [], [])
+    return trace, placed, np.zeros((0, 0), dtype=np.uint64)
+
+
+def sprawling() -> Made:
+    """Blocks as large as they may be, at the very end of all addresses."""
+    trace, placed = make_trace([Block(0, 0, 1 << 16), Block(1, 8, 1)], [[0, 1], [1], []], [(0, 0)])
+    return trace, placed, np.array([[2**64 - (1 << 17), 2**64 - 16]], dtype=np.uint64)
+
+
+def main() -> None:
+    """Everything; a sanitizer ends the program where something is wrong."""
+    native.build = lambda *_: Path(sys.argv[1])  # type: ignore[attr-defined]
+    for made in (looping(40, noise=7), sprawling()):
+        replay_all(made)
+    trace, placed, layouts = nothing()
+    PreparedTrace(trace, Placed(placed.function, placed.offset)).replay(layouts, SMALL)
+    print("all is well")
+
+
+if __name__ == "__main__":
+    main()

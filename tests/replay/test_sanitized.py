@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The C library of the replay under the sanitizers for addresses and undefined behaviour."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdelta.host.native import native_folder
+from tests.native.conftest import SANITIZERS
+
+ROOT = Path(__file__).parents[2]
+
+
+def _runtime(name: str) -> str:
+    said = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, check=True)
+    return said.stdout.decode().strip()
+
+
+def _built(output: Path, *flags: str) -> Path:
+    """The library with sanitizers."""
+    folder = native_folder() / "replay"
+    argv = ["gcc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread", *SANITIZERS, *flags]
+    argv += [f"-I{native_folder() / 'include'}", "-o", str(output)]
+    subprocess.run([*argv, *map(str, sorted(folder.glob("*.c")))], check=True)
+    return output
+
+
+def _replayed(library: Path) -> "subprocess.CompletedProcess[str]":
+    runtimes = [_runtime("libasan.so"), _runtime("libubsan.so")]
+    if not all(Path(path).is_absolute() for path in runtimes):
+        pytest.skip("the compiler has no sanitizers")
+    # Python itself keeps memory to its end.
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": " ".join(runtimes),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "tests.replay.sanitized", str(library)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=ROOT,
+    )
+
+
+def test_nothing_is_read_or_written_where_it_is_not(tmp_path: Path) -> None:
+    done = _replayed(_built(tmp_path / "replay.so"))
+    assert done.stdout == "all is well\n", done.stderr
+    assert done.returncode == 0
