@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is a matter of the host's load, and of no test.
+settings.register_profile("kdelta", deadline=None)
+settings.load_profile("kdelta")
 
 FakeProgram = Callable[[str, str], Path]
 

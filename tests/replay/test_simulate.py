@@ -103,7 +103,7 @@ def test_of_a_long_trace_few_layouts_are_replayed_at_a_time(
     monkeypatch.setattr("kdelta.replay.simulate._ITEMS_A_CALL", items)
     trace, placed, layouts = looping(50)
     prepared = PreparedTrace(trace, placed)
-    called = []
+    called: list[int] = []
     monkeypatch.setattr("kdelta.replay.native.check", called.append)
     found = prepared.replay(layouts, L1I, threads=1)
     assert len(called) == calls
