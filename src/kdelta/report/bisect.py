@@ -100,7 +100,7 @@ def _verdict(report: BisectReport) -> list[str]:
             text += "all regions have the same path at both ends, within their spread."
         return wrapped(text, "", "")
     effects = [one for one in report.found if not one.moved]
-    parts = [_counted(len(effects), "commit")]
+    parts = [_counted(len(effects), "commit")] if effects or not report.groups else []
     if report.groups:
         parts.append(_counted(len(report.groups), "group") + " of commits")
     verb = "accounts" if len(effects) + len(report.groups) == 1 else "account"
