@@ -146,7 +146,10 @@ def usual(queue: Queue) -> SeriesRequest:
     queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
     queue.add(
-        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault -20 */"
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault -20 */",
     )
     line = "\t*it += 2; /* cost open 30 */"
     queue.add("lock: three", "kernel/lock.c", line, "\t*it += 3; /* cost open 37 */")
@@ -256,7 +259,10 @@ def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) 
         "#define add(it) (*(it) += 1)",
     )
     queue.add(
-        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
     report = run(request, store)
@@ -275,7 +281,10 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
     queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
     queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
     queue.add(
-        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
     asked: list[str] = []
@@ -319,7 +328,10 @@ def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
         "\tadd(it); /* cost open 50 */",
     )
     queue.add(
-        "pages: three", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost open 1 */"
+        "pages: three",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost open 1 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
     report = run(request, store)
@@ -401,7 +413,10 @@ def test_a_kernel_that_is_built_already(store: Store) -> None:
 def kept(queue: Queue) -> SeriesRequest:
     """A faster patch, a slower one, one that needs the slower one, and a slower one by itself."""
     queue.add(
-        "pages: fast", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault -20 */"
+        "pages: fast",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault -20 */",
     )
     queue.after("lock: slow", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
     line = "\t*it += 2; /* cost open 30 */"
@@ -547,7 +562,10 @@ def test_killed_at_any_moment_no_finished_build_is_repeated(
     queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
     queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
     queue.add(
-        "pages: two", "mm/pages.c", PAGES, "\treturn i + 3 * pages[count]; /* cost fault 9 */"
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
     )
     request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), rule_out=False)
     said = tmp_path / "said"
