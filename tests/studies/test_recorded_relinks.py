@@ -61,7 +61,26 @@ def test_links_differ_by_far_more_than_predictions_are_wrong(record: Record) -> 
 
 def test_links_of_the_same_objects_are_never_faster_or_slower(record: Record) -> None:
     regions = record.same.regions or {one.region for one in record.predictions}
-    for words in (record.same.path, record.same.cycles, record.same.unknown):
+    for words in (record.same.cycles, record.same.unknown):
         assert words.pairs >= 3
         assert sum(words.words.values()) == words.pairs * len(regions)
         assert NEVER.isdisjoint(words.words)
+
+
+def test_work_past_the_margin_is_slower_in_all_pairs(record: Record) -> None:
+    (found,) = [one for one in record.changes if one.region == "chdir"]
+    assert found.cycles_there.words == {"slower": found.cycles_there.pairs}
+    assert found.path_there.words == {"slower": found.path_there.pairs}
+
+
+def test_work_below_the_margin_is_the_same_in_all_pairs(record: Record) -> None:
+    (found,) = [one for one in record.changes if one.region == "open-close"]
+    assert found.cycles_there.words == {"same": found.cycles_there.pairs}
+    assert found.path_there.words == {"slower": found.path_there.pairs}
+    assert found.insns[0] > 0
+
+
+def test_nothing_is_said_of_the_calls_that_a_change_does_not_touch(record: Record) -> None:
+    for change in record.changes:
+        assert change.cycles_elsewhere.pairs == change.cycles_there.pairs
+        assert NEVER.isdisjoint(change.cycles_elsewhere.words)
