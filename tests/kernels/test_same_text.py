@@ -31,7 +31,7 @@ def same(before: str, after: str, path: str = "mm/slub.c") -> bool:
         ('char *s = "/* no */"; /* a */\n', 'char *s = "/* no */"; /* b */\n'),
         ("char c = '\"'; // a\n", "char c = '\"'; // b\n"),
         ("// one \\\n two\nint a;\n", "// one\n\nint a;\n"),
-        ("# don't /* a */\n", "# don't /* b */\n"),
+        ("# don't\n/* a */\n", "# don't\n/* b */\n"),
     ],
 )
 def test_comments_and_spaces_are_no_matter(before: str, after: str) -> None:
@@ -53,6 +53,9 @@ def test_comments_and_spaces_are_no_matter(before: str, after: str) -> None:
         ("// one \\\nint a;\n", "// one\nint a;\n"),
         ('a "open\n', 'a "opens\n'),
         ("/* open\n", "/* opens\n"),
+        ("# don't /* a */\n", "# don't /* b */\n"),
+        ("'/* a */", "'/*\n*/"),
+        ("# don't \\\n// a\n", "# don't \\\n// b\n"),
         ('a "open /* a */\n', 'a "open /* b */\n'),
     ],
 )

@@ -14,9 +14,13 @@ _TOKEN = re.compile(
     rb"|(?P<space>[ \t\f\v\r]+)"
     rb"|(?P<end>\n)"
     rb"|(?P<open>/\*|\")"
+    rb"|(?P<lone>'[^\n]*)"
     rb"|(?P<other>[^\"'/ \t\f\v\r\n]+|.)",
     re.DOTALL,
 )
+# Behind a quotation mark alone, as in an assembler's comment, C and assembler disagree on what is a
+# comment.
+_GOES_ON = re.compile(rb"/\*|\\[ \t\r]*$")
 _COMPILED = re.compile(r".+\.[chS]")
 _MAKEFILE = re.compile(r"(?:.*/)?(?:Makefile|Kbuild)")
 _LISTED = re.compile(r"([\w-]+)-\$[({](CONFIG_\w+)[)}]\s*[+:]?=[\w./+\s-]*")
@@ -46,7 +50,7 @@ def _code_lines(text: bytes) -> list[bytes] | None:
     parts: list[bytes] = []
     for token in _TOKEN.finditer(text):
         kind, found = token.lastgroup, token[0]
-        if kind == "open":
+        if kind == "open" or (kind == "lone" and _GOES_ON.search(found)):
             return None
         if kind == "comment":
             parts += [b" ", b"\n" * found.count(b"\n")]
