@@ -200,7 +200,7 @@ def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: 
     assert kdelta(*arguments) == 0
     shown = capsys.readouterr().out
     assert "priced   zen3 (AMD Zen 3: EPYC 7003); prices of misses are intervals" in shown
-    assert "never\n         calibrated: l1i, itlb, l2\n" in shown
+    assert "never\n         calibrated: l1i, itlb\n" in shown
     block = shown[shown.index("\nuname") :]
     assert "  path same, exactly, of the same code linked anew\n  model cycles place" in block
     assert re.search(r"\n  l1i misses +5.14 +4.45 +-0.69 .* p88 .* p6\n", shown)
