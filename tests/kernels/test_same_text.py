@@ -55,6 +55,8 @@ def test_comments_and_spaces_are_no_matter(before: str, after: str) -> None:
         ("/* open\n", "/* opens\n"),
         ("# don't /* a */\n", "# don't /* b */\n"),
         ("'/* a */", "'/*\n*/"),
+        ("\\ /* a */\n", "\\  \n"),
+        ("/\\\n/* a */", "/\\\n/*\n*/"),
         ("# don't \\\n// a\n", "# don't \\\n// b\n"),
         ('a "open /* a */\n', 'a "open /* b */\n'),
     ],

@@ -21,6 +21,9 @@ _TOKEN = re.compile(
 # Behind a quotation mark alone, as in an assembler's comment, C and assembler disagree on what is a
 # comment.
 _GOES_ON = re.compile(rb"/\*|\\[ \t\r]*$")
+# The two signs of a comment's begin or end may stand on two lines that are continued, and without a
+# comment behind it a backslash continues a line.
+_PARTED = re.compile(rb"[/*]\\[ \t\f\v\r]*\n|\\[ \t\f\v\r]*/[/*]")
 _COMPILED = re.compile(r".+\.[chS]")
 _MAKEFILE = re.compile(r"(?:.*/)?(?:Makefile|Kbuild)")
 _LISTED = re.compile(r"([\w-]+)-\$[({](CONFIG_\w+)[)}]\s*[+:]?=[\w./+\s-]*")
@@ -46,7 +49,11 @@ def is_same(path: str, before: bytes, after: bytes, configs: Sequence[Mapping[st
 
 
 def _code_lines(text: bytes) -> list[bytes] | None:
-    """The lines without comments, spaces in one width; None if a literal or comment stays open."""
+    """The lines without comments, spaces in one width; None if a literal or comment stays open
+    or nobody knows where one is.
+    """
+    if _PARTED.search(text):
+        return None
     parts: list[bytes] = []
     for token in _TOKEN.finditer(text):
         kind, found = token.lastgroup, token[0]
