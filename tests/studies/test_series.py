@@ -397,7 +397,9 @@ def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: Lab) -> None
 def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
     folder = Path(usual(queue).patches[0])
     bad = folder / "0004-pages-two.patch"
-    bad.write_text(bad.read_text().replace("\n /* SPDX", "\n /* spdx"))
+    text, times = re.subn(r"(?m)^(@@ .*\n) ", r"\1 not ", bad.read_text(), count=1)
+    assert times == 1  # its first line of context is not the tree's
+    bad.write_text(text)
     with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
         run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
     assert "hunk 1" in caught.value.message
