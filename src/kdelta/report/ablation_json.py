@@ -64,7 +64,7 @@ class JsonUnit(msgspec.Struct, frozen=True):
     vmlinux_bytes: int | None
     effects: JsonEffects
     switch: JsonSwitch | None
-    cycles: JsonUnitCycles | None
+    cycles: JsonUnitCycles | None = None
 
 
 class JsonAblatedRegion(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class JsonBuild(msgspec.Struct, frozen=True):
 
 class JsonAblation(msgspec.Struct, frozen=True):
     """The whole of `kdelta ablate`. `cpu`: whose model cycles were judged, too, or null; `cycles`:
-    their effects from A to B.
+    their effects from A to B. Documents from before there were such have none of the three.
     """
 
     schema: Literal["kdelta.ablate/1"]
@@ -134,9 +134,9 @@ class JsonAblation(msgspec.Struct, frozen=True):
     notes: list[str]
     warnings: list[str]
     failure: str
-    cpu: JsonCPU | None
-    cycles: list[JsonCycleEffect]
-    unlike: list[JsonUnlike]
+    cpu: JsonCPU | None = None
+    cycles: list[JsonCycleEffect] = []
+    unlike: list[JsonUnlike] = []
 
 
 def ablation_json(report: AblationReport, version: str) -> str:
