@@ -12,12 +12,13 @@ from kdelta.report.ablation_json import JsonAblation, JsonUnit
 from kdelta.report.json import JsonEstimate
 
 OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
+DISTRIBUTION = OPTIONS.with_name("distribution")
 RELEVANT = 0.001
 """Of a region's cost in A: what the search looks for, and what is said of it here."""
 
 
-def recorded(name: str) -> JsonAblation:
-    return msgspec.json.decode((OPTIONS / name).read_bytes(), type=JsonAblation)
+def recorded(name: str, folder: Path = OPTIONS) -> JsonAblation:
+    return msgspec.json.decode((folder / name).read_bytes(), type=JsonAblation)
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +83,39 @@ def test_sums(few: JsonAblation) -> None:
     for region in few.regions:
         whole = Fraction(region.whole.value) - Fraction(region.explained.value)
         assert float(whole) == pytest.approx(region.remainder.value, abs=1e-6 * region.before.value)
+
+
+@pytest.mark.parametrize(("name", "kernels"), [("ablation.json", 8), ("settled.json", 12)])
+def test_a_distributions_configs_in_few_kernels(name: str, kernels: int) -> None:
+    found = recorded(name, DISTRIBUTION)
+    assert found.proof is not None
+    assert found.proof.held
+    assert len(found.builds) == kernels
+    assert {one.status for one in found.builds} == {"ok"}
+    assert found.options == 86
+    assert [u.name for u in found.units if u.fate == "identical"] == [
+        "XZ_DEC_MICROLZMA", "KERNEL_LZ4", "MHP_DEFAULT_ONLINE_TYPE_OFFLINE",
+    ]  # fmt: skip
+
+
+def test_what_the_code_said_is_so_alone() -> None:
+    """One of the kernels that settle has nothing flipped but the unit that does most: by code it is
+    the same, but for what the code's report says is left over.
+    """
+    few, settled = (recorded(name, DISTRIBUTION) for name in ("ablation.json", "settled.json"))
+    by_code, alone = (
+        next(unit for unit in found.units if unit.name == "X86_KERNEL_IBT")
+        for found in (few, settled)
+    )
+    assert by_code.how.startswith("by function")
+    assert alone.how == "alone from A"
+    left = {region.name: abs(region.remainder.value) for region in few.regions}
+    found = list(effects(settled, alone))
+    assert len(found) == 44
+    apart = [
+        (name, effect.value, by_code.effects[name].value)
+        for name, effect, cost in found
+        if abs(effect.value - by_code.effects[name].value)
+        > left[name] + (effect.high - effect.low) / 2 + RELEVANT * cost
+    ]
+    assert apart == []
