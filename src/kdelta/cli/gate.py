@@ -108,6 +108,8 @@ def gate(
     )
     with open_store() as store, shown_progress() as progress:
         answer = asyncio.run(run_gate(request, store, progress))
+    for note in answer.notes:
+        talk(f"note: {note}")
     with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
         emit(gate_line(answer.decision, answer.judged))
     return answer.decision.exit

@@ -82,7 +82,7 @@ def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
         return None
     relinked = tuple(name for name, code in one.cycles.codes.items() if code is Code.RELINKED)
     found = _unlike(one, one.cpu, store)
-    return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes)
+    return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes, one.cycles.cut)
 
 
 def _unlike(one: study.Comparison, cpu: CPU, store: Store) -> tuple[Unlike, ...]:

@@ -9,6 +9,7 @@ from kdelta.infer.effects import OperationEffect, Verdict, Word
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
+from kdelta.report.cut_model import CutRegion
 from kdelta.report.layout import WIDTH, wrapped
 from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
 
@@ -49,15 +50,19 @@ def cycle_lines(
     lines = ["", f"model cycles an iteration on {cpu.name}"]
     if found.effects:
         lines += wrapped(_about(cpu, found.effects), "  ", "  ")
+    if found.effects or found.cut:
         lines += ["", _heading()]
-    paths = {one.name: one.verdict for one in operations}
-    percents = {one.name: one.costs.insns.percent for one in operations if one.costs}
+    paths = _paths(found, operations)
     marks = _marks(found)
+    cut = {one.name: one for one in found.cut}
     for effect in sorted(found.effects, key=lambda one: _ORDER.index(one.verdict.word)):
-        path = _path(paths.get(effect.region), percents.get(effect.region))
-        if effect.region in found.relinked:
-            path += ", of the same code linked anew"
-        lines += _block(effect, path, marks.get(effect.region, ""))
+        lines += _head(effect.region, paths, marks)
+        lines += [*_block(effect), *_whole_row(cut.get(effect.region))]
+    for one in found.cut:
+        if one.verdict:
+            words = f"model cycles {one.verdict.word}: {cycle_reason(one.verdict)}"
+            lines += _head(one.name, paths, marks)
+            lines += [*wrapped(words, "  ", "    "), *_whole_row(one)]
     if found.notes:
         lines += ["", "notes on model cycles"]
         lines += [line for note in found.notes for line in wrapped(note, "  ", "    ")]
@@ -86,9 +91,23 @@ def _heading() -> str:
     return f"{'':<{_NAME}} {cells} {'+-':>{_REACH}} {shipped}"
 
 
-def _block(effect: PlacementEffect, path: str, mark: str) -> list[str]:
-    lines = ["", f"{effect.region}{mark}", *wrapped(f"path {path}", "  ", "    ")]
-    lines += wrapped(f"model cycles {_words(effect)}", "  ", "    ")
+def _paths(found: CycleReport, operations: Sequence[OperationEffect]) -> dict[str, str]:
+    """By region, the verdict on its path in words."""
+    texts = {
+        one.name: _path(one.verdict, one.costs.insns.percent if one.costs else None)
+        for one in operations
+    }
+    linked = dict.fromkeys(found.relinked, ", of the same code linked anew")
+    return {name: text + linked.get(name, "") for name, text in texts.items()}
+
+
+def _head(region: str, paths: Mapping[str, str], marks: Mapping[str, str]) -> list[str]:
+    path = wrapped(f"path {paths.get(region, 'not known')}", "  ", "    ")
+    return ["", f"{region}{marks.get(region, '')}", *path]
+
+
+def _block(effect: PlacementEffect) -> list[str]:
+    lines = wrapped(f"model cycles {_words(effect)}", "  ", "    ")
     lines.append(_row("misses hidden", effect.hidden))
     lines.append(_row("misses exposed", effect.exposed))
     quiet = []
@@ -100,6 +119,22 @@ def _block(effect: PlacementEffect, path: str, mark: str) -> list[str]:
     if quiet:
         lines.append(f"  no misses in any layout: {', '.join(quiet)}")
     return lines
+
+
+def _whole_row(region: CutRegion | None) -> list[str]:
+    """What all of a region misses as shipped whose trace has but the first part."""
+    found = region.kernels if region else {}
+    counts = {who: one.whole for who, one in found.items() if one.whole is not None}
+    if not counts:
+        return []
+    unit = figures.SCALE if max(counts.values()) >= _WHOLE_FROM else 1
+    cells = [
+        _figure(figures.scaled(Fraction(counts[who]), unit)) if who in counts else ""
+        for who in ("base", "other")
+    ]
+    shipped = " ".join(f"{cell:>{_FIGURE}}{'':{_PERCENTILE}}" for cell in cells)
+    blank = " " * (3 * (_FIGURE + 1) + _REACH)
+    return [f"{'  l1i, all of it':<{_NAME}} {blank} {shipped}".rstrip()]
 
 
 def _nothing(draws: Draws) -> bool:
@@ -136,9 +171,7 @@ def _percentile(draws: Draws) -> str:
     return f"{text:>{_PERCENTILE}}"
 
 
-def _path(verdict: Verdict | None, part: Fraction | None) -> str:
-    if verdict is None:
-        return "not known"
+def _path(verdict: Verdict, part: Fraction | None) -> str:
     if verdict.word in {Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY}:
         return f"{verdict.word} ({figures.percent(part)})"
     if verdict.word is Word.SAME:

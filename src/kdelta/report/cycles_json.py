@@ -7,6 +7,7 @@ import msgspec
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Bounds, Compared, Draws, PlacementEffect
+from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.model import CycleReport, ReportedCPU, Unlike
 
 
@@ -107,13 +108,15 @@ class JsonUnlike(msgspec.Struct, frozen=True):
 
 class JsonCycles(msgspec.Struct, frozen=True):
     """All that is known of model cycles. `relinked`: regions that execute the same code, only
-    linked anew. `notes`: what is to be known about regions.
+    linked anew. `notes`: what is to be known about regions. `cut`: those whose trace was cut off;
+    such as have no trace at all are not among the effects.
     """
 
     effects: list[JsonCycleEffect]
     relinked: list[str]
     unlike: list[JsonUnlike]
     notes: list[str]
+    cut: list[JsonCut]
 
 
 def json_cpu(cpu: ReportedCPU) -> JsonCPU:
@@ -128,6 +131,7 @@ def json_cycles(found: CycleReport) -> JsonCycles:
         relinked=list(found.relinked),
         unlike=json_unlike(found.unlike),
         notes=list(found.notes),
+        cut=json_cut(found.cut),
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects import Effects
 from kdelta.infer.placement_model import PlacementEffect
+from kdelta.report.cut_model import CutRegion
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 
@@ -64,13 +65,15 @@ class Unlike(msgspec.Struct, frozen=True):
 
 class CycleReport(msgspec.Struct, frozen=True):
     """What is known of model cycles. `relinked`: regions that execute the same code, only linked
-    anew. `notes`: what is to be known about regions.
+    anew. `notes`: what is to be known about regions. `cut`: those whose trace was cut off; such as
+    have no trace at all are not among the effects.
     """
 
     effects: tuple[PlacementEffect, ...]
     relinked: tuple[str, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     notes: tuple[str, ...] = ()
+    cut: tuple[CutRegion, ...] = ()
 
 
 class Compared(msgspec.Struct, frozen=True):

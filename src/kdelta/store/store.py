@@ -93,9 +93,10 @@ class Store:
         machine: Mapping[str, str | int | float] | None = None,
         kernel_release: str | None = None,
         attachments: Mapping[str, bytes] | None = None,
+        kept: Mapping[str, str] | None = None,
     ) -> Run:
         """Enters how a run ended, and all that came out of it; `machine` adds facts to those that
-        were known when it started.
+        were known when it started. `kept`: attachments that the store has as blobs already.
         """
         begun = self._by_id(run_id)
         row: dict[str, Any] = {
@@ -106,7 +107,10 @@ class Store:
             "kernel_release": kernel_release or begun.kernel_release,
             "counts_blob": None if counts is None else self.put(encode_counts(counts)),
             "console_blob": self.put(console.encode()) if console else None,
-            "attachments": {name: self.put(data) for name, data in (attachments or {}).items()},
+            "attachments": {
+                **(kept or {}),
+                **{name: self.put(data) for name, data in (attachments or {}).items()},
+            },
         }
         with self._sql("writing"), self._engine.begin() as connection:
             connection.execute(sa.update(runs).where(runs.c.id == run_id).values(row))

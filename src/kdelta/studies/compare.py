@@ -81,7 +81,7 @@ async def run_compare(
             runs = await Lab(lab_request, store, progress).runs(kernels, works)
             results = [Traced(tuple(done)) for done in runs]
         else:
-            results = await traced_runs(lab_request, store, progress, kernels, works)
+            results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
         found += _comparisons(request, cpu, _with(wanted, results), progress)
     return tuple(found)
 

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Model cycles of two kernels on one CPU: traced runs, layouts drawn alike, effects, verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
+from kdelta.infer.effects import Word
 from kdelta.infer.ensembles import RegionCost
 from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, PlacementEffect, Region
+from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
 from kdelta.infer.prices import prices_of
 from kdelta.kernels.model import Kernel
+from kdelta.report.cut import cut_note
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import (
     L2,
     PAGES,
+    Counted,
     PlacedKernel,
     costs,
     drawn_pairs,
@@ -28,6 +32,7 @@ from kdelta.studies.placement import (
 )
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.studies.same_code import Known, codes_of
+from kdelta.studies.whole import counted_whole, cut_misses, not_counted
 
 SEED = 1
 """Of the layouts: the same ones always, so that asking again gives the same verdicts."""
@@ -35,13 +40,15 @@ SEED = 1
 
 class Cycles(msgspec.Struct, frozen=True):
     """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
-    what is to be known about regions. `regions`: what was judged.
+    what is to be known about regions. `regions`: what was judged. `cut`: the regions whose trace
+    was cut off; those without any have no effect, but a verdict there.
     """
 
     effects: tuple[PlacementEffect, ...]
     codes: dict[str, Code] = {}
     notes: tuple[str, ...] = ()
     regions: tuple[Region, ...] = ()
+    cut: tuple[CutRegion, ...] = ()
 
 
 class Traced(msgspec.Struct, frozen=True, eq=False):
@@ -80,16 +87,40 @@ async def traced_runs(
     progress: Progress,
     kernels: Sequence[Kernel],
     works: Sequence[Work],
+    *,
+    cpu: CPU | None = None,
 ) -> list[Traced]:
-    """The same, and where the code of each kernel lies. UserError for one whose symbols do not say
+    """The same, and where the code of each kernel lies; with a CPU also what regions whose trace
+    was cut off miss in its L1I, by one run more. UserError for a kernel whose symbols do not say
     where its code is.
     """
     found = await recorded_runs(request, store, progress, kernels, works)
     with interruptible():
-        return [
+        traced = [
             Traced(tuple(done), placed_run(kernel, done[0], store) if done[0].counts else None)
             for kernel, done in zip(kernels, found, strict=True)
         ]
+    if cpu is None:
+        return traced
+    cut = [at for at, one in enumerate(traced) if one.placed and one.placed.truncated]
+    counted = await counted_whole(
+        request,
+        cpu.l1i,
+        [kernels[at] for at in cut],
+        [works[at] for at in cut],
+        store=store,
+        progress=progress,
+    )
+    whole = dict(zip(cut, counted, strict=True))
+    return [_with(one, whole.get(at)) for at, one in enumerate(traced)]
+
+
+def _with(one: Traced, counted: Counted | None) -> Traced:
+    """The same with what its regions miss as shipped, where that was counted."""
+    if one.placed is None or counted is None:
+        return one
+    placed = msgspec.structs.replace(one.placed, counted=counted)
+    return msgspec.structs.replace(one, placed=placed)
 
 
 def cycles_between(
@@ -111,20 +142,23 @@ def cycles_between(
         return None
     step = f"replay {other.placed.kernel.release} on {cpu.name}"
     progress.begin(step)
-    drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
-    sides = [
-        costs(
-            one.placed,
-            cpu,
-            mine,
-            runs=one.counts,
-            data=data,
-            doing=lambda region: progress.doing(step, region),
-        )
-        for one, mine in zip((base, other), drawn, strict=True)
-        if one.placed
-    ]
-    codes = codes_of(_known(base.placed), _known(other.placed))
+    sides = []
+    with interruptible():
+        drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
+        for one, placed, mine in zip(
+            (base, other), (base.placed, other.placed), drawn, strict=True
+        ):
+            sides.append(
+                costs(
+                    placed,
+                    cpu,
+                    mine,
+                    runs=one.counts,
+                    data=data,
+                    doing=lambda region: progress.doing(step, region),
+                )
+            )
+        codes = codes_of(_known(base.placed), _known(other.placed))
     regions = [
         Region(name, *_alike(sides[0][name], sides[1][name]), codes.get(name, Code.DIFFERENT))
         for name in sides[0]
@@ -132,17 +166,45 @@ def cycles_between(
     ]
     effects = placement_effects(regions, prices_of(cpu), margin)
     progress.end(step, f"{layouts} layouts of each kernel")
+    cut = _cut({"base": (base.placed, sides[0]), "other": (other.placed, sides[1])})
     return Cycles(
         effects=effects,
-        codes={one.name: one.code for one in regions},
+        codes={name: codes[name] for name in _named(regions, cut) if name in codes},
         notes=(
-            *_cut("base", base.placed),
-            *_cut("other", other.placed),
+            *(cut_note(one) for one in cut),
+            *not_counted(base.placed, "base"),
+            *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
         ),
         regions=tuple(regions),
+        cut=cut,
     )
+
+
+def _cut(
+    kernels: Mapping[str, tuple[PlacedKernel, Mapping[str, RegionCost]]],
+) -> tuple[CutRegion, ...]:
+    """The regions whose trace was cut off in any of these; costs: of each."""
+    held: dict[str, dict[str, CutMisses]] = {}
+    for who, (placed, cost_of) in kernels.items():
+        first = {name: cost.shipped["l1i"] for name, cost in cost_of.items()}
+        for name, found in cut_misses(placed, first).items():
+            held.setdefault(name, {})[who] = found
+    return tuple(CutRegion(name, found, _verdict(found)) for name, found in held.items())
+
+
+def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
+    """Unresolved, where a kernel has no trace of the region; None where both have."""
+    untraced = [who for who, one in found.items() if one.first is None]
+    if not untraced:
+        return None
+    reason = f"its trace did not fit in {' and '.join(untraced)}, so other layouts are not known"
+    return CycleVerdict(Word.UNRESOLVED, reason=reason)
+
+
+def _named(regions: Sequence[Region], cut: Sequence[CutRegion]) -> dict[str, None]:
+    return dict.fromkeys(one.name for one in (*regions, *cut))
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
@@ -163,10 +225,3 @@ def _on_l2(cpu: CPU, regions: Sequence[Region]) -> list[str]:
 
 def _known(one: PlacedKernel) -> Known:
     return Known(one.kernel.identity, one.digest, one.counts, one.run.workload_identity)
-
-
-def _cut(word: str, one: PlacedKernel) -> list[str]:
-    return [
-        f"{region}: its trace was cut off in {word}, so its misses are those of its first part"
-        for region in one.truncated
-    ]

@@ -10,16 +10,20 @@ from kdelta.cpus.model import CPU
 from kdelta.infer.effects import OperationEffect, Word
 from kdelta.infer.gate import Decision, Judged, decide
 from kdelta.infer.placement_model import PlacementEffect
+from kdelta.report.cut import cut_note
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side, run_compare
 from kdelta.studies.requests import GateRequest, Progress
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a gate decided, and all verdicts that it looked at."""
+    """What a gate decided, and all verdicts that it looked at. `notes`: of regions whose trace was
+    cut off, and how far what is said of them is of their first part.
+    """
 
     decision: Decision
     judged: tuple[Judged, ...]
+    notes: tuple[str, ...] = ()
 
 
 async def run_gate(request: GateRequest, store: Store, progress: Progress) -> Answer:
@@ -27,7 +31,8 @@ async def run_gate(request: GateRequest, store: Store, progress: Progress) -> An
     found = await run_compare(request.compare, store, progress)
     judged = tuple(one for comparison in found for one in judge(comparison, request.path_margin))
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
-    return Answer(decide(judged, tuple(failures)), judged)
+    notes = dict.fromkeys(text for comparison in found for text in _notes(comparison))
+    return Answer(decide(judged, tuple(failures)), judged, tuple(notes))
 
 
 def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
@@ -47,6 +52,12 @@ def failures_of(comparison: Comparison) -> Iterator[str]:
     """What could not be built, booted or run, in a line each."""
     for word, side in (("base", comparison.base), ("other", comparison.other)):
         yield from (f"{word}: {_first_line(text)}" for text in _failures(side))
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    if comparison.cycles and comparison.cpu:
+        for one in comparison.cycles.cut:
+            yield f"on {comparison.cpu.name}, {cut_note(one)}"
 
 
 def _failures(side: Side) -> Iterator[str]:
@@ -82,10 +93,13 @@ def _on_cycles(effect: PlacementEffect, cpu: CPU) -> Judged:
 def _without_cycles(comparison: Comparison, cpu: CPU) -> Iterator[Judged]:
     """The regions that both kernels have, and of whose model cycles nothing is known."""
     operations = comparison.effects.operations if comparison.effects else ()
-    known = {one.region for one in comparison.cycles.effects} if comparison.cycles else set()
+    cycles = comparison.cycles
+    known = {one.region for one in cycles.effects} if cycles else set()
+    untraced = {one.name: one.verdict for one in cycles.cut if one.verdict} if cycles else {}
     for one in operations:
         if one.costs is not None and one.name not in known:
-            reason = "its model cycles are not known"
+            verdict = untraced.get(one.name)
+            reason = verdict.reason if verdict else "its model cycles are not known"
             yield Judged(f"{one.name} on {cpu.name}", Word.UNRESOLVED, reason)
 
 

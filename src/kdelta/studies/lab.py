@@ -59,6 +59,7 @@ placed without the guest."""
 MODULE_SYMBOLS = "module-symbols"
 """The same of the modules that were loaded for the run."""
 
+_MISSES = "misses-"
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
 RECORD = 2
 """What is kept of a run; a run of which less was kept is made again."""
@@ -211,7 +212,7 @@ class Lab:
         trace: TraceMode = "on" if self._request.trace else "off"
         if self._request.data_lines:
             trace = "data"
-        return Recording(trace, simulate=self._request.simulate)
+        return Recording(trace, self._request.trace_limit, self._request.simulate)
 
     async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
@@ -252,6 +253,9 @@ class Lab:
                 )
                 self._progress.end(step, "failed")
                 raise
+            kept: dict[str, str] = {}
+            if earlier and counted and not self._request.again:
+                counted, kept = self._with_recorded(earlier, counted)
             finished = self._store.finish_run(
                 run_id,
                 outcome.status,
@@ -260,11 +264,30 @@ class Lab:
                 console=outcome.console,
                 seconds=outcome.seconds,
                 attachments=_attachments(outcome, counted),
+                kept=kept,
             )
             self._progress.end(step, outcome.status.value)
         if earlier and counted:
             _must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
         return Done(finished, counted.counts if counted else None)
+
+    def _with_recorded(self, earlier: Run, counted: _Counted) -> tuple[_Counted, dict[str, str]]:
+        """What an earlier run of that key recorded is as good for this one, if it counted the same:
+        blobs by the names of attachments; and the counts with what was said of its traces.
+        """
+        before = self._store.counts(earlier)
+        if next(partings(before, counted.counts), None) is not None:
+            return counted, {}
+        kept = {
+            name: blob
+            for name, blob in earlier.attachments.items()
+            if name not in counted.attachments and is_recording(name)
+        }
+        if TRACES in kept:
+            warnings = tuple(dict.fromkeys((*counted.counts.warnings, *before.warnings)))
+            counts = msgspec.structs.replace(counted.counts, warnings=warnings)
+            counted = msgspec.structs.replace(counted, counts=counts)
+        return counted, kept
 
 
 async def _execute(
@@ -376,7 +399,12 @@ def no_kernel_key(asked: str) -> str:
 
 def misses_name(cache: Cache) -> str:
     """The attachment of a run that keeps what its regions missed in that simulated cache."""
-    return f"misses-{cache.sets}x{cache.ways}x{cache.line_bytes}"
+    return f"{_MISSES}{cache.sets}x{cache.ways}x{cache.line_bytes}"
+
+
+def is_recording(name: str) -> bool:
+    """Whether the attachment of that name is kept of a run only if it is asked for."""
+    return name in {TRACES, SYMBOLS, MODULE_SYMBOLS} or name.startswith(_MISSES)
 
 
 def misses_of(store: Store, run: Run, cache: Cache) -> tuple[SimulatedMisses, ...]:

@@ -7,6 +7,7 @@ A kernel is run once, traced, and from then on only replayed. Of one kernel:
     costs_of = costs(found, cpu, drawn(found, layouts, seed))
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -62,13 +63,24 @@ _DRAW_BITS = 32
 _AT_ONCE = 256  # layouts that are made together: of 60,000 functions they are 120 MB
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """What regions miss in the L1I of a CPU as their kernel is linked, counted while they ran: an
+    iteration of their own work, by region. why_not: why there is nothing.
+    """
+
+    misses: dict[str, float] = {}
+    why_not: str = ""
+
+
 class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
     """A kernel, its traced run, and where its code lies.
 
     traces: of the run's regions, in the order of `placement.placed`. counts: of that run. executed
     (n_executed,): indexes of the functions that any trace executes; a layout has to say no more
     than where these lie. places: for each trace, where its blocks lie in these. digest: of a kernel
-    that was built; None where nothing is known of its objects.
+    that was built; None where nothing is known of its objects. untraced: regions of whose own work
+    nothing fitted into a trace, so that there is none of them. counted: of regions whose trace was
+    cut off, if anybody asked: misses of the L1I as the kernel is linked.
     """
 
     kernel: Kernel
@@ -79,6 +91,8 @@ class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
     executed: I64
     places: tuple[Placed, ...]
     digest: Digest | None = None
+    untraced: tuple[str, ...] = ()
+    counted: Counted = Counted()
 
     def shipped(self) -> U64:
         """The layout that the kernel has, of its executed functions: (n_executed,)."""
@@ -97,13 +111,20 @@ class PlacedKernel(msgspec.Struct, frozen=True, eq=False):
         region = merged_regions(self.counts).get(trace.region)
         if region is None or not trace.truncated:
             return float(max(1, trace.iterations))
-        part = trace.executed_insns(OWN) / max(1, region.cost("own").insns)
-        return region.iteration_count * min(1.0, part) or 1.0
+        return region.iteration_count * self.part(index) or 1.0
+
+    def part(self, index: int) -> float:
+        """How much of its region's own instructions a trace has: 1 if it was not cut off."""
+        trace = self.traces[index]
+        region = merged_regions(self.counts).get(trace.region)
+        if region is None or not trace.truncated:
+            return 1.0
+        return min(1.0, trace.executed_insns(OWN) / max(1, region.cost("own").insns))
 
     @property
     def truncated(self) -> tuple[str, ...]:
-        """The regions whose trace was cut off at its limit."""
-        return tuple(trace.region for trace in self.traces if trace.truncated)
+        """The regions whose trace was cut off at its limit, those without any among them."""
+        return (*(trace.region for trace in self.traces if trace.truncated), *self.untraced)
 
 
 class Drawn(msgspec.Struct, frozen=True, eq=False):
@@ -143,6 +164,9 @@ def place_traces(
     kernel: Kernel, run: Run, counts: RunCounts, traces: tuple[Trace, ...], symbols: list[Symbol]
 ) -> PlacedKernel:
     """The traces of a run, placed by the symbols of its kernel and modules."""
+    is_known = [not trace.truncated or trace.executed_insns(OWN) > 0 for trace in traces]
+    untraced = tuple(one.region for one, known in zip(traces, is_known, strict=True) if not known)
+    traces = tuple(itertools.compress(traces, is_known))
     digest = kept_digest(kernel)
     alignment = alignment_of(kernel)
     placement = placement_of(traces, symbols, digest=digest, alignment=alignment)
@@ -151,7 +175,9 @@ def place_traces(
         Placed(np.searchsorted(executed, one.function).astype(np.uint32), one.offset)
         for one in placement.placed
     )
-    return PlacedKernel(kernel, run, counts, traces, placement, executed, places, digest)
+    return PlacedKernel(
+        kernel, run, counts, traces, placement, executed, places, digest, untraced=untraced
+    )
 
 
 def kept_digest(kernel: Kernel) -> Digest | None:

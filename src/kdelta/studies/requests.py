@@ -11,6 +11,7 @@ from kdelta.cpus.model import CPU, Cache
 from kdelta.infer.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.machines.arch import arch_machine
+from kdelta.machines.tcg import Recording
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.run import MachineOptions
 
@@ -20,8 +21,9 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
     that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
-    trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data.
-    simulate: count the misses of that instruction cache while the guest runs.
+    trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data;
+    trace_limit: see Recording. simulate: count the misses of that instruction cache while the guest
+    runs.
     """
 
     machine: MachineOptions = MachineOptions()
@@ -31,6 +33,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: bool = True
     trace: bool = False
     data_lines: bool = False
+    trace_limit: int = Recording().trace_limit
     simulate: Cache | None = None
 
 
