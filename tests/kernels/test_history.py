@@ -177,3 +177,12 @@ def test_contents_of_files(repository: Path) -> None:
     below = read_files(repository / "kernel", [("v2", "one.c"), ("v1", "one.c")])
     assert below == [b"11\n", b"1\n"]
     assert read_files(repository, []) == []
+
+
+def test_a_bare_repository(repository: Path) -> None:
+    bare = repository.with_name("bare.git")
+    git(repository, "clone", "-q", "--bare", str(repository), str(bare))
+    found, whole = read_range(bare, "v1", "v2"), read_range(repository, "v1", "v2")
+    assert found.commits == whole.commits
+    assert found.notes == ()
+    assert read_files(bare, [("v2", "kernel/one.c"), ("v2", "none")]) == [b"11\n", None]

@@ -91,7 +91,10 @@ def read_files(repository: Path, named: Sequence[tuple[str, str]]) -> list[bytes
     """
     if not named:
         return []
-    lines = [f"{commit}:./{path}" for commit, path in named]
+    # "./" would say the same, but not in a bare repository.
+    said = read_repository(repository, "rev-parse", "--show-prefix").stdout
+    prefix = said.removesuffix(b"\n").decode("utf-8", "surrogateescape")
+    lines = [f"{commit}:{prefix}{path}" for commit, path in named]
     text = "".join(f"{line}\n" for line in lines if "\n" not in line)
     result = read_repository(
         repository, "cat-file", "--batch", stdin=text.encode("utf-8", "surrogateescape")
