@@ -5,9 +5,10 @@
     scripts/proofs/planted.py make FOLDER
     scripts/proofs/planted.py search FOLDER --json docs/cases/planted/planted.json
 
-makes a git repository of the distribution's 6.12 source with 40 commits, and searches them from
-both ends. Kernels and runs are kept: what was interrupted goes on where it was. docs/bisect.md
-tells what is looked at.
+makes a git repository of the distribution's 6.12 source with 40 commits and after them the reverts
+of all, the last one first, and searches from either end of the 40 and over the reverts: for all
+culprits, and for each by itself. Kernels and runs are kept: what was interrupted goes on where it
+was. docs/bisect.md tells what is looked at.
 """
 
 import argparse
@@ -15,18 +16,17 @@ import asyncio
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta import __version__
 from kdelta.host.command import talk_to_stderr
 from kdelta.host.files import make_folder, write_atomic
+from kdelta.infer.estimate import Estimate
 from kdelta.kernels.git import run_git
 from kdelta.kernels.source import PatchFailure, source_of
 from kdelta.report.bisect import bisect_text
-from kdelta.report.bisect_json import bisect_json
 from kdelta.report.bisect_model import BisectReport
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect import BisectRequest, run_bisect
@@ -34,15 +34,21 @@ from kdelta.studies.lab import open_store
 from kdelta.studies.requests import LabRequest, Progress
 
 PACKAGE = "linux-source-6.12"
-CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "docs/cases/options/speed.config"
 OPERATIONS = ("getppid", "uname", "chdir", "open-close", "stat", "pipe-round-trip")
-GOOD, BAD = "planted-0", "planted-40"
+GOOD, BAD, BACK = "planted-0", "planted-40", "planted-back"
 WHO = "A Planter <planter@example.org>"
 MORE_BUILDS = 3
 
 SLOWER = "open: look at the flags once more"
 FASTER = "sys: read the names without a lock"
 PAIR = ("stat: count what is looked up", "file: what counts it")
+CULPRITS = {"open-close": ((SLOWER,), 1), "uname": ((FASTER,), -1), "stat": (PAIR, 1)}
+"""A region -> the commits that change it, and the sign of what they do."""
+
+RANGES = ((GOOD, BAD), (BAD, GOOD), (BAD, BACK))
+INSNS = 30
 
 Edit = tuple[str, str, str]
 """A file, a text in it, and what stands in its place; no text: at its end."""
@@ -73,7 +79,7 @@ def macro(file: str, line: str, name: str) -> Edit:
     return file, line, f"#define PLANTED_{name} 1\n{line}"
 
 
-_WORK = "\tfor (volatile int planted = 0; planted < 5; planted++)\n\t\t;\n"
+_WORK = f'\tasm volatile(".rept {INSNS}; nop; .endr");\n'
 _FLAGS = "\tfd = get_unused_fd_flags(how->flags);\n"
 _LOOKUP = "\tname = getname_flags(filename, getname_statx_lookup_flags(statx_flags));\n"
 _FSTATAT = "int vfs_fstatat(int dfd, const char __user *filename,\n"
@@ -164,7 +170,7 @@ class Repository:
                 ("DATE", f"{self._when} +0000"),
             )
         }
-        env = {**os.environ, **people, "GIT_DIR": str(self.folder / ".git")}
+        env = {**os.environ, **people, "GIT_DIR": str(self.folder)}
         result = run_git(words, env=env, stdin=stdin)
         if not result.ok:
             sys.exit(f"git {' '.join(words)}: {result.complaint()}")
@@ -173,8 +179,8 @@ class Repository:
     def create(self, store: Path, tree: str) -> str:
         """The repository with one commit of a tree that another one has."""
         make_folder(self.folder)
-        run_git(["init", "-q", "-b", "main", str(self.folder)])
-        alternates = self.folder / ".git/objects/info/alternates"
+        run_git(["init", "-q", "--bare", "-b", "main", str(self.folder)])
+        alternates = self.folder / "objects/info/alternates"
         alternates.write_text(f"{store / 'objects'}\n")
         return self.commit(tree, "Linux 6.12, as the distribution has it", [])
 
@@ -184,15 +190,19 @@ class Repository:
         words = [word for parent in parents for word in ("-p", parent)]
         return self.git("commit-tree", tree, "-m", subject, *words).strip()
 
-    def edited(self, tree: str, edits: Sequence[Edit]) -> str:
-        """The tree with these edits."""
+    def edited(self, tree: str, edits: Iterable[Edit], *, revert: bool = False) -> str:
+        """The tree with these edits, or without them."""
         self.git("read-tree", tree)
         for file, old, new in edits:
             entry = self.git("ls-files", "-s", "--", file).split()
             text = self.git("cat-file", "blob", entry[1])
-            if old not in text:
-                sys.exit(f"{file} has no {old!r}")
-            text = text.replace(old, new, 1) if old else text + new
+            there, wanted = (new, old) if revert else (old, new)
+            if there not in text:
+                sys.exit(f"{file} has no {there!r}")
+            if old:
+                text = text.replace(there, wanted, 1)
+            else:
+                text = text.removesuffix(new) if revert else text + new
             content = text.encode("utf-8", "surrogateescape")
             made = self.git("hash-object", "-w", "--stdin", stdin=content).strip()
             self.git("update-index", "--cacheinfo", f"{entry[0]},{made},{file}")
@@ -205,9 +215,24 @@ def make(folder: Path) -> None:
     if isinstance(source, PatchFailure):
         sys.exit(source.detail)
     repository = Repository(folder)
-    trees = {"main": source.tree, "side": ""}
-    commits = {"main": repository.create(source.folder / "git", source.tree), "side": ""}
-    repository.git("tag", GOOD, commits["main"])
+    first = repository.create(source.folder / "git", source.tree)
+    repository.git("tag", GOOD, first)
+    tree, last = _planted(repository, source.tree, first)
+    repository.git("tag", BAD, last)
+    for plant in reversed(PLANTS):
+        if not plant.merge:
+            tree = repository.edited(tree, reversed(plant.edits), revert=True)
+            last = repository.commit(tree, reverted(plant.subject), [last])
+    if tree != source.tree:
+        sys.exit("the reverts do not come to what was there before")
+    repository.git("tag", BACK, last)
+    repository.git("update-ref", "refs/heads/main", last)
+    print(repository.git("log", "--oneline", "--graph", f"{GOOD}..{BACK}"))
+
+
+def _planted(repository: Repository, tree: str, first: str) -> tuple[str, str]:
+    """The tree and the commit after all plants."""
+    trees, commits = {"main": tree, "side": ""}, {"main": first, "side": ""}
     aside: list[Edit] = []
     for plant in PLANTS:
         on = "side" if plant.side else "main"
@@ -218,18 +243,113 @@ def make(folder: Path) -> None:
         parents = [commits["main"], commits["side"]] if plant.merge else [commits[on]]
         trees[on] = repository.edited(trees[on], edits)
         commits[on] = repository.commit(trees[on], plant.subject, parents)
-    repository.git("tag", BAD, commits["main"])
-    repository.git("update-ref", "refs/heads/main", commits["main"])
-    print(repository.git("log", "--oneline", "--graph", f"{GOOD}..{BAD}"))
+    return trees["main"], commits["main"]
 
 
-async def search(folder: Path, good: str, bad: str) -> BisectReport:
-    """The bisection from one end to the other."""
+def reverted(subject: str) -> str:
+    """What the revert of a commit is called."""
+    return f'Revert "{subject}"'
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """Instructions an iteration, and between what they are for certain."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Commits that change something; several that were not told apart. functions: by region, what
+    they execute more, instructions an iteration. how: it was told.
+    """
+
+    commits: tuple[str, ...]
+    effects: dict[str, Change]
+    functions: dict[str, dict[str, float]]
+    confirmed: bool
+    how: str
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A kernel, and how long its build took, whenever that was; None if there is no kernel."""
+
+    commit: str
+    why: str
+    status: str
+    identity: str
+    seconds: float | None
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """A bisection, commits by subject. region: the only one whose largest effect was asked for; ""
+    for all effects on all. candidates: how many commits reach executed code. kernels: the two ends
+    first. whole, left: what is between the ends, and what of it is not explained.
+    """
+
+    good: str
+    bad: str
+    region: str
+    commits: int
+    candidates: int
+    ruled_out: tuple[str, ...]
+    kernels: tuple[Built, ...]
+    found: tuple[Found, ...]
+    whole: dict[str, Change]
+    left: dict[str, Change]
+    notes: tuple[str, ...]
+
+    @property
+    def builds(self) -> int:
+        """Of kernels beside the ends, of such that failed as well."""
+        return len(self.kernels) - 2
+
+    @property
+    def most_builds(self) -> float:
+        """How many are allowed: log2 of the candidates for each that was to be found, and 3."""
+        wanted = 1 if self.region else len(CULPRITS)
+        return wanted * math.log2(self.candidates) + MORE_BUILDS
+
+    def faults(self) -> Iterator[str]:
+        """What was not found as it was planted."""
+        back = self.bad == BACK
+        wanted = {}
+        for region, (subjects, sign) in CULPRITS.items():
+            if self.region in ("", region):
+                names = tuple(map(reverted, reversed(subjects))) if back else subjects
+                wanted[names] = (region, -sign if back else sign)
+        found = {one.commits: one.effects for one in self.found}
+        if found.keys() != wanted.keys():
+            yield f"found: {sorted(found)}"
+        for names, (region, sign) in wanted.items():
+            change = found.get(names, {}).get(region)
+            if change and not min(sign * change.low, sign * change.high) > 0:
+                yield f"{names}: {change.value} in {region}"
+        if self.builds > self.most_builds:
+            yield f"{self.builds} builds beside the ends, and {self.most_builds:.1f} are allowed"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of the proof."""
+
+    package: str
+    config: str
+    workload: str
+    operations: tuple[str, ...]
+    release: str
+    machine: dict[str, str]
+    searches: tuple[Search, ...]
+
+
+async def search(folder: Path, good: str, bad: str, region: str) -> BisectReport:
+    """The bisection from one end to the other, of one region or all."""
     request = BisectRequest(
         repository=str(folder),
         range=f"{good}..{bad}",
         changes=(f"+{CONFIG}",),
         operations=OPERATIONS,
+        first=bool(region),
+        regions=(region,) if region else (),
         lab=LabRequest(jobs=2),
     )
     with open_store() as store:
@@ -251,24 +371,63 @@ class _Said(Progress):
         self.say(f"{step}: {result}")
 
 
-def wrong(report: BisectReport) -> list[str]:
-    """What was not found as it was planted."""
-    found = {one.commit.subject: one.effects for one in report.found if not one.moved}
-    groups = [tuple(one.subject for one in group.commits) for group in report.groups]
-    faults = []
-    if found.keys() != {SLOWER, FASTER}:
-        faults.append(f"found: {', '.join(found)}")
-    if groups != [PAIR]:
-        faults.append(f"groups: {groups}")
-    signs: Mapping[str, tuple[str, int]] = {SLOWER: ("open-close", 1), FASTER: ("uname", -1)}
-    for subject, (region, sign) in signs.items():
-        if subject in found and sign * found[subject][region].value <= 0:
-            faults.append(f"{subject}: {float(found[subject][region].value)} in {region}")
-    culprits = len(found) + len(groups)
-    most = culprits * (math.ceil(math.log2(max(2, report.candidates))) + MORE_BUILDS)
-    if len(report.builds) - 2 > most:
-        faults.append(f"{len(report.builds) - 2} builds beside the ends, and {most} are allowed")
-    return faults
+def kept(report: BisectReport, region: str, subjects: Mapping[str, str]) -> Search:
+    """What is kept of a report. subjects: of all commits, by hash."""
+    rates = {one.name for one in report.regions if one.rate}
+
+    def changes(effects: Mapping[str, Estimate]) -> dict[str, Change]:
+        return {
+            name: Change(float(one.value), float(one.low), float(one.high))
+            for name, one in effects.items()
+            if name not in rates and not one.low <= 0 <= one.high
+        }
+
+    found = [
+        Found(
+            commits=(one.commit.subject,),
+            effects=changes(one.effects),
+            functions={
+                name: {function: float(its.value) for function, its in functions.items()}
+                for name, functions in one.functions.items()
+                if name not in rates
+            },
+            confirmed=one.confirmed,
+            how=_named(one.how, subjects),
+        )
+        for one in report.found
+    ]
+    found += [
+        Found(
+            tuple(commit.subject for commit in one.commits),
+            changes(one.effects),
+            {},
+            confirmed=False,
+            how=one.why,
+        )
+        for one in report.groups
+    ]
+    return Search(
+        good=report.names[0],
+        bad=report.names[1],
+        region=region,
+        commits=report.commits,
+        candidates=report.candidates,
+        ruled_out=tuple(one.commit.subject for one in report.ruled_out),
+        kernels=tuple(
+            Built(subjects[one.commit], one.label, one.status, one.identity, one.seconds)
+            for one in report.builds
+        ),
+        found=tuple(found),
+        whole=changes({one.name: one.whole for one in report.regions}),
+        left=changes({one.name: one.remainder for one in report.regions}),
+        notes=tuple(report.notes),
+    )
+
+
+def _named(text: str, subjects: Mapping[str, str]) -> str:
+    for name, subject in subjects.items():
+        text = text.replace(name, f"({subject})")
+    return text
 
 
 def main() -> int:
@@ -282,15 +441,32 @@ def main() -> int:
     if arguments.what == "make":
         make(folder)
         return 0
-    faults: list[str] = []
-    for good, bad in ((GOOD, BAD), (BAD, GOOD)):
-        report = asyncio.run(search(folder, good, bad))
-        print(bisect_text(report))
-        faults += [f"{good}..{bad}: {fault}" for fault in wrong(report)]
-        if arguments.json and good == GOOD:
-            write_atomic(arguments.json, bisect_json(report, __version__).encode())
+    listed = Repository(folder).git("log", "--format=%H %s", BACK)
+    subjects = dict(line.split(" ", 1) for line in listed.splitlines())
+    searches: list[Search] = []
+    for good, bad in RANGES:
+        for region in ("", *CULPRITS):
+            report = asyncio.run(search(folder, good, bad, region))
+            print(bisect_text(report), flush=True)
+            searches.append(kept(report, region, subjects))
+            if arguments.json:
+                _write(arguments.json, report, searches)
+    faults = [f"{one.good}..{one.bad} {one.region}: {f}" for one in searches for f in one.faults()]
     print("\n".join(faults) or "everything was found as it was planted")
     return 1 if faults else 0
+
+
+def _write(file: Path, report: BisectReport, searches: Sequence[Search]) -> None:
+    record = Record(
+        package=PACKAGE,
+        config=str(CONFIG.relative_to(ROOT)),
+        workload=report.workloads[0],
+        operations=OPERATIONS,
+        release=report.ends[0].release,
+        machine={name: str(value) for name, value in report.machine.items()},
+        searches=tuple(searches),
+    )
+    write_atomic(file, msgspec.json.format(msgspec.json.encode(record)))
 
 
 if __name__ == "__main__":
