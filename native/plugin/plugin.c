@@ -35,6 +35,24 @@ static void listen(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb_t cb, void 
     qemu_plugin_register_vcpu_mem_cb(insn, cb, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, data);
 }
 
+static void not_asked(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
+{
+    (void)vcpu, (void)info, (void)vaddr, (void)data;
+}
+
+/* Keeps from an instruction's callbacks what QEMU's own functions (helpers) access. For one whose accesses are all made by translated
+ * code, and before it gets callbacks.
+ *
+ * QEMU tells what helpers access to the instruction that was last announced to use some. Before 8.0 (issue 1381) that is not taken back
+ * where the instruction itself leaves the block by such a function: a jump into another page, or a string operation near the end of a
+ * page. Then a cmpxchg16b somewhere after it, or the delivery of an interrupt, counts as its accesses. Of a helper's access the
+ * callbacks are asked in their order up to the first that does not want its kind; of one in translated code, each for itself.
+ */
+static void shield_from_helpers(struct qemu_plugin_insn *insn)
+{
+    qemu_plugin_register_vcpu_mem_cb(insn, not_asked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_NONE, NULL);
+}
+
 static void note_seen(const struct qemu_plugin_tb *tb, size_t n)
 {
     struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
@@ -107,6 +125,14 @@ static void find_place(struct block *b)
         b->flags &= ~ENDS_FRAME;
 }
 
+/* Whether callbacks of the block's last instruction would be asked after the block, too, and wrongly. */
+static bool needs_shield(const struct block *b)
+{
+    const struct insn_facts *last = &b->origin->groups[b->origin->n_groups - 1].last;
+
+    return last->is_string || (data_wanted && last->jumps && !last->special);
+}
+
 static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb), index = 0;
@@ -125,6 +151,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     } else {
         qemu_plugin_register_vcpu_tb_exec_cb(tb, at_each_block, QEMU_PLUGIN_CB_NO_REGS, b);
     }
+    if (needs_shield(b))
+        shield_from_helpers(qemu_plugin_tb_get_insn(tb, n - 1));
     for (uint16_t g = 0; g < b->origin->n_groups; g++) {
         struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
         enum mark mark = b->origin->groups[g].last.mark;

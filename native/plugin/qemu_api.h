@@ -24,7 +24,8 @@ typedef struct {
 } qemu_info_t;
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
-enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
+/* NONE is not in QEMU's header; no access is of its kind. */
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_NONE, QEMU_PLUGIN_MEM_R, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 = 0 };
 
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);

@@ -346,3 +346,16 @@ def test_data_leaves_blocks_and_counts_alone() -> None:
         for context in range(len(CONTEXTS)):
             blocks = [item for item in _pieces(trace, context) if item < DATA]
             assert blocks == list(_pieces(bare, context))
+
+
+def test_what_the_processor_itself_reads_is_no_data() -> None:
+    """The table of interrupts, which no instruction reads; a jump may be the last before one."""
+    outcome = _outcome(("fork-large",), Recording("data"))
+    assert outcome.counts
+    (trace,) = read_traces(outcome.counts)
+    assert CONTEXTS.index("interrupts") in trace.contexts
+    # Documentation/arch/x86/x86_64/mm.rst: the CPU entry area, whose first page is that table.
+    entry_area = 0xFFFFFE0000000000
+    offsets = [virtual - entry_area for virtual, _ in _lines(trace)]
+    assert [offset for offset in offsets if 0 <= offset < 4096] == []
+    assert any(0 <= offset < 1 << 20 for offset in offsets)
