@@ -115,7 +115,9 @@ def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
         )
         for name in _names([*base_regions, *other_regions])
     )
-    effects = Effects(operations, _background(base_regions, other_regions), _warnings(base, other))
+    effects = Effects(
+        operations, _background(base_regions, other_regions), warnings_of(base, other)
+    )
     check(effects)
     return effects
 
@@ -275,7 +277,7 @@ def _background_of(
     return BackgroundEffect(context, verdict_on(rate), rate, functions)
 
 
-def _warnings(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
+def warnings_of(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
     """What the runs warned of, each once, with how many runs said so."""
     counted: dict[str, int] = {}
     for word, side in (("base", base), ("other", other)):

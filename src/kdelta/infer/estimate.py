@@ -9,6 +9,11 @@ import msgspec
 
 ZERO = Fraction(0)
 
+APART = Fraction(1, 1000)
+"""How probable it may be that two sides without a difference come apart, for their ranges alone to
+tell them apart: a table has dozens of operations.
+"""
+
 
 class Estimate(msgspec.Struct, frozen=True):
     """A figure with its interval [low, high], which n runs gave.
@@ -69,17 +74,32 @@ def estimate(values: Sequence[Fraction]) -> Estimate:
     return Estimate(sum(values, ZERO) / len(values), min(values), max(values), len(values))
 
 
-def effect_between(base: Estimate, other: Estimate) -> Estimate:
-    """The difference of the means, give or take the sum of both ranges.
+def apart_by_chance(base: int, other: int) -> Fraction:
+    """How probable it is, of so many runs a side, that all of one side are above all of the other
+    though nothing differs: 2 of the (base + other)! / (base! other!) orders in which they can come.
 
-    Runs are few, so their range itself is uncertain. For two sides with the same distribution
-    (normal or exponential, simulated with 400,000 pairs) the interval misses 0 in 1.2 % of cases
-    with three runs a side and 0.01 % with five; with two runs in 13 %. That of the differences of
-    all pairs would do so in 10 %, 0.8 % and 33 %, and a table has dozens of operations.
+    That holds whatever their distribution is, as long as runs are independent; equal ones only make
+    it less. Three a side come apart in 10 % of cases, seven in 0.06 %, eight in 0.016 %.
+    """
+    return Fraction(2, math.comb(base + other, base))
+
+
+def effect_between(base: Estimate, other: Estimate) -> Estimate:
+    """The difference of the means with its interval.
+
+    Of few runs it is the sum of both ranges on either side, since the range itself is uncertain.
+    For two sides with the same distribution (normal or exponential, simulated with 4 million pairs)
+    that misses 0 in 1.3 % of cases with three runs a side, and in 13 % with two. Where runs are
+    enough for their order to decide (`apart_by_chance` is no more than `APART`), it reaches from
+    the least to the largest difference of any two of them: so it misses 0 only where all runs of
+    one side are above all of the other.
     """
     value = other.value - base.value
+    n = min(base.n, other.n)
+    if apart_by_chance(base.n, other.n) <= APART:
+        return Estimate(value, other.low - base.high, other.high - base.low, n)
     reach = (base.high - base.low) + (other.high - other.low)
-    return Estimate(value, value - reach, value + reach, min(base.n, other.n))
+    return Estimate(value, value - reach, value + reach, n)
 
 
 class Scale:
