@@ -133,8 +133,12 @@ def test_folder_of_a_repository(tmp_path: Path) -> None:
     commit(tmp_path / "sdk", "two", more="x")
     git(tmp_path / "sdk", "rm", "-r", "-q", "linux/scripts")
     write_tree(tmp_path / "sdk/linux", {"scripts/other": ""})
-    with pytest.raises(UserError, match="no kernel tree"):
+    with pytest.raises(UserError, match="no kernel tree") as caught:
         source(f"git:{tmp_path}/sdk/linux/kernel@HEAD")
+    assert "topmost folder" in caught.value.hint
+    with pytest.raises(UserError, match="no kernel tree") as caught:
+        source(f"git:{tmp_path}/sdk@HEAD")
+    assert "in its folder linux" in caught.value.hint
     (tmp_path / "sdk/linux/new").mkdir()
     with pytest.raises(UserError, match="HEAD has no folder linux/new"):
         source(f"git:{tmp_path}/sdk/linux/new@HEAD")

@@ -260,10 +260,22 @@ def _is_kernel(folder: Path) -> bool:
 
 
 def _must_be_kernel(store: GitStore, tree: str, named: str) -> None:
-    makefile = store.blob(f"{tree}:Makefile") or b""
-    with_it = any(store.has(f"{tree}:{name}") for name in _WITH_IT)
-    if not _VERSION.search(makefile) or not with_it:
-        raise UserError(f"{named} is no kernel tree: {_MISSING}")
+    if _holds_kernel(store, f"{tree}:"):
+        return
+    hint = "name the topmost folder of a kernel's source"
+    listed = store.git("ls-tree", "-d", "--name-only", "-z", tree).stdout
+    for folder in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        if _holds_kernel(store, f"{tree}:{folder}/"):
+            hint = f"there is one in its folder {folder}: name that"
+            break
+    raise UserError(f"{named} is no kernel tree: {_MISSING}", hint)
+
+
+def _holds_kernel(store: GitStore, prefix: str) -> bool:
+    makefile = store.blob(f"{prefix}Makefile") or b""
+    return bool(_VERSION.search(makefile)) and any(
+        store.has(f"{prefix}{name}") for name in _WITH_IT
+    )
 
 
 class _Sources(Shelf[Source]):
