@@ -14,6 +14,7 @@ from kdelta.host.dirs import data_dir
 from kdelta.infer.paths import RegionPath
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_model import BisectReport
+from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured, Region
 from kdelta.studies.bisect import BisectRequest, run_bisect
@@ -210,6 +211,28 @@ def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
     planted.unrelated(3)
     report = bisected(request_for(planted, good), store)
     assert effects(report) == {"core: slower": {"open": 30}, "core: faster": {"fault": -50}}
+    assert lab
+
+
+def test_a_commit_that_holds_no_kernel_is_skipped(
+    planted: Planted, lab: FakeLab, store: Store
+) -> None:
+    """As where one import was taken away before the next one came."""
+    good = planted.name("HEAD")
+    planted.change("core: slower", CORE, *SLOWER)
+    text = (planted.folder / "Makefile").read_text()
+    git(planted.folder, "rm", "-q", "Makefile")
+    planted.commit("nothing")
+    (planted.folder / "Makefile").write_text(text)
+    planted.commit("all again")
+    planted.placement(1)
+    request = msgspec.structs.replace(request_for(planted, good), rule_out=False)
+    report = bisected(request, store)
+    assert effects(report) == {"core: slower": {"open": 30}}
+    (failed,) = [one for one in report.builds if one.status != "ok"]
+    assert "is no kernel tree" in failed.detail
+    with pytest.raises(UserError, match="is no kernel tree"):
+        bisected(request_for(planted, "main~2", "main"), store)
     assert lab
 
 

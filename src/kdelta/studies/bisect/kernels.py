@@ -16,6 +16,8 @@ from kdelta.kernels.kconfig import Config
 from kdelta.kernels.model import Kernel
 from kdelta.report.bisect_model import BisectBuild
 from kdelta.spec.change import parse_change
+from kdelta.spec.errors import UserError
+from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
@@ -44,6 +46,7 @@ class Commits:
         workloads = [_only(find_workload(name), request) for name in request.workloads]
         self._changes = tuple(parse_change(word) for word in request.changes)
         self._repository = str(commits.repository)
+        self._ends = (commits.good.name, commits.bad.name)
         spec = str(self.spec(commits.good.name))
         self._bench = Bench(spec, workloads, lab, store, progress)
         machine = msgspec.to_builtins(lab.machine)
@@ -72,7 +75,7 @@ class Commits:
             self.builds.append(_entry(commit, label, kept, set()))
             return Measured(label, kept, (), {}, known.detail, known.status)
         self._progress.say(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
-        found = complete_kernel(str(self.spec(commit)), self._lab, self._progress)
+        found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
         measured = await self._bench.measure(label, found)
         if cpu := self._request.cpu:
@@ -91,6 +94,18 @@ class Commits:
                 self.builds[-1], status=measured.status.value, detail=measured.failure
             )
         return measured
+
+    def _kernel(self, commit: str) -> Kernel | NoKernel:
+        """Of an end that there is no kernel tree is the user's slip; commits between the ends may
+        be of what had a history of its own before it was merged.
+        """
+        spec = str(self.spec(commit))
+        try:
+            return complete_kernel(spec, self._lab, self._progress)
+        except UserError as error:
+            if commit in self._ends:
+                raise
+            return NoKernel(spec, RunStatus.BUILD_FAILED, identity(spec), error.message)
 
     def side(self, commit: str) -> Side:
         """What a measured commit's kernel holds, and what it executed."""
