@@ -12,12 +12,14 @@ import pytest
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
 from kdelta.infer.paths import RegionPath
+from kdelta.infer.touched import HARMLESS, Tree
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_model import BisectReport
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured, Region
 from kdelta.studies.bisect import BisectRequest, run_bisect
+from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.requests import Silent
 from tests.kernels.sources import git, state
 from tests.studies.planted import (
@@ -165,6 +167,48 @@ def test_a_comment_is_ruled_out(planted: Planted, lab: FakeLab, store: Store) ->
     report = bisected(request_for(planted, good), store)
     assert [one.commit.subject for one in report.ruled_out] == ["lock.h: a comment"]
     assert "does the same before and after it" in report.ruled_out[0].why
+    assert lab
+
+
+def test_a_comment_that_a_script_reads_is_kept(
+    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = planted.name("HEAD")
+    planted.change("lock.h: a comment", LOCK_H, "#define LOCK_H\n", "#define LOCK_H /* once */\n")
+    real = Commits.tree
+
+    def parsed(kernels: Commits, commit: str) -> Tree:
+        return msgspec.structs.replace(real(kernels, commit), parsed=frozenset({LOCK_H}))
+
+    monkeypatch.setattr(Commits, "tree", parsed)
+    report = bisected(request_for(planted, good), store)
+    assert (report.ruled_out, report.candidates) == ((), 1)
+    assert lab
+
+
+def kconfigs(planted: Planted) -> str:
+    """Three commits that touch Kconfig; the last one changes the config."""
+    good = planted.name("HEAD")
+    planted.change("help", "Kconfig", 'mainmenu "Fake"', '# A comment\nmainmenu "Fake"')
+    planted.change("new", "Kconfig", "choice\n", 'config NEW\n\tbool "New"\n\nchoice\n')
+    planted.change("select", "Kconfig", "that nobody calls", 'it"\n\tselect SLOW\n\n#"')
+    return good
+
+
+def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
+    report = bisected(request_for(planted, kconfigs(planted)), store)
+    assert [one.commit.subject for one in report.ruled_out] == ["help", "new"]
+    assert {one.why for one in report.ruled_out} == {HARMLESS}
+    assert report.candidates == 1
+    assert lab
+
+
+def test_too_many_kconfig_files_to_ask(
+    planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kdelta.studies.bisect.rule_out.MOST_ASKED", 2)
+    report = bisected(request_for(planted, kconfigs(planted)), store)
+    assert (report.ruled_out, report.candidates) == ((), 3)
     assert lab
 
 

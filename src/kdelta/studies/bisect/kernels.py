@@ -14,6 +14,7 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.history import CommitRange
 from kdelta.kernels.kconfig import Config
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.source import PatchFailure, Source, source_of
 from kdelta.report.bisect_model import BisectBuild
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
@@ -61,6 +62,16 @@ class Commits:
     def spec(self, commit: str) -> GitSpec:
         """The kernel spec of a commit."""
         return GitSpec(self._repository, commit, self._changes)
+
+    def source(self, commit: str) -> Source | None:
+        """The files of a commit, patched as all are; None if there is no kernel in it, or a patch
+        does not apply.
+        """
+        try:
+            found = source_of(self.spec(commit), self._progress.say)
+        except UserError:
+            return None
+        return None if isinstance(found, PatchFailure) else found
 
     async def measure(self, commit: str, label: str) -> Measured:
         """The kernel of a commit, run."""

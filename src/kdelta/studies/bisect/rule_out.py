@@ -5,27 +5,62 @@ from collections.abc import Mapping, Sequence
 
 from kdelta.infer.bisect_model import Clues
 from kdelta.infer.reach import Kept, Reach, RuledOut
-from kdelta.infer.touched import Change, reach_of_changes
+from kdelta.infer.touched import Change, reach_of_changes, touches_config
 from kdelta.kernels.history import Commit, CommitRange, read_files
 from kdelta.kernels.kconfig import Config
 from kdelta.kernels.same_text import is_same
+from kdelta.kernels.source import Source
 from kdelta.studies.bisect.kernels import Commits
+from kdelta.studies.closer import same_configs
+from kdelta.studies.requests import Progress
 
 NOTHING: frozenset[str] = frozenset()
 
+MOST_ASKED = 16
+"""Of so many commits it is asked what config they grant: some seconds each. Of more, only some of
+which can matter in a search by halves, a kernel or two tell it sooner."""
 
-def reach_of_commits(commits: CommitRange, kernels: Commits) -> dict[str, Reach]:
+
+def reach_of_commits(
+    commits: CommitRange, kernels: Commits, progress: Progress
+) -> dict[str, Reach]:
     """What each commit of a range can reach, by what both ends executed."""
     ends = [kernels.tree(commits.good.name), kernels.tree(commits.bad.name)]
     configs = [kernels.config(commits.good.name), kernels.config(commits.bad.name)]
     changes = [Change(one.name, one.files) for one in commits.commits]
     reached = reach_of_changes(ends, changes)
     kept = {name for name, found in reached.items() if isinstance(found, Kept)}
+    parsed = ends[0].parsed | ends[1].parsed
     same = _same_files([one for one in commits.commits if one.name in kept], commits, configs)
-    if not same:
-        return reached
-    changes = [Change(one.name, one.files, same.get(one.name, NOTHING)) for one in commits.commits]
-    return reach_of_changes(ends, changes)
+    changes = [
+        Change(one.name, one.files, same.get(one.name, NOTHING) - parsed) for one in commits.commits
+    ]
+    reached = reach_of_changes(ends, changes) if same else reached
+    granted = _same_configs(commits, kernels, changes, reached, progress)
+    return reach_of_changes(ends, changes, granted) if granted else reached
+
+
+def _same_configs(
+    commits: CommitRange,
+    kernels: Commits,
+    changes: Sequence[Change],
+    reached: Mapping[str, Reach],
+    progress: Progress,
+) -> frozenset[str]:
+    """The commits before and after which the config is the same, of those that touch what it is
+    made from; nothing if these are too many to ask.
+    """
+    asked = [one for one in changes if touches_config(one) and isinstance(reached[one.name], Kept)]
+    if not 0 < len(asked) <= MOST_ASKED:
+        return NOTHING
+    parents = commits.parents
+
+    def states(name: str) -> tuple[Source, Source] | None:
+        before = kernels.source(parents[name][0]) if len(parents[name]) == 1 else None
+        after = kernels.source(name)
+        return (before, after) if before and after else None
+
+    return same_configs(kernels.spec(commits.good.name), asked, states, progress)
 
 
 def _same_files(

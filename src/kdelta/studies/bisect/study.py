@@ -43,7 +43,7 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
     if request.rule_out and commits.commits:
         with interruptible():
             progress.begin(step := "rule out")
-            reached = reach_of_commits(commits, kernels)
+            reached = reach_of_commits(commits, kernels, progress)
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
     found = await _searched(search, reached, progress)
     return assemble(search, found, ruled_out(reached))
