@@ -30,7 +30,7 @@ from kdelta.report.gate import gate_line
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, Side, relinked_regions
+from kdelta.studies.compare import Comparison, Side
 from kdelta.studies.cycles import Cycles
 from kdelta.studies.gate import judge
 from kdelta.studies.lab import Done
@@ -257,7 +257,8 @@ def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparis
         relative=Interval(0.02, 0.0345),
     )
     cycles = Cycles((effect,), {"open-close": code})
-    effects = of_relinked(plain.effects, relinked_regions(plain.base, plain.other, cycles))
+    relinked = [name for name, one in cycles.codes.items() if one is Code.RELINKED]
+    effects = of_relinked(plain.effects, relinked)
     return msgspec.structs.replace(plain, effects=effects, cpu=load_cpu("zen3"), cycles=cycles)
 
 

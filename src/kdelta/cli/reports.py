@@ -12,6 +12,7 @@ from kdelta.report.model import (
     Compared,
     CompareReport,
     CycleReport,
+    MoreRuns,
     ReportedCPU,
     ReportedRun,
     RunReport,
@@ -22,6 +23,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies import compare as study
+from kdelta.studies import more_runs
 from kdelta.studies.lab import Done
 from kdelta.studies.reports import (
     attachment,
@@ -57,6 +59,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
                 _side(one.other, store),
                 one.effects or compare(one.base.counts, one.other.counts),
                 _cycle_report(one, store),
+                tuple(_more(more, store) for more in one.more),
             )
             for one in comparisons
         ),
@@ -131,3 +134,11 @@ def _run_report(reported: ReportedRun, done: Done, store: Store) -> RunReport:
 def _side(side: study.Side, store: Store) -> Side:
     spec = side.kernel.spec if side.kernel else side.spec
     return reported_side(spec, side.kernel, side.done, side.failure, store)
+
+
+def _more(more: more_runs.MoreRuns, store: Store) -> MoreRuns:
+    base, other = (
+        tuple(reported_run(one.run, store, stored=one.stored) for one in done)
+        for done in (more.base, more.other)
+    )
+    return MoreRuns(more.operation, base, other)

@@ -11,8 +11,8 @@ from kdelta.infer.effects import Costs, Effects, OperationEffect, Verdict, Word,
 from kdelta.infer.estimate import APART, Estimate, Quantity, apart_by_chance
 
 ENOUGH = 8
-"""Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`);
-with eight one of a side may fail.
+"""Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`), so
+one of each may fail.
 """
 
 CLEAR = 4

@@ -156,14 +156,17 @@ def _groups(
     within = [one for one in same if one.verdict.within != 0]
     reach = max((one.verdict.within or Fraction(0) for one in within), default=Fraction(0))
     unresolved = of(Word.UNRESOLVED)
-    reason = unresolved[0].verdict.reason if unresolved else ""
+    reasons = dict.fromkeys(one.verdict.reason for one in unresolved)
     groups: list[tuple[str, Sequence[OperationEffect]]] = [
         ("slower", _by_size(of(Word.SLOWER))),
         ("faster", _by_size(of(Word.FASTER))),
         (f"placement only, {MOVED}", _by_size(of(Word.PLACEMENT_ONLY))),
         (f"same within the spread, {figures.short(reach)} instructions at most", within),
         ("same, exactly", [one for one in same if one.verdict.within == 0]),
-        (f"unresolved: {reason}", _by_size(unresolved)),
+        *(
+            (f"unresolved: {reason}", _by_size(o for o in unresolved if o.verdict.reason == reason))
+            for reason in reasons
+        ),
         ("not comparable", of(Word.NOT_COMPARABLE)),
     ]
     return [(f"{title} ({len(found)})", found) for title, found in groups if found]

@@ -134,14 +134,25 @@ class JsonSide(msgspec.Struct, frozen=True):
     runs: list[JsonRun]
 
 
+class JsonMoreRuns(msgspec.Struct, frozen=True):
+    """The runs of an operation by itself, which its path is judged on: fewer might have differed so
+    by chance.
+    """
+
+    operation: str
+    base: list[JsonRun]
+    other: list[JsonRun]
+
+
 class JsonCompared(msgspec.Struct, frozen=True):
-    """Another kernel against the base."""
+    """Another kernel against the base. more_runs: where the sides' own left a path to chance."""
 
     kernel: JsonSide
     operations: list[JsonOperation]
     background: list[JsonBackground]
     warnings: list[str]
     cycles: JsonCycles | None
+    more_runs: list[JsonMoreRuns]
 
 
 class JsonMachine(msgspec.Struct, frozen=True):
@@ -381,6 +392,10 @@ def _compared(compared: Compared) -> JsonCompared:
         background=[_background(row) for row in effects.background],
         warnings=list(effects.warnings),
         cycles=json_cycles(compared.cycles) if compared.cycles else None,
+        more_runs=[
+            JsonMoreRuns(one.operation, [_run(r) for r in one.base], [_run(r) for r in one.other])
+            for one in compared.more
+        ],
     )
 
 

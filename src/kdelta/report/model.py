@@ -76,12 +76,23 @@ class CycleReport(msgspec.Struct, frozen=True):
     cut: tuple[CutRegion, ...] = ()
 
 
+class MoreRuns(msgspec.Struct, frozen=True):
+    """The runs of an operation by itself, of base and other, that its path is judged on: of fewer,
+    together with others, chance could have made its verdict.
+    """
+
+    operation: str
+    base: tuple[ReportedRun, ...]
+    other: tuple[ReportedRun, ...]
+
+
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base."""
 
     side: Side
     effects: Effects
     cycles: CycleReport | None = None
+    more: tuple[MoreRuns, ...] = ()
 
 
 class CompareReport(msgspec.Struct, frozen=True):

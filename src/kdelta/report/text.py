@@ -38,6 +38,7 @@ def compare_text(report: CompareReport, operations: int = 5, functions: int = 10
     for number, compared in enumerate(report.others):
         who = "other" if len(report.others) == 1 else f"other {number + 1}"
         lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
+        lines += _more(compared)
         lines += comparison_lines(compared.effects, operations, functions, report.bytes_worked_on)
         if report.cpu and compared.cycles:
             lines += cycle_lines(report.cpu, compared.cycles, compared.effects.operations)
@@ -59,7 +60,9 @@ def _head(report: CompareReport) -> list[str]:
     lines += labelled("counted", COUNTED)
     failed = failed_lines("base", report.base.failed)
     for number, compared in enumerate(report.others):
-        failed += failed_lines("other" if alone else f"other {number + 1}", compared.side.failed)
+        who = "other" if alone else f"other {number + 1}"
+        failed += failed_lines(who, compared.side.failed)
+        failed += _failed_more(who, compared)
     return [*lines, "", "failed runs", *failed] if failed else lines
 
 
@@ -83,3 +86,22 @@ def _runs(report: CompareReport) -> str:
 
 def _title(who: str, compared: Compared, *, alone: bool) -> list[str]:
     return [] if alone else [f"{who}: {compared.side.release or compared.side.spec}", ""]
+
+
+def _more(compared: Compared) -> list[str]:
+    """Which operations were run more often, and why."""
+    if not compared.more:
+        return []
+    runs = max(len(runs) for one in compared.more for runs in (one.base, one.other))
+    names = ", ".join(one.operation for one in compared.more)
+    text = f"{runs} runs by itself of what fewer may tell by chance: {names}"
+    return [*labelled("more", text), ""]
+
+
+def _failed_more(who: str, compared: Compared) -> list[str]:
+    lines = []
+    for one in compared.more:
+        for word, runs in (("base", one.base), (who, one.other)):
+            failed = [run for run in runs if not run.ok]
+            lines += failed_lines(f"{word}, {one.operation} by itself", failed)
+    return lines

@@ -2,7 +2,7 @@
 """The main job: a base and other kernels, a workload, and what each other kernel changed."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -12,9 +12,8 @@ from kdelta.guests.job import Job, JobFile
 from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
 from kdelta.host.command import quiet
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects import Effects, compare
+from kdelta.infer.effects import Effects
 from kdelta.infer.placement_model import Code
-from kdelta.infer.relinked import of_relinked
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.replay.hierarchy import check_levels
@@ -22,6 +21,7 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.placement import kept_digest, was_relinked
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.studies.same_code import Known, codes_of
@@ -47,7 +47,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """The base against one other kernel; no effects when a side has no run that went well.
 
     cpu: what the machine looked like, None where it was nothing in particular. cycles: what is
-    known of model cycles on it, where both sides have a run that went well.
+    known of model cycles on it, where both sides have a run that went well. more: the runs that
+    decided what the sides' own left to chance.
     """
 
     workload: str
@@ -56,6 +57,7 @@ class Comparison(msgspec.Struct, frozen=True):
     effects: Effects | None
     cpu: CPU | None = None
     cycles: Cycles | None = None
+    more: tuple[MoreRuns, ...] = ()
 
 
 async def run_compare(
@@ -82,7 +84,9 @@ async def run_compare(
             results = [Traced(tuple(done)) for done in runs]
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
-        found += _comparisons(request, cpu, _with(wanted, results), progress)
+        judge = path_judge(lab_request, store, progress, workload)
+        base, *others = _with(wanted, results)
+        found += [await _compared(request, cpu, judge, (base, other), progress) for other in others]
     return tuple(found)
 
 
@@ -96,39 +100,64 @@ def _with(wanted: Sequence[Side], results: Sequence[Traced]) -> list[tuple[Side,
     ]
 
 
-def _comparisons(
+def path_judge(request: LabRequest, store: Store, progress: Progress, workload: Workload) -> Judge:
+    """Who judges the paths of that workload's operations, as `compare` does."""
+    return Judge(
+        request,
+        store,
+        progress,
+        [one.name for one in workload.operations],
+        lambda kernel, operation: workload_work(workload, (operation,), kernel),
+    )
+
+
+async def _compared(
     request: CompareRequest,
     cpu: CPU | None,
-    sides: Sequence[tuple[Side, Traced]],
+    judge: Judge,
+    sides: tuple[tuple[Side, Traced], tuple[Side, Traced]],
     progress: Progress,
-) -> Iterator[Comparison]:
-    (base, ours), *others = sides
-    for other, theirs in others:
-        cycles = None
-        if cpu is not None:
-            cycles = cycles_between(
-                ours,
-                theirs,
-                cpu,
-                layouts=request.layouts,
-                margin=request.margin,
-                data=request.lab.data_lines,
-                progress=progress,
-            )
-        effects = _effects(base, other)
-        if effects is not None:
-            effects = of_relinked(effects, relinked_regions(base, other, cycles))
-        yield Comparison(request.workload, base, other, effects, cpu, cycles)
+) -> Comparison:
+    (base, ours), (other, theirs) = sides
+    effects: Effects | None = None
+    more: tuple[MoreRuns, ...] = ()
+    cycles = None
+    if base.kernel and other.kernel and base.counts and other.counts:
+        judged = await judge.judge(
+            Measured(base.kernel, base.counts),
+            Measured(other.kernel, other.counts),
+            relinked_regions(base, other, ask=cpu is not None),
+        )
+        effects, more = judged.effects, judged.more
+    if cpu is not None:
+        cycles = cycles_between(
+            *_with_more(ours, theirs, more),
+            cpu,
+            layouts=request.layouts,
+            margin=request.margin,
+            data=request.lab.data_lines,
+            progress=progress,
+        )
+    return Comparison(request.workload, base, other, effects, cpu, cycles, more)
 
 
-def relinked_regions(base: Side, other: Side, cycles: Cycles | None) -> tuple[str, ...]:
-    """The regions of which both kernels execute the same code, only linked anew."""
-    codes = cycles.codes if cycles else {}
+def _with_more(base: Traced, other: Traced, more: Sequence[MoreRuns]) -> tuple[Traced, Traced]:
+    """With the runs of single operations: their spread counts for model cycles, too."""
+    return (
+        msgspec.structs.replace(base, done=(*base.done, *(d for m in more for d in m.base))),
+        msgspec.structs.replace(other, done=(*other.done, *(d for m in more for d in m.other))),
+    )
+
+
+def relinked_regions(base: Side, other: Side, *, ask: bool = False) -> tuple[str, ...]:
+    """The regions of which both kernels execute the same code, only linked anew. It is looked into
+    where one of them is a relink, or where that is asked for.
+    """
     kernels = [side.kernel for side in (base, other) if side.kernel]
-    if cycles is None and any(was_relinked(kernel) for kernel in kernels):
-        known = [*_known(base), *_known(other)]
-        codes = codes_of(*known) if len(known) == 2 else {}
-    return tuple(name for name, code in codes.items() if code is Code.RELINKED)
+    known = [*_known(base), *_known(other)]
+    if len(known) < 2 or not (ask or any(was_relinked(kernel) for kernel in kernels)):
+        return ()
+    return tuple(name for name, code in codes_of(*known).items() if code is Code.RELINKED)
 
 
 def _known(side: Side) -> list[Known]:
@@ -190,10 +219,6 @@ def _others(lab: Lab, specs: Sequence[str]) -> list[Side]:
     if len(errors) == len(specs):
         raise errors[0]
     return sides
-
-
-def _effects(base: Side, other: Side) -> Effects | None:
-    return compare(base.counts, other.counts) if base.counts and other.counts else None
 
 
 def workload_work(

@@ -11,6 +11,7 @@ from kdelta.infer.effects import OperationEffect, Word
 from kdelta.infer.gate import Decision, Judged, decide
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.cut import cut_note
+from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side, run_compare
 from kdelta.studies.requests import GateRequest, Progress
@@ -52,6 +53,10 @@ def failures_of(comparison: Comparison) -> Iterator[str]:
     """What could not be built, booted or run, in a line each."""
     for word, side in (("base", comparison.base), ("other", comparison.other)):
         yield from (f"{word}: {_first_line(text)}" for text in _failures(side))
+    for more in comparison.more:
+        for word, done in (("base", more.base), ("other", more.other)):
+            failed = (_failure(one.run) for one in done if one.counts is None)
+            yield from (f"{word}, {more.operation}: {_first_line(text)}" for text in failed)
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -63,8 +68,11 @@ def _notes(comparison: Comparison) -> Iterator[str]:
 def _failures(side: Side) -> Iterator[str]:
     if side.kernel is None:
         yield side.failure
-    for run in (done.run for done in side.done if done.counts is None):
-        yield run.word + (f": {run.detail}" if run.detail else "")
+    yield from (_failure(done.run) for done in side.done if done.counts is None)
+
+
+def _failure(run: Run) -> str:
+    return run.word + (f": {run.detail}" if run.detail else "")
 
 
 def _first_line(text: str) -> str:
