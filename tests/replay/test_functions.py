@@ -178,7 +178,7 @@ def test_padding_up_to_a_page_says_what_asks_for_it() -> None:
     at = {function.name: function for function in found.functions}
     assert (at["paged"].alignment, at["beta"].bytes) == (4096, 10)
     # What has as much padding and is at no page follows a function without a symbol.
-    assert (at["delta"].alignment, at["gamma"].bytes) == (16, 32)
+    assert (at["delta"].alignment, at["gamma"].bytes, at["[after gamma]"].bytes) == (16, 1, 16)
     # What follows no padding need not ask for the page that it is at.
     assert (at["at_a_page"].alignment, at["delta"].bytes) == (16, 4030)
 
@@ -235,14 +235,16 @@ def test_symbols_of_another_kernel_are_refused() -> None:
         placement_of([trace_of(short)], parse_symbols(symbols(text_rows({"new": 16, **sizes}))))
 
 
-def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_in() -> None:
+def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_by_itself() -> None:
     digest = digest_of(
         {"a.c.o": {name: (".text", size, 1) for name, size in {**SIZES, "gamma": 80}.items()}}
     )
     found = placement_of([], parse_symbols(symbols()), digest=digest)
     sizes = {f.name: f.bytes for f in found.functions if f.movable}
     # gamma's 32 bytes up to delta are more than aligns delta: something is there.
-    assert sizes == {"alpha": 48, "beta": 16, "gamma": 112, "delta": 32}
+    assert sizes == {"alpha": 48, "beta": 16, "gamma": 80, "[after gamma]": 32, "delta": 32}
+    groups = {f.group for f in found.functions if f.movable}
+    assert len(groups) == len(sizes)
 
 
 def test_assembler_is_aligned_where_the_compiler_aligns_nothing() -> None:

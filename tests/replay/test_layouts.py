@@ -24,7 +24,7 @@ from kdelta.replay.layouts import (
     shuffles,
 )
 from kdelta.spec.errors import UserError
-from tests.replay.kernels import paged
+from tests.replay.kernels import paged, placed
 from tests.replay.made_kernel import START, Row, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}
@@ -194,6 +194,16 @@ def test_what_stays_follows_the_end_of_an_order_up_and_down() -> None:
     assert at["do_syscall_64"] - START == 4160
     # A random layout is not of this very link: there it stays where there is room.
     assert by_name(found, shuffled(found, 1))["do_syscall_64"] - START >= 4208
+
+
+def test_code_without_a_name_stays_where_what_is_not_ordered_does() -> None:
+    rows = text_rows(dict.fromkeys(["a", "b", "c"], 48))
+    found = placed(rows, sizes={"a": 10, "b": 48, "c": 48})
+    at = by_name(found, ordered(found, ["c", "a"])[0])
+    assert {name: at[name] - START for name in ("c", "a", "[after a]", "b")} == {
+        "c": 0, "a": 48, "[after a]": 64, "b": 96
+    }  # fmt: skip
+    assert ordered(found, ["[after b]"])[1] == ("[after b]",)
 
 
 def test_names_of_an_order_and_those_that_cannot_be_used() -> None:

@@ -2,6 +2,7 @@
 """Code that is larger than the cache: what is kept has sets to itself."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -23,8 +24,13 @@ HOT = [f"h{index}" for index in range(48)]
 COLD = {f"c{index}": 1 for index in range(400)}
 
 
-def start_of(rows: list[Row], trace: Trace, cpu_cache: Cache | None = None) -> Start | None:
-    placement, cpu = placed(rows, trace), CPU
+def start_of(
+    rows: list[Row],
+    trace: Trace,
+    cpu_cache: Cache | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Start | None:
+    placement, cpu = placed(rows, trace, sizes=sizes), CPU
     units = units_of(placement)
     judge = CaseJudge([Case(trace)], units, cpu, {"l1i": cpu.l1i})
     order = np.arange(len(units.names))
@@ -86,6 +92,16 @@ def test_what_fills_is_never_executed_and_in_the_order_once() -> None:
     assert names[-1] in HOT
     assert sorted(start.order.tolist()) == list(range(len(start.units.names)))
     assert_same_layout(placed(rows, trace), start.units, start.order)
+
+
+def test_code_without_a_name_fills_nothing() -> None:
+    rows = lines(**dict.fromkeys(HOT, 1), **dict.fromkeys(COLD, 2))
+    # Half of each has no name, so it would be what fills best.
+    start = start_of(rows, region(rows, HOT, times=5), sizes=dict.fromkeys(COLD, 8))
+    assert start is not None
+    names = start.units.order(start.order.tolist())
+    assert set(HOT) < set(names)
+    assert set(names) <= {*HOT, *COLD}
 
 
 def test_a_function_larger_than_what_its_part_has_is_placed_all_the_same() -> None:

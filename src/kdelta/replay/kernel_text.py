@@ -8,7 +8,7 @@ unlikely, and then sections between boundary symbols, __noinstr_text_start and s
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -82,6 +82,18 @@ class KernelText(msgspec.Struct):
     alignments: dict[str, int]
 
 
+def nameless(after: str) -> str:
+    """What stands for the name of code that has none, as linked after that function: of a weak
+    function, say, whose name is that of the strong one.
+    """
+    return f"[after {after}]"
+
+
+def is_nameless(name: str) -> bool:
+    """Whether no linker can be asked for what is called so."""
+    return name.startswith("[")
+
+
 def parse_symbols(text: bytes) -> list[Symbol]:
     """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
 
@@ -143,8 +155,7 @@ def kernel_text(
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
-    _trim(pieces, sizes or {}, alignments)
-    return KernelText(start, end, pieces, alignments)
+    return KernelText(start, end, list(_trimmed(pieces, sizes or {}, alignments)), alignments)
 
 
 def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
@@ -221,21 +232,31 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
             piece.name = f"{name}#{number}"
 
 
-def _trim(pieces: list[Piece], sizes: Mapping[str, int], alignments: Mapping[str, int]) -> None:
-    """Leaves the padding after a function out, where no more is there than aligns what follows: as
-    others, or to a page. Other padding may be a function whose name another one has (weak ones).
+def _trimmed(
+    pieces: list[Piece], sizes: Mapping[str, int], alignments: Mapping[str, int]
+) -> Iterator[Piece]:
+    """The same without the padding after a function, where no more is there than aligns what
+    follows: as others, or to a page. What is more is code without a name, a piece of its own.
     """
     for piece, after in itertools.pairwise(pieces):
+        yield piece
         size = sizes.get(piece.name)
-        if size and piece.kind and not after.joined:
-            is_last = after.kind != piece.kind
-            most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
-            end = piece.entry + size
-            padding = piece.end - end
-            if padding >= most and not is_last and after.start % _PAGE_BYTES == 0:
-                after.alignment = most = _PAGE_BYTES
-            if 0 <= padding < most:
-                piece.end = end
+        if not size or not piece.kind or after.joined:
+            continue
+        is_last = after.kind != piece.kind
+        most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
+        end = piece.entry + size
+        padding = piece.end - end
+        if padding >= most and not is_last and after.start % _PAGE_BYTES == 0:
+            after.alignment = most = _PAGE_BYTES
+        if 0 <= padding < most:
+            piece.end = end
+        elif padding >= most >= _LEAST_ALIGNED and not is_last:
+            begin = -(-end // most) * most
+            name = nameless(piece.name)
+            yield Piece(name, (), begin, begin, piece.end, kind=piece.kind)
+            piece.end = end
+    yield from pieces[-1:]
 
 
 def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:

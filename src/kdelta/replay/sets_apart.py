@@ -17,6 +17,7 @@ import numpy.typing as npt
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, Range
 from kdelta.replay.judge import CaseJudge
+from kdelta.replay.kernel_text import is_nameless
 from kdelta.replay.search import Start
 from kdelta.replay.units import Units, plain, units_of
 
@@ -205,6 +206,7 @@ class _Filler:
             if (
                 alone[group]
                 and not placement.executed[function]
+                and not is_nameless(name)
                 and len(placement.indexes[plain(name)]) == 1
             ):
                 size = _up(int(part.bytes[group]), int(part.alignments[group]))
