@@ -374,6 +374,7 @@ class _Said(Progress):
 def kept(report: BisectReport, region: str, subjects: Mapping[str, str]) -> Search:
     """What is kept of a report. subjects: of all commits, by hash."""
     rates = {one.name for one in report.regions if one.rate}
+    asked = [one for one in report.regions if region in ("", one.name)]
 
     def changes(effects: Mapping[str, Estimate]) -> dict[str, Change]:
         return {
@@ -418,8 +419,8 @@ def kept(report: BisectReport, region: str, subjects: Mapping[str, str]) -> Sear
             for one in report.builds
         ),
         found=tuple(found),
-        whole=changes({one.name: one.whole for one in report.regions}),
-        left=changes({one.name: one.remainder for one in report.regions}),
+        whole=changes({one.name: one.whole for one in asked}),
+        left=changes({one.name: one.remainder for one in asked}),
         notes=tuple(report.notes),
     )
 
