@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta ablate` as text that can be pasted into a mail."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
@@ -13,6 +13,7 @@ from kdelta.report.ablation_model import (
     AblationReport,
     Fate,
 )
+from kdelta.report.account import AccountWords, Part, account_lines, changed_most
 from kdelta.report.cycles import cpu_line
 from kdelta.report.layout import (
     failed_lines,
@@ -24,13 +25,14 @@ from kdelta.report.layout import (
 )
 from kdelta.report.layout_text import unlike_lines
 from kdelta.report.model import Side
-from kdelta.spec.errors import LabError
 from kdelta.spec.identity import short
 
 NAME = 24
 MEAN = 10
 MOST = 25
 BYTES = 9
+
+_WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
 
 RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
 
@@ -48,10 +50,14 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
         lines += cycle_lines(report, _ranked(report))
         lines += _ruled_out(report.units)
         lines += _switches(report)
-        for region in _changed_most(report.regions)[:regions]:
-            lines += _Account(region, report).lines(units)
-        for region in _changed_rates(report.regions):
-            lines += _Account(region, report).lines(units)
+        for region in changed_most(report.regions, regions):
+            lines += account_lines(
+                region,
+                _parts(region.name, report),
+                _WORDS,
+                limit=units,
+                beside=region_lines(report, region.name),
+            )
         lines += _interactions(report)
         if report.proof is not None:
             lines += ["", *labelled("proof", report.proof.text)]
@@ -229,71 +235,16 @@ def _switches(report: AblationReport) -> list[str]:
     return ["", title, *rows] if rows else []
 
 
-def _changed_most(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
-    found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
-    return sorted(found, key=lambda one: -abs(one.whole.value / one.before.value))
-
-
-def _changed_rates(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
-    """What interrupts and other tasks did, where it changed by more than its spread."""
-    return [one for one in regions if one.rate and (one.whole.low > 0 or one.whole.high < 0)]
-
-
-class _Account:
-    """A region's units, in lines that add up to its effect as printed."""
-
-    def __init__(self, region: AblatedRegion, report: AblationReport) -> None:
-        self._region = region
-        self._report = report
-        self._units = [unit for unit in report.units if region.name in unit.effects]
-        self._pairs = [pair for pair in report.interactions if region.name in pair.effects]
-
-    def lines(self, limit: int) -> list[str]:
-        """The region from A to B, its units, the rest in one line, and the total."""
-        region = self._region
-        parts = [(unit.name, unit.effects[region.name].value) for unit in self._units]
-        parts += [
-            (f"together: {' + '.join(pair.units)}", pair.effects[region.name].value)
-            for pair in self._pairs
-        ]
-        parts = sorted((part for part in parts if part[1]), key=lambda part: -abs(part[1]))
-        named, rest = parts[:limit], parts[limit:]
-        rows = [*named]
-        if rest:
-            rows.append((f"others ({len(rest)})", sum((value for _, value in rest), Fraction(0))))
-        if region.remainder.value:
-            within = ", within the spread" if region.adds_up else ", more than the spread"
-            rows.append((f"not accounted for{within}", region.remainder.value))
-        found = sum((value for _, value in rows), Fraction(0))
-        if found != region.whole.value:
-            raise LabError(
-                f"{region.name}: the units add up to {float(found)}, and B - A is "
-                f"{float(region.whole.value)}",
-                "this is an error of kdelta; please report it with the output of --json",
-            )
-        total = figures.scaled(region.whole.value)
-        printed = figures.rounded_to_total([value for _, value in rows], total)
-        before, after = figures.number(region.before.value), figures.number(region.after.value)
-        each = "a virtual second" if region.rate else "an iteration"
-        title = f"{region.name}: {before} -> {after} instructions {each}"
-        lines = ["", title]
-        for (name, value), shown in zip(rows, printed, strict=True):
-            lines.append(self._line(shown, value, name))
-        lines.append(self._line(total, region.whole.value, "total"))
-        lines += region_lines(self._report, region.name)
-        if region.lookups.value:
-            more = figures.brief(region.lookups.value, 10).strip()
-            lines += wrapped(
-                f"beside that {more} in functions that look up addresses, which is placement",
-                "  ",
-                "    ",
-            )
-        return lines
-
-    def _line(self, hundredths: int, value: Fraction, name: str) -> str:
-        before = self._region.before.value
-        part = figures.percent(100 * value / before if before else None)
-        return f"{figures.signed(hundredths, 14, value, aligned=False)} {part:>8}  {name}"
+def _parts(region: str, report: AblationReport) -> list[Part]:
+    """A region's units, and what units do only together."""
+    units = [
+        (unit.name, unit.effects[region].value) for unit in report.units if region in unit.effects
+    ]
+    return units + [
+        (f"together: {' + '.join(pair.units)}", pair.effects[region].value)
+        for pair in report.interactions
+        if region in pair.effects
+    ]
 
 
 def _interactions(report: AblationReport) -> list[str]:

@@ -158,8 +158,8 @@ def ablation_json(report: AblationReport, version: str) -> str:
                 JsonInteraction(list(one.units), _effects(one.effects))
                 for one in report.interactions
             ],
-            proof=None if report.proof is None else _proof(report.proof),
-            regions=[_region(region) for region in report.regions],
+            proof=None if report.proof is None else json_proof(report.proof),
+            regions=[json_region(region) for region in report.regions],
             builds=[
                 JsonBuild(
                     build.label,
@@ -214,11 +214,13 @@ def _unit(unit: AblatedUnit, report: AblationReport) -> JsonUnit:
     )
 
 
-def _proof(proof: Proof) -> JsonProof:
+def json_proof(proof: Proof) -> JsonProof:
+    """That what was left out does nothing, as JSON."""
     return JsonProof(proof.held, proof.text, _effects(proof.differing))
 
 
-def _region(region: AblatedRegion) -> JsonAblatedRegion:
+def json_region(region: AblatedRegion) -> JsonAblatedRegion:
+    """A region between the two ends, as JSON."""
     return JsonAblatedRegion(
         workload=region.workload,
         name=region.name,

@@ -9,6 +9,7 @@ from kdelta.infer.minimal import Role
 from kdelta.infer.series_model import PatchFate, PatchGroup, View, ViewAnswer
 from kdelta.report import figures
 from kdelta.report.ablation_model import AblatedRegion
+from kdelta.report.account import AccountWords, Part, account_lines, changed_most
 from kdelta.report.layout import (
     failed_lines,
     finished,
@@ -20,12 +21,13 @@ from kdelta.report.layout import (
 from kdelta.report.model import Side
 from kdelta.report.series_held import held_lines
 from kdelta.report.series_model import KeptBranch, Minimal, SeriesReport, SeriesRow
-from kdelta.spec.errors import LabError
 from kdelta.spec.identity import short
 
 NAME = 30
 CELL = 10
 SHOWN_NEEDS = 12
+
+_WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
 
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 VIEWS = tuple(HEADS)
@@ -48,8 +50,9 @@ def series_text(report: SeriesReport, regions: int = 8, patches: int = 6) -> str
         lines += held_lines(report)
         lines += _needs(report)
         if report.minimal is None:
-            for region in _changed_most(report.regions, regions):
-                lines += _Account(region, report).lines(patches)
+            for region in changed_most(report.regions, regions):
+                parts = _parts(region.name, report)
+                lines += account_lines(region, parts, _WORDS, limit=patches)
         lines += _interactions(report)
         if report.proof is not None:
             lines += ["", *labelled("proof", report.proof.text)]
@@ -271,64 +274,18 @@ def _interactions(report: SeriesReport) -> list[str]:
     return ["", title, *lines] if lines else []
 
 
-def _changed_most(regions: Sequence[AblatedRegion], most: int) -> list[AblatedRegion]:
-    found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
-    found.sort(key=lambda one: -abs(one.whole.value / one.before.value))
-    rates = [one for one in regions if one.rate and (one.whole.low > 0 or one.whole.high < 0)]
-    return found[:most] + rates
-
-
-class _Account:
-    """A region's patches, in lines that add up to its effect as printed."""
-
-    def __init__(self, region: AblatedRegion, report: SeriesReport) -> None:
-        self._region = region
-        self._parts = [
-            (row.name, row.answer.effects[region.name].value)
-            for row in report.of(PatchFate.MEASURED)
-            if region.name in row.answer.effects
-        ]
-        self._parts += [
-            (f"group {number} ({len(group.patches)} patches)", group.effects[region.name].value)
-            for number, group in enumerate(report.groups, start=1)
-            if region.name in group.effects
-        ]
-
-    def lines(self, limit: int) -> list[str]:
-        """The region without and with all, its patches, the rest in one line, and the total."""
-        region = self._region
-        parts = sorted((part for part in self._parts if part[1]), key=lambda part: -abs(part[1]))
-        rows, rest = parts[:limit], parts[limit:]
-        if rest:
-            rows.append((f"others ({len(rest)})", sum((value for _, value in rest), Fraction(0))))
-        if region.remainder.value:
-            within = "within the spread" if region.adds_up else "more than the spread"
-            rows.append((f"patches without effect, {within}", region.remainder.value))
-        found = sum((value for _, value in rows), Fraction(0))
-        if found != region.whole.value:
-            raise LabError(
-                f"{region.name}: the patches add up to {float(found)}, and all do "
-                f"{float(region.whole.value)}",
-                "this is an error of kdelta; please report it with the output of --json",
-            )
-        total = figures.scaled(region.whole.value)
-        printed = figures.rounded_to_total([value for _, value in rows], total)
-        before, after = figures.number(region.before.value), figures.number(region.after.value)
-        each = "a virtual second" if region.rate else "an iteration"
-        lines = ["", f"{region.name}: {before} -> {after} instructions {each}"]
-        for (name, value), shown in zip(rows, printed, strict=True):
-            lines.append(self._line(shown, value, name))
-        lines.append(self._line(total, region.whole.value, "all patches"))
-        if region.lookups.value:
-            more = figures.brief(region.lookups.value, 10).strip()
-            text = f"beside that {more} in functions that look up addresses, which is placement"
-            lines += wrapped(text, "  ", "    ")
-        return lines
-
-    def _line(self, hundredths: int, value: Fraction, name: str) -> str:
-        before = self._region.before.value
-        part = figures.percent(100 * value / before if before else None)
-        return f"{figures.signed(hundredths, 14, value, aligned=False)} {part:>8}  {name}"
+def _parts(region: str, report: SeriesReport) -> list[Part]:
+    """A region's patches and groups of them."""
+    patches = [
+        (row.name, row.answer.effects[region].value)
+        for row in report.of(PatchFate.MEASURED)
+        if region in row.answer.effects
+    ]
+    return patches + [
+        (f"group {number} ({len(group.patches)} patches)", group.effects[region].value)
+        for number, group in enumerate(report.groups, start=1)
+        if region in group.effects
+    ]
 
 
 def _kept(kept: KeptBranch) -> list[str]:

@@ -13,8 +13,10 @@ from kdelta.report.ablation_json import (
     JsonBuild,
     JsonEffects,
     JsonProof,
+    json_proof,
+    json_region,
 )
-from kdelta.report.ablation_model import AblatedRegion, AblationBuild, Proof
+from kdelta.report.ablation_model import AblationBuild
 from kdelta.report.json import JsonSide, document_text, json_estimate, json_side
 from kdelta.report.model import Facts
 from kdelta.report.series_held import held
@@ -169,8 +171,8 @@ def series_json(report: SeriesReport, version: str) -> str:
                 JsonPatchInteraction(list(one.units), _effects(one.effects), one.text)
                 for one in report.interactions
             ],
-            regions=[_region(region) for region in report.regions],
-            proof=None if report.proof is None else _proof(report.proof),
+            regions=[json_region(region) for region in report.regions],
+            proof=None if report.proof is None else json_proof(report.proof),
             minimal=None if report.minimal is None else _minimal(report.minimal),
             kept=None
             if kept is None
@@ -237,10 +239,6 @@ def _minimal(minimal: Minimal) -> JsonMinimal:
     )
 
 
-def _proof(proof: Proof) -> JsonProof:
-    return JsonProof(proof.held, proof.text, _effects(proof.differing))
-
-
 def _build(build: AblationBuild) -> JsonBuild:
     return JsonBuild(
         build.label,
@@ -249,19 +247,4 @@ def _build(build: AblationBuild) -> JsonBuild:
         build.seconds,
         build.identity,
         build.vmlinux_bytes,
-    )
-
-
-def _region(region: AblatedRegion) -> JsonAblatedRegion:
-    return JsonAblatedRegion(
-        workload=region.workload,
-        name=region.name,
-        rate=region.rate,
-        before=json_estimate(region.before),
-        after=json_estimate(region.after),
-        whole=json_estimate(region.whole),
-        explained=json_estimate(region.explained),
-        remainder=json_estimate(region.remainder),
-        adds_up=region.adds_up,
-        lookups=json_estimate(region.lookups),
     )

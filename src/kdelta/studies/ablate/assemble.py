@@ -8,7 +8,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.infer.estimate import effect_between
-from kdelta.infer.search_model import Answer, GroupAnswer, How, UnitAnswer
+from kdelta.infer.search_model import Answer, GroupAnswer, How, RegionSum, UnitAnswer
 from kdelta.kernels.units import Unit
 from kdelta.report.ablation_model import (
     AblatedRegion,
@@ -69,7 +69,7 @@ def assemble(
     return msgspec.structs.replace(
         _begin(request, bench, ends, store),
         options=findings.options,
-        regions=_regions(ends, answer),
+        regions=regions_between(ends, answer.sums),
         units=tuple(units),
         interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
@@ -167,7 +167,8 @@ def _group(group: GroupAnswer) -> AblatedUnit:
     )
 
 
-def _regions(ends: Ends, answer: Answer) -> tuple[AblatedRegion, ...]:
+def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedRegion, ...]:
+    """The regions of both ends whose parts were summed up."""
     before, after = ends
     return tuple(
         AblatedRegion(
@@ -175,12 +176,12 @@ def _regions(ends: Ends, answer: Answer) -> tuple[AblatedRegion, ...]:
             name=name,
             before=region.path.code,
             after=after.regions[name].path.code,
-            whole=answer.sums[name].whole,
-            explained=answer.sums[name].explained,
-            remainder=answer.sums[name].remainder,
+            whole=sums[name].whole,
+            explained=sums[name].explained,
+            remainder=sums[name].remainder,
             lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
             rate=region.rate,
         )
         for name, region in before.regions.items()
-        if name in after.regions and name in answer.sums
+        if name in after.regions and name in sums
     )

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kdelta.infer.estimate import effect_between
 from kdelta.infer.reach import Kept, Reach, RuledOut
 from kdelta.infer.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
 from kdelta.kernels.measured_branch import effects_of
 from kdelta.kernels.patches import Patch
-from kdelta.report.ablation_model import AblatedRegion, Proof
+from kdelta.report.ablation_model import Proof
 from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow
 from kdelta.store.store import Store
+from kdelta.studies.ablate.assemble import regions_between
 from kdelta.studies.ablate.measure import Measured
 from kdelta.studies.reports import machine_facts, reported_side
 from kdelta.studies.series.request import SeriesRequest
@@ -45,7 +45,7 @@ def assemble(
     return msgspec.structs.replace(
         _begin(request, trees, ends, store),
         rows=tuple(_row(patches[one.name], one, trees, findings.reached) for one in answer.patches),
-        regions=_regions(ends, answer),
+        regions=regions_between(ends, answer.sums),
         groups=answer.groups,
         needs=(*known, *answer.needs),
         interactions=answer.interactions,
@@ -107,23 +107,4 @@ def _row(
         objects=None if found is None else found.objects,
         alive=len(found.alive) if isinstance(found, Kept) else None if found is None else 0,
         earlier=effects_of(patch.message),
-    )
-
-
-def _regions(ends: Ends, answer: SeriesAnswer) -> tuple[AblatedRegion, ...]:
-    before, after = ends
-    return tuple(
-        AblatedRegion(
-            workload=region.workload,
-            name=name,
-            before=region.path.code,
-            after=after.regions[name].path.code,
-            whole=answer.sums[name].whole,
-            explained=answer.sums[name].explained,
-            remainder=answer.sums[name].remainder,
-            lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
-            rate=region.rate,
-        )
-        for name, region in before.regions.items()
-        if name in after.regions and name in answer.sums
     )
