@@ -98,7 +98,9 @@ REPORT = BisectReport(
     ),
     builds=(
         BisectBuild("8" * 40, "the good end", "ok", "", 340.0, "i"),
-        BisectBuild("5" * 40, "halving", "build-failed", "fs/stat.c:1: error", None, "j"),
+        BisectBuild(
+            "5" * 40, "halving", "build-failed", "fs/stat.c:1: error", None, "j", "stat: count"
+        ),
     ),
     logs={"1" * 40: "git bisect start\n"},
     notes=("v6.12 is older",),
@@ -144,10 +146,22 @@ def test_nothing_to_explain_is_said_with_figures() -> None:
     )
     text = " ".join(bisect_text(same).split())
     assert "no difference to explain: the largest is open-close 1000 -> 1001 (+0.10%)" in text
+    asked = msgspec.structs.replace(same, asked=("uname", "stat"))
+    text = " ".join(bisect_text(asked).split())
+    assert "no difference to explain in uname and stat: they have the same path at both" in text
     equal = msgspec.structs.replace(same, bad=REPORT.good, regions=())
     assert "the same commit" in bisect_text(equal)
     failed = msgspec.structs.replace(same, failure="nothing to compare: v6.13: build-failed")
     assert "nothing to compare: v6.13: build-failed" in bisect_text(failed)
+
+
+def test_what_was_not_asked_for_is_not_said() -> None:
+    asked = msgspec.structs.replace(REPORT, asked=("open-close",), found=(SLOWER,), groups=())
+    assert "1 commit accounts for the difference in open-close." in bisect_text(asked)
+    first = msgspec.structs.replace(asked, first=True)
+    assert "The largest effect in open-close was searched for, and no other." in bisect_text(first)
+    document = msgspec.json.decode(bisect_json(first, "0.1"), type=JsonBisect)
+    assert (document.asked, document.first) == (["open-close"], True)
 
 
 def test_a_mail_for_what_is_slower() -> None:

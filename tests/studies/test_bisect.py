@@ -308,6 +308,18 @@ def test_model_cycles_are_regions_of_their_own(
     assert "model cycles an iteration" in bisect_text(report)
 
 
+def test_a_region_that_is_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
+    request = request_for(planted, history(planted))
+    report = bisected(msgspec.structs.replace(request, regions=("fault",)), store)
+    assert effects(report) == {"core: faster": {"fault": -50}}
+    assert report.asked == ("fault",)
+    measured = len(lab.measured)
+    with pytest.raises(UserError, match="there is no region 'defalt'") as caught:
+        bisected(msgspec.structs.replace(request, regions=("fault", "defalt")), store)
+    assert "empty, fault, open" in caught.value.hint
+    assert len(lab.measured) == measured + 1
+
+
 def test_no_more_builds_than_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
     good = history(planted)
     request = msgspec.structs.replace(request_for(planted, good), max_builds=1)

@@ -90,25 +90,37 @@ def _verdict(report: BisectReport) -> list[str]:
     """In words, what was found."""
     if report.good == report.bad:
         return wrapped("Good and bad are the same commit: there is nothing to explain.", "", "")
-    changed = [one for one in report.regions if _is_some(one.whole)]
+    where = f" in {' and '.join(report.asked)}" if report.asked else ""
     if not report.found and not report.groups:
-        text = "There is no difference to explain: "
-        if changed:
-            most = max(changed, key=lambda one: abs(part_of(one.whole.value, one)))
-            text += f"the largest is {_figures(most)}, which is placement or within the margin."
-        else:
-            text += "all regions have the same path at both ends, within their spread."
-        return wrapped(text, "", "")
+        return wrapped(
+            f"There is no difference to explain{where}: {_no_difference(report)}", "", ""
+        )
     effects = [one for one in report.found if not one.moved]
     parts = [_counted(len(effects), "commit")] if effects or not report.groups else []
     if report.groups:
         parts.append(_counted(len(report.groups), "group") + " of commits")
     verb = "accounts" if len(effects) + len(report.groups) == 1 else "account"
-    text = f"{' and '.join(parts)} {verb} for the difference."
+    text = f"{' and '.join(parts)} {verb} for the difference{where}."
+    if report.first:
+        text = f"The largest effect{where} was searched for, and no other."
     moved = len(report.found) - len(effects)
     if moved:
         text += f" {_counted(moved, 'commit')} moved work between functions, and no region changed."
     return wrapped(text, "", "")
+
+
+def _no_difference(report: BisectReport) -> str:
+    changed = [
+        one
+        for one in report.regions
+        if _is_some(one.whole) and (not report.asked or one.name in report.asked)
+    ]
+    if not changed:
+        regions = "it" if len(report.asked) == 1 else "they" if report.asked else "all regions"
+        verb = "has" if len(report.asked) == 1 else "have"
+        return f"{regions} {verb} the same path at both ends, within the spread."
+    most = max(changed, key=lambda one: abs(part_of(one.whole.value, one)))
+    return f"the largest is {_figures(most)}, which is placement or within the margin."
 
 
 def _counted(count: int, noun: str) -> str:
@@ -265,18 +277,10 @@ def _builds(report: BisectReport) -> list[str]:
     failed = [build for build in report.builds if build.status != "ok"]
     if failed:
         lines.append("skipped")
-    subjects = _subjects(report)
     for build in failed:
-        name = subjects.get(build.commit, build.commit[:12])
+        name = f'{build.commit[:12]} ("{build.subject}")' if build.subject else build.commit[:12]
         detail = build.detail
         if not detail.startswith(build.status):
             detail = f"{build.status}: {detail}"
         lines += wrapped(f"{name}: {detail}", "  ", "      ")
     return lines
-
-
-def _subjects(report: BisectReport) -> dict[str, str]:
-    commits = [one.commit for one in report.found]
-    commits += [commit for group in report.groups for commit in group.commits]
-    commits += [one.commit for one in report.ruled_out]
-    return {one.name: one.cited for one in commits}

@@ -95,10 +95,13 @@ class JsonBisectBuild(msgspec.Struct, frozen=True):
     detail: str
     seconds: float | None
     identity: str
+    subject: str
 
 
 class JsonBisect(msgspec.Struct, frozen=True):
-    """The whole of `kdelta bisect`."""
+    """The whole of `kdelta bisect`. `asked`: the only regions on which effects were searched, none
+    for all; `first`: only the largest effect was.
+    """
 
     schema: Literal["kdelta.bisect/1"]
     kdelta: str
@@ -111,6 +114,8 @@ class JsonBisect(msgspec.Struct, frozen=True):
     machine: Facts
     commits: int
     candidates: int
+    asked: list[str]
+    first: bool
     found: list[JsonFound]
     groups: list[JsonGroup]
     placement: list[JsonPlacement]
@@ -137,6 +142,8 @@ def bisect_json(report: BisectReport, version: str) -> str:
             machine=report.machine,
             commits=report.commits,
             candidates=report.candidates,
+            asked=list(report.asked),
+            first=report.first,
             found=[_found(one, report.logs) for one in report.found],
             groups=[_group(one) for one in report.groups],
             placement=[_placement(one) for one in report.placement],

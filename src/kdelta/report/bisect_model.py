@@ -88,7 +88,7 @@ class RuledOutCommit(msgspec.Struct, frozen=True):
 
 
 class BisectBuild(msgspec.Struct, frozen=True):
-    """A kernel that was built, or taken from the cache (`seconds` None)."""
+    """A commit's kernel, built or taken from the cache (`seconds` None)."""
 
     commit: str
     label: str
@@ -96,12 +96,14 @@ class BisectBuild(msgspec.Struct, frozen=True):
     detail: str
     seconds: float | None
     identity: str
+    subject: str = ""
 
 
 class BisectReport(msgspec.Struct, frozen=True):
     """The whole. `names`: the ends as they were asked for; `commits`: how many are between them,
-    `candidates`: how many of those were searched. `observed`: how each commit that was looked at
-    came out, in order, for git's own log.
+    `candidates`: how many of those were searched. `asked`: the regions on which effects were
+    searched, none for all; `first`: only the largest was. `logs`: for each commit that was found
+    what git's own log would be.
     """
 
     repository: str
@@ -123,3 +125,5 @@ class BisectReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: str = ""
+    asked: tuple[str, ...] = ()
+    first: bool = False

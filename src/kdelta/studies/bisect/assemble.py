@@ -94,6 +94,7 @@ def _begin(search: Search) -> BisectReport:
         for warning in done.counts.warnings
     }
     names = [name or "HEAD" for name in search.request.range.split("..")]
+    subjects = {one.name: one.subject for one in (commits.good, *commits.commits)}
     return BisectReport(
         repository=str(commits.repository),
         names=(names[0], names[1]),
@@ -103,9 +104,14 @@ def _begin(search: Search) -> BisectReport:
         workloads=search.request.workloads,
         machine=machine_facts(good.done or bad.done, search.store),
         commits=len(commits.commits),
-        builds=tuple(search.kernels.builds),
+        builds=tuple(
+            msgspec.structs.replace(one, subject=subjects.get(one.commit, ""))
+            for one in search.kernels.builds
+        ),
         notes=commits.notes,
         warnings=tuple(warnings),
+        asked=search.request.regions,
+        first=search.request.first,
     )
 
 

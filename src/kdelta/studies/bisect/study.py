@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta bisect`: both ends, ruling out, the search."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from kdelta.infer.reach import Reach
 from kdelta.infer.search_model import Measured as Run
 from kdelta.kernels.history import parse_range, read_range
 from kdelta.report.bisect_model import BisectReport
+from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured
 from kdelta.studies.bisect.assemble import Search, assemble, failed
@@ -35,6 +36,7 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
         commits = read_range(repository, *parse_range(request.range))
     kernels = Commits(request, commits, store, progress)
     good = await kernels.measure(commits.good.name, "the good end")
+    _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
     search = Search(request, commits, kernels, (good, bad), store)
     if good.failure or bad.failure:
@@ -47,6 +49,15 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
     found = await _searched(search, reached, progress)
     return assemble(search, found, ruled_out(reached))
+
+
+def _must_have(regions: Sequence[str], good: Measured) -> None:
+    """UserError for a region that a measured kernel does not have."""
+    lacking = [name for name in regions if name not in good.regions]
+    if lacking and not good.failure:
+        raise UserError(
+            f"there is no region {lacking[0]!r}", f"there is: {', '.join(sorted(good.regions))}"
+        )
 
 
 async def _searched(search: Search, reached: Mapping[str, Reach], progress: Progress) -> Bisect:
