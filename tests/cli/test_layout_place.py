@@ -25,19 +25,17 @@ class Studies:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[LayoutRequest | PlaceRequest] = []
-        self.failed = False
+        self.without: dict[str, tuple[()]] = {}
         monkeypatch.setattr("kdelta.cli.layout.run_layout", self.layout)
         monkeypatch.setattr("kdelta.cli.place.run_place", self.place)
 
     async def layout(self, request: LayoutRequest, _: Store, _progress: Progress) -> LayoutReport:
         self.asked.append(request)
-        return (
-            msgspec.structs.replace(layout_report(), regions=()) if self.failed else layout_report()
-        )
+        return msgspec.structs.replace(layout_report(), **self.without)
 
     async def place(self, request: PlaceRequest, _: Store, _progress: Progress) -> PlaceReport:
         self.asked.append(request)
-        return msgspec.structs.replace(REPORT, regions=()) if self.failed else REPORT
+        return msgspec.structs.replace(REPORT, **self.without)
 
 
 @pytest.fixture
@@ -86,7 +84,7 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
         (
             *("place", "image:a", "-w", "aes", "-w", "syscalls", "-o", str(tmp_path / "order")),
             *("--operation", "x", "--weight", "x=2", "--weight", "y=0", "--effort", "7"),
-            *("--layouts", "9", "--seed", "4", "--apply"),
+            *("--layouts", "9", "--seed", "4", "--apply", "--data"),
         )
     )
     assert code == 0
@@ -105,6 +103,7 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
         apply=True,
         lab=lab,
     )
+    assert (lab.data_lines, lab.perturbations) == (True, 1)
 
 
 def test_as_json(studies: Studies, capsys: Captured) -> None:
@@ -116,9 +115,14 @@ def test_as_json(studies: Studies, capsys: Captured) -> None:
 
 
 def test_a_run_that_failed_is_told_by_the_exit_code(studies: Studies) -> None:
-    studies.failed = True
+    studies.without = {"regions": (), "cut": ()}
     assert cli.ended(("layout", "image:a")) == 1
     assert cli.ended(("place", "image:a", "-o", "file")) == 1
+
+
+def test_a_run_without_a_whole_trace_did_not_fail(studies: Studies) -> None:
+    studies.without = {"regions": ()}
+    assert cli.ended(("layout", "image:a")) == 0
 
 
 @pytest.mark.parametrize(

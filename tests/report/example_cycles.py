@@ -5,11 +5,13 @@ import msgspec
 import numpy as np
 
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Effects
+from kdelta.infer.effects import Effects, Word
 from kdelta.infer.ensembles import Ensemble, RegionCost
 from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, PlacementEffect, Region
+from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
 from kdelta.infer.prices import executed_of, prices_of
+from kdelta.report.cut import cut_note
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
 from tests.report.example import report
 
@@ -28,6 +30,17 @@ MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], Code]] = {
 
 PARTS = {"l1i": 1.0, "itlb": 0.0, "l2": 0.25, "l2_code": 0.0625, "l2_data": 0.1875}
 """What is missed of a kind where a line of code is missed in the first level."""
+
+
+CUT = (
+    CutRegion("page-fault", {"base": CutMisses(0.031, 12.5, 14.25)}),
+    CutRegion(
+        "read-zero-64k",
+        {"base": CutMisses(0.0, None, 0.004), "other": CutMisses(0.99996, 1.0, 1.5)},
+        CycleVerdict(Word.UNRESOLVED, reason="its trace did not fit in base"),
+    ),
+)
+"""One whose first part is known, and one that a kernel has no trace of."""
 
 
 def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:
@@ -88,7 +101,8 @@ def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
             ),
         ),
         relinked=("uname",),
-        notes=("page-fault: its trace was cut off in base",),
+        notes=tuple(cut_note(one) for one in CUT),
+        cut=CUT,
     )
     guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
     other = msgspec.structs.replace(plain.others[0], cycles=found)

@@ -10,6 +10,7 @@ from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
 from kdelta.infer.estimate import estimate
 from kdelta.infer.prices import INSNS, prices_of
 from kdelta.infer.sensitivity import cycle_range, distribution
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutReport
 from kdelta.report.model import ReportedCPU, Unlike
 from tests.report.example import MACHINE, report
@@ -73,6 +74,12 @@ def layout_report() -> LayoutReport:
             region("open-close", 120, 40, 2),
             region("a-name-that-is-longer-than-its-column", 1.5e7, 1e6, 3, truncated=True),
             region("pipe", 7, 6.5, 4),
+        ),
+        cut=(
+            CutRegion(
+                "a-name-that-is-longer-than-its-column", {"kernel": CutMisses(0.125, 1.55e7, 1.6e7)}
+            ),
+            CutRegion("fork", {"kernel": CutMisses(0.0, None, 764.5)}),
         ),
         unlike=(Unlike("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("pipe",)),),
         notes=("something is not in the model",),

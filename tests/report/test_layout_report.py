@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdelta.report.cut import cut_note, figure_text, part_text
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.layout_json import JsonLayout, layout_json
 from kdelta.report.layout_text import histogram, layout_text
 from tests.report.example import report
@@ -108,3 +110,42 @@ def test_json_has_it_all() -> None:
     assert [row["truncated"] for row in document["regions"]] == [False, False, True, False]
     assert document["unlike"][0]["regions"] == ["pipe"]
     assert msgspec.json.decode(layout_json(layout_report(), "1"), type=JsonLayout).notes
+
+
+def test_a_trace_that_was_cut_off_is_shown_beside_the_whole() -> None:
+    """Nothing is 0 that nobody knows."""
+    text = layout_text(layout_report())
+    assert re.search(r"^fork +0 % +\? +764.50$", text, re.MULTILINE)
+    assert not re.search(r"^fork .*0\.00", text, re.MULTILINE)
+    document = decoded(layout_json(layout_report(), "0.1.0"))
+    assert [one["name"] for one in document["cut"]] == [
+        "a-name-that-is-longer-than-its-column",
+        "fork",
+    ]
+    assert document["cut"][1]["kernels"] == {"kernel": {"part": 0.0, "first": None, "whole": 764.5}}
+    assert "fork" not in [one["name"] for one in document["regions"]]
+    without = msgspec.structs.replace(layout_report(), cut=())
+    assert "cut off" not in layout_text(without)
+
+
+def test_figures_of_what_was_cut_off() -> None:
+    """Less than all never reads as all, and nothing that is there as nothing."""
+    parts = {0.0: "0", 0.0312: "3.1", 0.5: "50", 0.99999: "99.99"}
+    assert {part: part_text(CutMisses(part, None, None)) for part in parts} == parts
+    figures = {0.0: "0.00", 0.004: "<0.01", 12.345: "12.35", 1.6e7: "16000000", 1.6e9: "1.60e+09"}
+    assert {count: figure_text(count) for count in figures} == figures
+    assert figure_text(None) == "?"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"kernel": CutMisses(0.5, 2, 3)}, ("off: misses are", "50 %", "with 2.00", "has 3.00")),
+        ({"other": CutMisses(0.5, 2, None)}, ("off: in other misses", "that nobody counted")),
+        ({"base": CutMisses(0, None, 3)}, ("off: in base nothing of it was kept", "has 3.00")),
+    ],
+)
+def test_what_was_cut_off_in_words(found: dict[str, CutMisses], words: tuple[str, ...]) -> None:
+    note = cut_note(CutRegion("fork", found))
+    assert note.startswith("fork: its trace was cut off")
+    assert [word for word in words if word not in note] == []

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.ensembles import Interval
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import ReportedCPU, Unlike
 from kdelta.report.place_json import place_json
 from kdelta.report.place_model import (
@@ -68,6 +69,7 @@ REPORT = PlaceReport(
             "aes/cbc", 10, 12.5, 0, PlacedMisses(1, 2, 1, 1, None, None, {"shipped": 1.0})
         ),
     ),
+    cut=(CutRegion("syscalls/open-close", {"kernel": CutMisses(0.5, 125.15, None)}),),
     unlike=(Unlike("ERMS", "ERMS: strings move by eight bytes", ("kernel",), ("aes/cbc",)),),
     notes=("something is not in the model",),
     warnings=("the guest never became quiet",),

@@ -9,14 +9,16 @@ import pytest
 
 from kdelta.cli.place import weights_of
 from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import Cache
 from kdelta.replay.order_file import read_order
 from kdelta.report.place_json import place_json
 from kdelta.report.place_model import PlaceReport
 from kdelta.report.place_text import place_text
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
+from kdelta.studies.ordered_l2 import NOT_SEARCHED
 from kdelta.studies.place import run_place
-from kdelta.studies.requests import PlaceRequest, Silent
+from kdelta.studies.requests import LabRequest, PlaceRequest, Silent
 from tests.machines.bench import OLD
 
 
@@ -48,6 +50,16 @@ def test_what_there_is_not_is_refused_before_anything_is_obtained(
         _place(tmp_path, file=tmp_path)
     with pytest.raises(UserError, match="is built already"):
         _place(tmp_path, apply=True)
+    with pytest.raises(UserError, match="no operation that is run is called 'getppid'"):
+        _place(tmp_path, weights={"getppid": 2.0})
+    with pytest.raises(UserError, match="is called 'open-close'") as raised:
+        _place(tmp_path, workloads=("syscalls", "aes"), operations=(), weights={"open-close": 2.0})
+    assert raised.value.hint == "there is: syscalls/open-close"
+    with pytest.raises(UserError, match="all weights are 0"):
+        _place(tmp_path, weights={"open-close": 0.0})
+    small = msgspec.structs.replace(load_cpu("zen2"), l1d=Cache(64, 4, 32))
+    with pytest.raises(UserError, match="lines of 32 bytes"):
+        _place(tmp_path, cpu=small, lab=LabRequest(perturbations=1, data_lines=True))
     assert not (own_cache / "kernels").exists()
 
 
@@ -79,9 +91,6 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     assert "open-close" in place_text(report)
     assert '"kdelta.place/2"' in place_json(report, "0")
 
-    with pytest.raises(UserError, match="no operation that was run is called 'getppid'"):
-        _place(tmp_path, weights={"getppid": 2.0})
-
 
 @pytest.mark.guest
 @pytest.mark.network
@@ -92,3 +101,35 @@ def test_a_run_that_failed_writes_no_order(tmp_path: Path) -> None:
     assert report.regions == ()
     assert not (tmp_path / "order.txt").exists()
     assert "failed runs" in place_text(report)
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_with_data_the_l2_is_shown_and_not_searched(tmp_path: Path) -> None:
+    code, data = (
+        _place(
+            tmp_path,
+            operations=("mmap-touch-4k",),
+            evaluations=50,
+            layouts=4,
+            lab=LabRequest(perturbations=1, data_lines=with_data),
+        )
+        for with_data in (False, True)
+    )
+    (plain,), (full,) = code.regions, data.regions
+    for kind, found in plain.misses.items():
+        # A bound hangs on where a trace is cut into pieces, which data changes.
+        assert msgspec.structs.replace(full.misses[kind], bound=found.bound) == found
+    assert full.misses.keys() - plain.misses.keys() == {"l2", "l2_code", "l2_data"}
+    assert (data.method, data.costs) == (code.method, code.costs)
+    whole, of_code, of_data = (full.misses[kind] for kind in ("l2", "l2_code", "l2_data"))
+    assert whole.shipped == pytest.approx(of_code.shipped + of_data.shipped)
+    assert whole.shipped > 0
+    assert (whole.bound, whole.associative) == (None, None)
+    assert full.shipped.high > plain.shipped.high
+    text = place_text(data)
+    assert "L2 misses of code and data; median and best" in text
+    assert "the order was looked for and chosen by the misses of the other kinds" in " ".join(
+        text.split()
+    )
+    assert NOT_SEARCHED not in code.notes

@@ -138,7 +138,7 @@ def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps()
     assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 1.8
 
 
-def _with_data(trace: Trace) -> Trace:
+def with_data(trace: Trace) -> Trace:
     """After each of two functions an access to a line of its own; code lies from 0, data behind."""
     lines = np.array([0x8000, 0x8080], dtype=np.uint64)
     return msgspec.structs.replace(
@@ -156,7 +156,7 @@ def test_misses_of_the_l2_are_counted_by_hand() -> None:
     """Both first levels hold one line, so each access misses there. The L2 has two sets of two
     lines: both lines of data are in set 0, and what else is in it is one too many.
     """
-    trace = _with_data(made_trace([0] * 10, [0] * 10))
+    trace = with_data(made_trace([0] * 10, [0] * 10))
     line = Cache(1, 1, LINE)
     cpu = msgspec.structs.replace(small_cpu(), l1i=line, l1d=line, l2=Cache(2, 2, LINE))
     one = made(trace)
@@ -169,7 +169,7 @@ def test_misses_of_the_l2_are_counted_by_hand() -> None:
 
 
 def test_without_data_there_is_nothing_of_the_l2() -> None:
-    traced = made(_with_data(made_trace([0] * 10, [0] * 10)))
+    traced = made(with_data(made_trace([0] * 10, [0] * 10)))
     assert list(costs(traced, small_cpu(), _at(0, 1, 2, 3))["loop"].shipped) == ["l1i", "itlb"]
     plain = made(made_trace([0], [0]))
     found = costs(plain, small_cpu(), _at(0, 1, 2, 3), data=True)["loop"]

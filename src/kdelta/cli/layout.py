@@ -104,4 +104,4 @@ def layout(
     with open_store() as store, shown_progress() as progress:
         report = asyncio.run(run_layout(request, store, progress))
     emit(layout_json(report, __version__) if json else layout_text(report, explain, collisions))
-    return 0 if report.regions else RUNS_FAILED
+    return 0 if report.regions or report.cut else RUNS_FAILED

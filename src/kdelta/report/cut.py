@@ -10,6 +10,8 @@ from kdelta.report.layout import wrapped
 
 _NAME = 20
 _FIGURE = 12
+_LEAST = 0.01
+_WIDTH = 8
 ALONE = "kernel"
 """What a kernel is called that is held against none."""
 
@@ -100,13 +102,10 @@ def part_text(found: CutMisses) -> str:
 
 
 def figure_text(misses: float | None) -> str:
-    """Misses, or a mark where they are not known."""
+    """Misses in at most eight characters, or a mark where they are not known."""
     if misses is None:
         return "?"
-    return (
-        f"{misses:.2f}"
-        if misses < 10**6
-        else f"{misses:.0f}"
-        if misses < 10**9
-        else f"{misses:.2e}"
-    )
+    if 0 < misses < _LEAST:
+        return f"<{_LEAST}"
+    shown = [f"{misses:.{places}f}" for places in (2, 1, 0)]
+    return next((text for text in shown if len(text) <= _WIDTH), f"{misses:.2e}")

@@ -9,6 +9,7 @@ from kdelta.infer.effects import OperationEffect, Verdict, Word
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
+from kdelta.report.cut import figure_text
 from kdelta.report.cut_model import CutRegion
 from kdelta.report.layout import WIDTH, wrapped
 from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
@@ -127,11 +128,7 @@ def _whole_row(region: CutRegion | None) -> list[str]:
     counts = {who: one.whole for who, one in found.items() if one.whole is not None}
     if not counts:
         return []
-    unit = figures.SCALE if max(counts.values()) >= _WHOLE_FROM else 1
-    cells = [
-        _figure(figures.scaled(Fraction(counts[who]), unit)) if who in counts else ""
-        for who in ("base", "other")
-    ]
+    cells = [figure_text(counts[who]) if who in counts else "" for who in ("base", "other")]
     shipped = " ".join(f"{cell:>{_FIGURE}}{'':{_PERCENTILE}}" for cell in cells)
     blank = " " * (3 * (_FIGURE + 1) + _REACH)
     return [f"{'  l1i, all of it':<{_NAME}} {blank} {shipped}".rstrip()]

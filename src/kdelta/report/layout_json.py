@@ -7,6 +7,7 @@ import msgspec
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.sensitivity import Distribution
+from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.cycles_json import JsonCPU, JsonInterval, json_cpu
 from kdelta.report.json import JsonEstimate, JsonSide, document_text, json_estimate, json_side
 from kdelta.report.layout_model import LayoutRegion, LayoutReport
@@ -89,7 +90,9 @@ class JsonUnlikeCPU(msgspec.Struct, frozen=True):
 
 
 class JsonLayout(msgspec.Struct, frozen=True):
-    """The document."""
+    """The document. `cut`: regions whose trace was cut off; such as have no trace at all are not
+    among the regions.
+    """
 
     schema: Literal["kdelta.layout/1"]
     kdelta: str
@@ -103,6 +106,7 @@ class JsonLayout(msgspec.Struct, frozen=True):
     movable_functions: int
     alignment: int
     regions: list[JsonLayoutRegion]
+    cut: list[JsonCut]
     unlike: list[JsonUnlikeCPU]
     notes: list[str]
     warnings: list[str]
@@ -124,6 +128,7 @@ def layout_json(report: LayoutReport, version: str) -> str:
             movable_functions=report.movable,
             alignment=report.alignment,
             regions=[_region(region) for region in report.regions],
+            cut=json_cut(report.cut),
             unlike=[JsonUnlikeCPU(one.name, one.text, list(one.regions)) for one in report.unlike],
             notes=list(report.notes),
             warnings=list(report.warnings),

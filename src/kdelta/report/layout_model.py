@@ -6,6 +6,7 @@ import msgspec
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.sensitivity import CycleRange, Distribution
+from kdelta.report.cut_model import CutRegion
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 
@@ -55,7 +56,8 @@ class LayoutReport(msgspec.Struct, frozen=True):
 
     caches: what is replayed, in words. layouts, seed: of the ensemble. executed, movable: functions
     that the workload executes, and how many of them a relink can move. alignment: what most of
-    these are aligned to, in bytes.
+    these are aligned to, in bytes. cut: regions whose trace was cut off; such as have no trace are
+    not among the regions.
     """
 
     workload: str
@@ -69,6 +71,7 @@ class LayoutReport(msgspec.Struct, frozen=True):
     movable: int = 0
     alignment: int = 0
     regions: tuple[LayoutRegion, ...] = ()
+    cut: tuple[CutRegion, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

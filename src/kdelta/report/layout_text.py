@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.sensitivity import Distribution
+from kdelta.report.cut import cut_lines
 from kdelta.report.cycles import cpu_line
 from kdelta.report.layout import (
     failed_lines,
@@ -44,6 +45,7 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     lines += _head(report)
     for kind in _kinds(report.regions):
         lines += ["", *_misses(kind, report)]
+    lines += cut_lines(report.cut)
     if report.regions:
         lines += ["", *_cycles(report)]
     ranked = sorted(report.regions, key=lambda one: -one.cycles.swing)

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.cycles_json import JsonCPU, JsonInterval, json_cpu
 from kdelta.report.json import JsonSide, document_text, json_side
 from kdelta.report.layout_json import JsonUnlikeCPU
@@ -77,7 +78,8 @@ class JsonPlace(msgspec.Struct, frozen=True):
     """The document. `file` is empty if nothing better than the shipped layout was found. `padding`:
     how many of the order's functions are never executed, and only fill. `costs`: by method, what
     misses cost, fully exposed, as a fraction of what the instructions cost. `applied`: null if the
-    kernel was not relinked.
+    kernel was not relinked. `cut`: regions whose trace was cut off; such as have no trace are not
+    among the regions.
     """
 
     schema: Literal["kdelta.place/2"]
@@ -97,6 +99,7 @@ class JsonPlace(msgspec.Struct, frozen=True):
     best: float
     evaluations: int
     regions: list[JsonPlacedRegion]
+    cut: list[JsonCut]
     payers: list[str]
     unlike: list[JsonUnlikeCPU]
     notes: list[str]
@@ -115,6 +118,7 @@ def place_json(report: PlaceReport, version: str) -> str:
             cpu=json_cpu(report.cpu),
             kernel=json_side(report.kernel),
             regions=[_region(region) for region in report.regions],
+            cut=json_cut(report.cut),
             payers=[region.name for region in report.payers()],
             unlike=[JsonUnlikeCPU(one.name, one.text, list(one.regions)) for one in report.unlike],
             notes=list(report.notes),

@@ -4,6 +4,7 @@
 import msgspec
 
 from kdelta.infer.ensembles import Interval
+from kdelta.report.cut_model import CutRegion
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 _FEW_MISSES = 50
@@ -99,7 +100,8 @@ class PlaceReport(msgspec.Struct, frozen=True):
     it came about. costs: of each method what misses cost, fully
     exposed, as a fraction of what the instructions cost, the mean over regions by weight; median
     and best: the same over random layouts. evaluations: orders that were judged in the search.
-    applied: None if it was not asked for, or if there was no order to apply.
+    applied: None if it was not asked for, or if there was no order to apply. cut: regions whose
+    trace was cut off; such as have no trace at all are not among the regions.
     """
 
     workloads: tuple[str, ...]
@@ -118,6 +120,7 @@ class PlaceReport(msgspec.Struct, frozen=True):
     best: float = 0.0
     evaluations: int = 0
     regions: tuple[PlacedRegion, ...] = ()
+    cut: tuple[CutRegion, ...] = ()
     unlike: tuple[Unlike, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

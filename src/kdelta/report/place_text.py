@@ -2,6 +2,7 @@
 """`kdelta place` as text that can be pasted into a mail."""
 
 from kdelta.infer.ensembles import Interval
+from kdelta.report.cut import cut_lines
 from kdelta.report.cycles import cpu_line
 from kdelta.report.layout import (
     failed_lines,
@@ -27,6 +28,7 @@ def place_text(report: PlaceReport) -> str:
         lines += ["", *_methods(report)]
         for kind in dict.fromkeys(kind for one in report.regions for kind in one.misses):
             lines += ["", *_misses(kind, report)]
+        lines += cut_lines(report.cut)
         lines += ["", *_cycles(report)]
         lines += ["", *_payers(report)]
     lines += applied_lines(report)

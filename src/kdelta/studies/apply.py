@@ -83,7 +83,7 @@ async def applied(
         str(spec),
         request.cpu,
         list(workloads.items()),
-        lab=request.lab,
+        lab=msgspec.structs.replace(request.lab, data_lines=False),
         store=store,
         progress=progress,
     )

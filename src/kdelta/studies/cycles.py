@@ -204,7 +204,7 @@ def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
 
 
 def _named(regions: Sequence[Region], cut: Sequence[CutRegion]) -> dict[str, None]:
-    return dict.fromkeys(one.name for one in (*regions, *cut))
+    return dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:

@@ -35,6 +35,7 @@ from kdelta.studies.placement import (
 from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.requests import LayoutRequest, Progress, Silent
 from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
+from kdelta.studies.whole import counted_whole, cut_regions, not_counted
 
 ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""
@@ -72,10 +73,16 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
     )
     if found.kernel is None or not found.ok:
         return _report(request, found, None, (), store)
+    with interruptible():
+        placed = placed_run(found.kernel, found.done[0], store)
+    if placed.truncated:
+        (counted,) = await counted_whole(
+            found.lab, request.cpu.l1i, [found.kernel], found.works, store=store, progress=progress
+        )
+        placed = msgspec.structs.replace(placed, counted=counted)
     step = f"replay on {request.cpu.name}"
     progress.begin(step)
     with interruptible():
-        placed = placed_run(found.kernel, found.done[0], store)
         regions = layout_regions(
             placed,
             request.cpu,
@@ -254,6 +261,7 @@ def _report(
         movable=sum(one.movable for one in functions),
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
+        cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
         unlike=unlike(request.cpu, found.done[0], store),
         notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
@@ -296,8 +304,14 @@ def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str
             "pages are taken as the kernel's own code is mapped, for modules and programs too, "
             "which have smaller ones"
         )
+    untraced = placed.untraced
     notes += [
         f"{region}: its trace was cut off at its limit; its misses are those of the part before"
         for region in placed.truncated
+        if region not in untraced
     ]
-    return tuple(notes)
+    notes += [
+        f"{region}: nothing of it fitted into a trace, so of other layouts nothing is known"
+        for region in untraced
+    ]
+    return (*notes, *not_counted(placed))

@@ -3,7 +3,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,13 +25,25 @@ from kdelta.store.store import Store
 from kdelta.studies.apply import applied, put_back, require_relinkable, simulating
 from kdelta.studies.lab import Done, traces_of
 from kdelta.studies.layout import cache_texts, notes_on
-from kdelta.studies.placement import PlacedKernel, caches_of, place_traces, run_symbols
+from kdelta.studies.ordered_l2 import NOT_SEARCHED, l2_of_order
+from kdelta.studies.placement import (
+    L2,
+    Counted,
+    PlacedKernel,
+    caches_of,
+    place_traces,
+    run_symbols,
+)
 from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.requests import PlaceRequest, Progress
 from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
+from kdelta.studies.whole import counted_whole, cut_regions
 from kdelta.workloads.catalog import find_workload
 
 _PARTS_SAID = 4
+
+_L2 = Mapping[str, Mapping[str, PlacedMisses]]
+"""By region and kind, what is missed in the L2."""
 
 
 async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
@@ -45,6 +57,7 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     wanted = _operations(request)
     names = tuple(wanted)
     _must_be_writable(request.file)
+    _must_weigh(request.weights, wanted)
     if request.apply:
         require_relinkable(request.kernel)
         lab = simulating(request.lab, request.cpu.l1i)
@@ -62,8 +75,11 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
         return report
     with interruptible():
         placed = placed_together(found.kernel, found.done, names, store)
+    placed = await _with_whole(request, placed, names, found, store=store, progress=progress)
+    with interruptible():
         result = _searched(request, placed, progress)
-    report = _with(report, request, placed, result)
+        l2 = _l2(request, placed, result, progress) if request.lab.data_lines else {}
+    report = _with(report, request, placed, result, l2)
     if result.method == SHIPPED:
         return report
     with put_back(request.file) if request.apply else contextlib.nullcontext():
@@ -76,9 +92,53 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     return report
 
 
+async def _with_whole(
+    request: PlaceRequest,
+    placed: PlacedKernel,
+    names: tuple[str, ...],
+    found: TracedKernel,
+    *,
+    store: Store,
+    progress: Progress,
+) -> PlacedKernel:
+    """The same with what all of those regions misses, as shipped, whose trace was cut off."""
+    prefixes = [_prefix(name, names) for name in names]
+    cut = [
+        (prefix, work)
+        for prefix, work in zip(prefixes, found.works, strict=True)
+        if any(region.startswith(prefix) for region in placed.truncated)
+    ]
+    if found.kernel is None or not cut:
+        return placed
+    counted = await counted_whole(
+        found.lab,
+        request.cpu.l1i,
+        [found.kernel] * len(cut),
+        [work for _, work in cut],
+        store=store,
+        progress=progress,
+    )
+    misses = {
+        prefix + region: count
+        for (prefix, _), one in zip(cut, counted, strict=True)
+        for region, count in one.misses.items()
+    }
+    why = "; ".join(dict.fromkeys(one.why_not for one in counted if one.why_not))
+    return msgspec.structs.replace(placed, counted=Counted(misses, why))
+
+
+def _prefix(workload: str, names: Sequence[str]) -> str:
+    """What stands before a region's name: with several workloads, whose it is."""
+    return f"{workload}/" if len(names) > 1 else ""
+
+
 def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -> PlaceResult:
     """The order; progress is told now and then how good what was found so far is."""
-    _require_known(request.weights, [trace.region for trace in placed.traces])
+    if not placed.traces and placed.untraced:
+        raise UserError(
+            f"nothing fitted into a trace of {', '.join(placed.untraced)}",
+            "take operations that are shorter; kdelta layout shows what these miss as shipped",
+        )
     step = f"order for {request.cpu.name}"
     progress.begin(step)
     result = place(
@@ -92,6 +152,18 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
     )
     progress.end(step, result.method)
     return result
+
+
+def _l2(
+    request: PlaceRequest, placed: PlacedKernel, result: PlaceResult, progress: Progress
+) -> _L2:
+    step = f"replay on {request.cpu.name}"
+    progress.begin(step)
+    found = l2_of_order(
+        placed, result, request.cpu, request.layouts, lambda what: progress.doing(step, what)
+    )
+    progress.end(step, f"{request.layouts} layouts")
+    return found
 
 
 class _Watch:
@@ -121,7 +193,7 @@ def placed_together(
     for one, workload in zip(done, workloads, strict=True):
         if one.counts is None:
             continue
-        prefix = f"{workload}/" if len(workloads) > 1 else ""
+        prefix = _prefix(workload, workloads)
         counts += [
             msgspec.structs.replace(region, name=prefix + region.name)
             for region in merged_regions(one.counts).values()
@@ -163,12 +235,27 @@ def _must_be_writable(file: Path) -> None:
         raise UserError(f"the order cannot be written to {file}", "name a file in a folder that is")
 
 
+def _must_weigh(weights: dict[str, float], wanted: Mapping[str, tuple[str, ...]]) -> None:
+    """Before anything is run: UserError for a weight of what nobody wants, and if all are 0."""
+    names = [
+        _prefix(workload, tuple(wanted)) + name
+        for workload, operations in wanted.items()
+        for name in operations or [one.name for one in find_workload(workload).operations]
+    ]
+    _require_known(weights, names)
+    if not any(weights.get(name, 1.0) for name in names):
+        raise UserError(
+            "no operation counts: all weights are 0",
+            "leave one out, or give one more than that: --weight OPERATION=1",
+        )
+
+
 def _require_known(weights: dict[str, float], regions: Sequence[str]) -> None:
     for name in weights:
         if name not in regions:
             near = difflib.get_close_matches(name, regions, n=3) or list(regions)[:8]
             raise UserError(
-                f"no operation that was run is called {name!r}", f"there is: {', '.join(near)}"
+                f"no operation that is run is called {name!r}", f"there is: {', '.join(near)}"
             )
 
 
@@ -183,12 +270,13 @@ def _comments(request: PlaceRequest, result: PlaceResult) -> list[str]:
 def _head(
     request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
 ) -> PlaceReport:
-    cpu = reported_cpu(request.cpu)
-    guessed = tuple(kind for kind in cpu.guessed if kind in caches_of(request.cpu))
+    cpu, data = reported_cpu(request.cpu), request.lab.data_lines
+    replayed = {*caches_of(request.cpu), *([L2] if data else [])}
+    guessed = tuple(kind for kind in cpu.guessed if kind in replayed)
     return PlaceReport(
         workloads=names,
         cpu=msgspec.structs.replace(cpu, guessed=guessed),
-        caches=cache_texts(request.cpu),
+        caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
         layouts=request.layouts,
@@ -202,7 +290,7 @@ def _unlike(
 ) -> tuple[Unlike, ...]:
     merged: dict[str, Unlike] = {}
     for done, workload in zip(found.done, names, strict=False):
-        prefix = f"{workload}/" if len(names) > 1 else ""
+        prefix = _prefix(workload, names)
         for one in unlike(request.cpu, done, store):
             regions = tuple(prefix + region for region in one.regions)
             known = merged.get(one.text)
@@ -213,8 +301,17 @@ def _unlike(
 
 
 def _with(
-    report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
+    report: PlaceReport,
+    request: PlaceRequest,
+    placed: PlacedKernel,
+    result: PlaceResult,
+    l2: _L2,
 ) -> PlaceReport:
+    data = request.lab.data_lines
+    regions = tuple(
+        _region(request, placed, index, row, result.method, l2=l2.get(row.region, {}))
+        for index, row in enumerate(result.regions)
+    )
     return msgspec.structs.replace(
         report,
         file=str(request.file) if result.method != SHIPPED else "",
@@ -225,21 +322,25 @@ def _with(
         median=result.ensemble.median,
         best=result.ensemble.least,
         evaluations=result.evaluations,
-        regions=tuple(
-            _region(request, placed, index, row, result.method)
-            for index, row in enumerate(result.regions)
-        ),
-        notes=notes_on(request.cpu, placed),
+        regions=regions,
+        cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
+        notes=(*notes_on(request.cpu, placed, data=data), *([NOT_SEARCHED] if data else [])),
         warnings=placed.counts.warnings,
     )
 
 
 def _region(
-    request: PlaceRequest, placed: PlacedKernel, index: int, row: RegionOrder, method: str
+    request: PlaceRequest,
+    placed: PlacedKernel,
+    index: int,
+    row: RegionOrder,
+    method: str,
+    *,
+    l2: Mapping[str, PlacedMisses],
 ) -> PlacedRegion:
     per = placed.iterations(index)
     region = merged_regions(placed.counts)[row.region]
-    misses = {
+    code: dict[str, PlacedMisses] = {
         kind: PlacedMisses(
             shipped=row.methods[SHIPPED][kind] / per,
             predicted=row.methods[method][kind] / per,
@@ -251,13 +352,15 @@ def _region(
         )
         for kind in row.ensemble
     }
+    misses = {**code, **l2}
 
     def cycles(name: str) -> Interval:
         """An iteration's; the trace may be of fewer than the counts are of."""
         count = region.iteration_count
-        counted = {kind: one / per * count for kind, one in row.methods[name].items()}
         priced: dict[MissKind, float] = {
-            kind: n for kind, n in counted.items() if kind in request.cpu.misses
+            kind: misses[kind].methods[name] * count
+            for kind in request.cpu.misses
+            if kind in misses
         }
         whole = model_cycles(region.cost("own"), priced, request.cpu)
         return Interval(whole.low / count, whole.high / count)
@@ -266,7 +369,7 @@ def _region(
         name=row.region,
         weight=row.weight,
         iterations=row.iterations,
-        misses={str(kind): found for kind, found in misses.items()},
+        misses=misses,
         shipped=cycles(SHIPPED),
         predicted=cycles(method),
         truncated=row.truncated,

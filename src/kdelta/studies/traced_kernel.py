@@ -12,19 +12,23 @@ from kdelta.replay.hierarchy import check_levels
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Done, Lab
+from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import tracing
 from kdelta.studies.requests import LabRequest, Progress, machine_like
 from kdelta.workloads.catalog import find_workload
 
 
 class TracedKernel(msgspec.Struct, frozen=True, eq=False):
-    """The kernel and its runs, one a workload; no kernel: `failure` says why."""
+    """The kernel and its runs, one a workload; no kernel: `failure` says why. works: what the runs
+    did; lab: how they were made.
+    """
 
     spec: str
     kernel: Kernel | None
     done: tuple[Done, ...] = ()
     failure: str = ""
+    works: tuple[Work, ...] = ()
+    lab: LabRequest = LabRequest()
 
     @property
     def ok(self) -> bool:
@@ -65,4 +69,5 @@ async def traced_kernel(
         )
     works = [workload_work(one, operations, kernel, progress.say) for one, operations in found]
     done = await runner.runs([kernel] * len(works), works)
-    return TracedKernel(spec, kernel, tuple(runs[0] for runs in done))
+    first = tuple(runs[0] for runs in done)
+    return TracedKernel(spec, kernel, first, works=tuple(works), lab=request)

@@ -13,7 +13,8 @@ import msgspec
 from kdelta.counts.model import merged_regions
 from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
-from kdelta.report.cut_model import CutMisses
+from kdelta.report.cut import ALONE
+from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, misses_of
 from kdelta.studies.placement import OWN, Counted, PlacedKernel
@@ -39,7 +40,7 @@ async def counted_whole(
     plain = msgspec.structs.replace(
         request, trace=False, data_lines=False, perturbations=1, again=False, simulate=cache
     )
-    progress.say("traces were cut off: the same again, to count the L1I misses of whole regions")
+    progress.say("traces were cut off: a run of its own counts the L1I misses of whole regions")
     found = await Lab(plain, store, progress).runs(kernels, works)
     return [_counted(runs[0], cache, store) for runs in found]
 
@@ -69,6 +70,11 @@ def cut_misses(one: PlacedKernel, first: Mapping[str, float]) -> dict[str, CutMi
         if trace.truncated
     }
     return {**found, **{name: CutMisses(0.0, None, whole.get(name)) for name in one.untraced}}
+
+
+def cut_regions(one: PlacedKernel, first: Mapping[str, float]) -> tuple[CutRegion, ...]:
+    """The same, where it is the only kernel."""
+    return tuple(CutRegion(name, {ALONE: row}) for name, row in cut_misses(one, first).items())
 
 
 def not_counted(one: PlacedKernel, who: str = "") -> tuple[str, ...]:
