@@ -22,7 +22,7 @@ from kdelta.cpus import load_cpu
 from kdelta.host.native import native_folder
 from kdelta.infer.effects import Word, compare
 from kdelta.infer.ensembles import Interval
-from kdelta.infer.gate import decide
+from kdelta.infer.gate import Decision, Exit, decide
 from kdelta.infer.placement_model import Code, CycleVerdict
 from kdelta.infer.relinked import of_relinked
 from kdelta.kernels.model import Kernel
@@ -32,7 +32,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side
 from kdelta.studies.cycles import Cycles
-from kdelta.studies.gate import judge
+from kdelta.studies.gate import Answer, judge
 from kdelta.studies.lab import Done
 from kdelta.studies.requests import CompareRequest, Progress
 from tests.report.example import report, stored
@@ -413,3 +413,17 @@ def test_the_installed_program_goes_that_way(
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 255
+
+
+def test_notes_on_what_was_cut_off_go_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    async def answer(*_: object) -> Answer:
+        note = "on zen2, fork: its trace was cut off"
+        return Answer(Decision(Exit.NOT_SLOWER, ()), (), (note,))
+
+    monkeypatch.setattr("kdelta.cli.gate.run_gate", answer)
+    assert cli.ended(("gate", *KERNELS)) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "not slower: \n"
+    assert "note: on zen2, fork: its trace was cut off\n" in shown.err
