@@ -92,6 +92,11 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("image:", "no path", "image:/boot"),
         ("image:/vmlinuz,modules=", "no folder", "modules="),
         ("deb:a\nb", "not a kernel spec", "one line"),
+        ("deb:linux-image-amd64 +order:a", "cannot be changed: +order:a", "PATH +FILE.config"),
+        ("deb:linux-image-amd64+order:/a", "cannot be changed: +order:/a", "PATH +FILE.config"),
+        ("deb:linux-image-amd64=6.1+sections", "=6.1 is built already", "PATH +FILE.config"),
+        ("deb:linux-image-amd64+align:65", "not an alignment", "64"),
+        ("deb-src:linux-source-6.1+shuffle:2", "no blank before +shuffle:2", "6.1 +shuffle:2"),
     ],
 )
 def test_what_is_no_spec(text: str, message: str, hint: str) -> None:

@@ -105,6 +105,7 @@ def _applied(
     monkeypatch: pytest.MonkeyPatch,
     after: TracedKernel | None,
     workloads: tuple[str, ...] = ("w",),
+    predicted: tuple[str, ...] = ("a", "b"),
 ) -> tuple[Applied, list[str]]:
     asked: list[str] = []
     with Store.open(tmp_path / "store") as store:
@@ -129,7 +130,8 @@ def _applied(
             file=Path("the order.txt"),
             workloads=workloads,
         )
-        names = ["a", "b"] if len(workloads) == 1 else ["w/a", "w/b", "v/a", "v/b"]
+        prefixes = [""] if len(workloads) == 1 else [f"{name}/" for name in workloads]
+        names = [prefix + name for prefix in prefixes for name in predicted]
         found = asyncio.run(
             applied(
                 request,
@@ -155,6 +157,15 @@ def test_own_misses_and_the_path_are_those_of_the_runs(
     assert (other.shipped, other.measured) == (0, 0)  # nothing was kept of it: nothing missed
     assert found.kernel.identity == "id"
     assert found.warnings == ("the guest never became quiet",)
+
+
+def test_what_was_not_predicted_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = _applied(tmp_path, monkeypatch, None, predicted=("b",))
+    assert [one.name for one in found.regions] == ["b"]
+    (text,) = [text for text in found.warnings if text.startswith("a: nothing was predicted")]
+    assert text.endswith("31.00 as shipped, 2.00 in the order")
 
 
 def test_of_several_workloads_regions_have_both_names(

@@ -21,6 +21,9 @@ MODULES_WORD = ",modules="
 PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 PACKAGE_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]*")
 
+_GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align):.+|sections))")
+"""A package with a relink after it, as no package is called."""
+
 
 class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
     """A binary kernel package of a Debian-like distribution; None is the newest version."""
@@ -107,7 +110,18 @@ def parse_kernel_spec(text: str) -> KernelSpec:
             f"a change without a kernel: {text}", f"write the kernel first; known: {FORMS}"
         )
     base, changes = split_changes(text)
+    _must_be_apart(base)
     return with_changes(_parse_base(base), changes)
+
+
+def _must_be_apart(base: str) -> None:
+    """UserError where a change of a relink follows a package without a blank; both are known."""
+    match = _GLUED.fullmatch(base)
+    if match is None:
+        return
+    apart = f"{match[1]} {match[2]}"
+    parse_kernel_spec(apart)  # of a package that is built already this raises what is to be done
+    raise UserError(f"no blank before {match[2]} in {base!r}", f"write {apart}")
 
 
 def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:

@@ -75,8 +75,8 @@ async def applied(
     """The kernel of the request relinked in the order of its file, and what it does, measured.
 
     workloads: with the operations that are wanted of each. shipped: the runs of the kernel as it
-    was, one a workload; predicted: what was told of its regions. That the relinked kernel cannot be
-    built or run is in what is returned.
+    was, one a workload; predicted: what was told of its regions; the others have a warning. That
+    the relinked kernel cannot be built or run is in what is returned.
     """
     spec = with_changes(parse_kernel_spec(request.kernel), [OrderChange(str(request.file))])
     found = await traced_kernel(
@@ -94,6 +94,12 @@ async def applied(
     before = _measured(shipped, names, request.cpu.l1i, store)
     after = _measured(found.done, names, request.cpu.l1i, store)
     warnings = [text for one in found.done if one.counts for text in one.counts.warnings]
+    told = {one.name for one in predicted}
+    warnings += [
+        _not_predicted(name, before[name], after[name])
+        for name in before
+        if name in after and name not in told
+    ]
     return Applied(
         kernel=side,
         regions=tuple(
@@ -118,6 +124,15 @@ def _measured(
         for name, counts in merged_regions(one.counts).items():
             found[prefix + name] = _Measured(counts, missed.get(name, 0))
     return found
+
+
+def _not_predicted(name: str, before: _Measured, after: _Measured) -> str:
+    """Of a region without a trace."""
+    shipped, measured = (one.misses / one.counts.iteration_count for one in (before, after))
+    return (
+        f"{name}: nothing was predicted, since nothing of it fitted into a trace; L1I misses an "
+        f"iteration: {shipped:.2f} as shipped, {measured:.2f} in the order"
+    )
 
 
 def _region(one: PlacedRegion, before: _Measured, after: _Measured) -> AppliedRegion:
