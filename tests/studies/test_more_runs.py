@@ -249,7 +249,7 @@ def test_reports_say_what_was_run_more_often(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         reports = compare_reports(found, store)
     text = compares_text(reports)
-    line = f"more     {ENOUGH} runs by itself of what fewer may tell by chance: signal-handler"
+    line = f"more     {ENOUGH} runs by itself, since fewer may differ so by chance: signal-handler"
     assert text.splitlines().count(line) == 2
     assert max(map(len, text.splitlines())) <= 80
     document = json.loads(compare_json(reports, "0"))

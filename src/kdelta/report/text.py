@@ -94,7 +94,7 @@ def _more(compared: Compared) -> list[str]:
         return []
     runs = max(len(runs) for one in compared.more for runs in (one.base, one.other))
     names = ", ".join(one.operation for one in compared.more)
-    text = f"{runs} runs by itself of what fewer may tell by chance: {names}"
+    text = f"{runs} runs by itself, since fewer may differ so by chance: {names}"
     return [*labelled("more", text), ""]
 
 
