@@ -207,7 +207,7 @@ def contrast(
     """`times_more` times the mean cost of one less `times_less` times that of the other.
 
     Layouts that are paired are subtracted one by one; others have the standard error of Welch.
-    The path's spread counts as `effect_between` has it: the sum of both ranges.
+    The path's spread counts as `effect_between` has that of few runs: the sum of both ranges.
     """
     amounts = times_more * more.amounts - times_less * less.amounts
     amounts -= times_more * more.spread + times_less * less.spread

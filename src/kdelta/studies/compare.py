@@ -123,10 +123,10 @@ async def _compared(
     more: tuple[MoreRuns, ...] = ()
     cycles = None
     if base.kernel and other.kernel and base.counts and other.counts:
+        with interruptible():
+            relinked = relinked_regions(base, other, ask=cpu is not None)
         judged = await judge.judge(
-            Measured(base.kernel, base.counts),
-            Measured(other.kernel, other.counts),
-            relinked_regions(base, other, ask=cpu is not None),
+            Measured(base.kernel, base.counts), Measured(other.kernel, other.counts), relinked
         )
         effects, more = judged.effects, judged.more
     if cpu is not None:
