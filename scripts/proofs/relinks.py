@@ -19,12 +19,11 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
-from kdelta.infer.effects import compare
-from kdelta.infer.ensembles import DEFAULT_LAYOUTS, Interval
+from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import DEFAULT_MARGIN, Code, PlacementEffect
 from kdelta.infer.prices import prices_of
@@ -32,11 +31,11 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare import workload_work
-from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
+from kdelta.studies.compare import Comparison, run_compare, workload_work
+from kdelta.studies.cycles import Cycles, Traced, traced_runs
 from kdelta.studies.lab import Lab, misses_of, open_store
 from kdelta.studies.predict import layout_in, misses_in
-from kdelta.studies.requests import LabRequest, Silent, machine_like
+from kdelta.studies.requests import CompareRequest, LabRequest, Silent, machine_like
 from kdelta.workloads.catalog import find_workload
 
 SPEC = "deb-src:linux-source-6.12 +docs/cases/options/speed.config"
@@ -103,51 +102,56 @@ class Words(msgspec.Struct, frozen=True):
 
 
 class Same(msgspec.Struct, frozen=True):
-    """All pairs of the links. cycles: verdicts on model cycles of these regions, all where none is
-    named; unknown: the same if nobody knew that the code is equal. Paths are judged of all.
+    """All pairs of the links, as `compare` judges them. unknown: the verdicts on model cycles if
+    nobody knew that the code is equal. bases: the seeds whose pairs with all later ones are here.
     """
 
-    regions: tuple[str, ...] = ()
+    bases: tuple[int, ...] = ()
     path: Words = Words()
     cycles: Words = Words()
     unknown: Words = Words()
 
 
 class Change(msgspec.Struct, frozen=True):
-    """All pairs of a link of the kernel and one of the patched kernel.
+    """All pairs of a link of the kernel and one of the patched kernel, as `compare` judges them.
 
     there: verdicts on the region that the patch adds work to; elsewhere: on all others. insns: the
     least and the largest effect on its path, an iteration. relative: the ends of all intervals of
-    the effect on its model cycles, as a fraction. seeds: of the patched links.
+    the effect on its model cycles, as a fraction. bases: seeds of the links without the patch.
+    more: in how many pairs an operation was run by itself, since chance might have made its
+    verdict.
     """
 
     patch: str
     region: str
     operations: tuple[str, ...]
-    seeds: tuple[int, ...] = ()
+    bases: tuple[int, ...] = ()
     insns: tuple[float, float] = (math.inf, -math.inf)
     relative: tuple[float, float] = (math.inf, -math.inf)
     path_there: Words = Words()
     cycles_there: Words = Words()
     path_elsewhere: Words = Words()
     cycles_elsewhere: Words = Words()
+    more: dict[str, int] = {}
 
-    def and_of(
-        self,
-        path: Mapping[str, str],
-        cycles: Mapping[str, str],
-        insns: Interval,
-        relative: Interval,
-    ) -> "Change":
-        """With one more pair: its words by region, and both effects."""
+    def and_of(self, found: Comparison) -> "Change":
+        """With one more pair."""
+        path, cycles = _path_words(found), _cycle_words(_cycles(found).effects)
+        insns = _path_effect(found, self.region)
+        (there,) = [one for one in _cycles(found).effects if one.region == self.region]
+        more = Counter(self.more) + Counter(one.operation for one in found.more)
         return msgspec.structs.replace(
             self,
             insns=(min(self.insns[0], insns.low), max(self.insns[1], insns.high)),
-            relative=(min(self.relative[0], relative.low), max(self.relative[1], relative.high)),
+            relative=(
+                min(self.relative[0], there.relative.low),
+                max(self.relative[1], there.relative.high),
+            ),
             path_there=self.path_there.and_of({self.region: path[self.region]}),
             cycles_there=self.cycles_there.and_of({self.region: cycles[self.region]}),
             path_elsewhere=self.path_elsewhere.and_of(self._elsewhere(path)),
             cycles_elsewhere=self.cycles_elsewhere.and_of(self._elsewhere(cycles)),
+            more=dict(sorted(more.items())),
         )
 
     def _elsewhere(self, words: Mapping[str, str]) -> dict[str, str]:
@@ -179,26 +183,41 @@ class Proof:
         say: Callable[[str], None],
         *,
         perturbations: int = 3,
-        layouts: int = DEFAULT_LAYOUTS,
     ) -> None:
         self.cpu: CPU = load_cpu(CPU_NAME)
         self._spec = spec
         self._operations = operations
         self._store = store
         self._say = say
-        self._layouts = layouts
         machine = machine_like(LabRequest().machine, self.cpu)
         self._lab = LabRequest(machine=machine, perturbations=perturbations, jobs=1)
 
-    def linked(self, patch: str = "", seed: int | None = None) -> Kernel:
-        """The kernel, patched or not, in the order of a seed; without one, as it is linked."""
-        words = [self._spec, f"+{patch}" if patch else "", "+sections"]
-        if seed is not None:
-            words[-1] = f"+shuffle:{seed}"
-        lab = Lab(self._lab, self._store, _Telling(self._say))
-        found = lab.kernel(" ".join(word for word in words if word))
+    def spec(self, patch: str = "", seed: int | None = None) -> str:
+        """Of the kernel, patched or not, in the order of a seed; without one, as it is linked."""
+        link = "+sections" if seed is None else f"+shuffle:{seed}"
+        return " ".join(word for word in (self._spec, f"+{patch}" if patch else "", link) if word)
+
+    def linked(self, seed: int | None = None) -> Kernel:
+        """The kernel in the order of a seed; without one, as it is linked."""
+        found = Lab(self._lab, self._store, _Telling(self._say)).kernel(self.spec(seed=seed))
         if isinstance(found, NoKernel):
             raise LabError(found.text)
+        return found
+
+    def compared(self, base: str, others: Sequence[str]) -> tuple[Comparison, ...]:
+        """Kernel specs, as `compare --cpu` judges them."""
+        request = CompareRequest(
+            base=base,
+            others=tuple(others),
+            workload=WORKLOAD,
+            operations=self._operations,
+            cpus=(self.cpu,),
+            lab=self._lab,
+        )
+        found = asyncio.run(run_compare(request, self._store, _Telling(self._say)))
+        for one in found:
+            if one.effects is None or one.cycles is None:
+                raise LabError(f"{one.base.spec} and {one.other.spec} did not both run")
         return found
 
     def traced(self, kernel: Kernel) -> Traced:
@@ -244,71 +263,36 @@ class Proof:
         self._say(f"{sum(one.holds for one in found)} of {len(found)} predictions hold")
         return found
 
-    def same(self, links: Sequence[Traced], known: Same) -> Iterator[Same]:
-        """What is said of all pairs of these, which are of the same objects; after each pair that
-        is not known yet.
+    def same(self, seeds: Sequence[int], known: Same) -> Iterator[Same]:
+        """What is said of all pairs of links of the same objects; after each seed that is paired
+        with all later ones.
         """
-        pairs = itertools.combinations([_of_regions(one, known.regions) for one in links], 2)
-        for base, other in itertools.islice(pairs, known.path.pairs, None):
-            judged = self.cycles(base, other)
-            known = Same(
-                regions=known.regions,
-                path=known.path.and_of(path_words(base.counts, other.counts)),
-                cycles=known.cycles.and_of(_cycle_words(judged.effects)),
-                unknown=known.unknown.and_of(_cycle_words(self._if_unknown(judged))),
-            )
-            self._say(f"{known.path.pairs} pairs: {known.unknown.words}")
+        for number, seed in enumerate(seeds[:-1], 1):
+            if seed in known.bases:
+                continue
+            path, cycles, unknown = known.path, known.cycles, known.unknown
+            later = [self.spec(seed=one) for one in seeds[number:]]
+            for found in self.compared(self.spec(seed=seed), later):
+                path = path.and_of(_path_words(found))
+                cycles = cycles.and_of(_cycle_words(_cycles(found).effects))
+                unknown = unknown.and_of(_cycle_words(self._if_unknown(_cycles(found))))
+            known = Same((*known.bases, seed), path, cycles, unknown)
+            self._say(f"{path.pairs} pairs: {path.words}, {cycles.words}, {unknown.words}")
             yield known
-
-    def cycles(self, base: Traced, other: Traced) -> Cycles:
-        """As `compare --cpu` finds them."""
-        found = cycles_between(
-            base,
-            other,
-            self.cpu,
-            layouts=self._layouts,
-            margin=DEFAULT_MARGIN,
-            progress=Silent(),
-        )
-        if found is None:
-            raise LabError("a kernel has no traced run")
-        return found
 
     def _if_unknown(self, judged: Cycles) -> tuple[PlacementEffect, ...]:
         regions = [msgspec.structs.replace(one, code=Code.DIFFERENT) for one in judged.regions]
         return placement_effects(regions, prices_of(self.cpu), DEFAULT_MARGIN)
 
-    def change(self, known: Change, seed: int, links: Sequence[Traced]) -> Change:
-        """What is known of a change, and what is said of all pairs of these links and the patched
-        kernel's with one more seed.
+    def change(self, known: Change, base: int, patched: Sequence[int]) -> Change:
+        """What is known of a change, and what is said of the link of one seed more with each of
+        these of the patched kernel.
         """
-        other = self.traced(self.linked(known.patch, seed))
-        for base in links:
-            cycles = self.cycles(base, other)
-            (there,) = [one for one in cycles.effects if one.region == known.region]
-            known = known.and_of(
-                path_words(base.counts, other.counts),
-                _cycle_words(cycles.effects),
-                path_effect(base.counts, other.counts, known.region),
-                there.relative,
-            )
-        self._say(f"{known.patch}, {known.cycles_there.pairs} pairs: {known.cycles_there.words}")
-        return msgspec.structs.replace(known, seeds=(*known.seeds, seed))
-
-
-def _of_regions(one: Traced, regions: Sequence[str]) -> Traced:
-    """With the traces of these regions alone; no regions means all."""
-    if one.placed is None or not regions:
-        return one
-    kept = [
-        (trace, place)
-        for trace, place in zip(one.placed.traces, one.placed.places, strict=True)
-        if trace.region in regions
-    ]
-    placed = msgspec.structs.replace(
-        one.placed, traces=tuple(t for t, _ in kept), places=tuple(p for _, p in kept)
-    )
-    return msgspec.structs.replace(one, placed=placed)
+        others = [self.spec(known.patch, seed) for seed in patched]
+        for found in self.compared(self.spec(seed=base), others):
+            known = known.and_of(found)
+        self._say(f"{known.patch}: {known.cycles_there.words}, {known.path_elsewhere.words}")
+        return msgspec.structs.replace(known, bases=(*known.bases, base))
 
 
 class _Telling(Silent):
@@ -321,15 +305,24 @@ class _Telling(Silent):
         self._say(line)
 
 
-def path_words(base: Iterable[RunCounts], other: Iterable[RunCounts]) -> dict[str, str]:
+def _path_words(found: Comparison) -> dict[str, str]:
     """region -> the verdict on its path."""
-    effects = compare(tuple(base), tuple(other))
-    return {one.name: str(one.verdict.word) for one in effects.operations}
+    return (
+        {one.name: str(one.verdict.word) for one in found.effects.operations}
+        if found.effects
+        else {}
+    )
 
 
-def path_effect(base: Iterable[RunCounts], other: Iterable[RunCounts], region: str) -> Interval:
+def _cycles(found: Comparison) -> Cycles:
+    if found.cycles is None:
+        raise LabError(f"{found.other.spec} has no model cycles")
+    return found.cycles
+
+
+def _path_effect(found: Comparison, region: str) -> Interval:
     """Of its effect, instructions an iteration."""
-    for one in compare(tuple(base), tuple(other)).operations:
+    for one in found.effects.operations if found.effects else ():
         if one.name == region and one.costs is not None:
             effect = one.costs.insns.effect
             return Interval(float(effect.low), float(effect.high))
@@ -362,27 +355,21 @@ def main() -> None:
         write_atomic(options.json, msgspec.json.format(msgspec.json.encode(record)))
 
     with open_store() as store:
-        if {"predict", "same"} & set(options.only):
-            proof = Proof(SPEC, record.operations, store, _say)
-            links = [proof.traced(proof.linked(seed=seed)) for seed in seeds]
+        proof = Proof(SPEC, record.operations, store, _say)
         if "predict" in options.only:
+            links = [proof.traced(proof.linked(seed)) for seed in seeds]
             plain = proof.linked()
             keep(predictions=proof.all_predictions(plain, links, seeds), release=plain.release)
         if "same" in options.only:
-            regions = tuple(options.regions)
-            before = record.same if record.same.regions == regions else Same(regions)
-            for same in proof.same(links, before):
+            for same in proof.same(seeds, record.same):
                 keep(same=same)
         if "change" in options.only:
             proof = Proof(SPEC, AROUND, store, _say)
-            links = [proof.traced(proof.linked(seed=seed)) for seed in seeds]
             changes = {one.patch: one for one in record.changes}
-            for seed, (patch, region) in itertools.product(
-                seeds[: options.patched], CHANGES.items()
-            ):
+            for seed, (patch, region) in itertools.product(seeds, CHANGES.items()):
                 change = changes.get(patch, Change(patch, region, AROUND))
-                if seed not in change.seeds:
-                    changes[patch] = proof.change(change, seed, links)
+                if seed not in change.bases:
+                    changes[patch] = proof.change(change, seed, seeds[: options.patched])
                     keep(changes=tuple(changes.values()))
 
 
@@ -392,9 +379,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--links", type=int, default=12, help="how many seeds")
     parser.add_argument("--patched", type=int, default=12, help="how many of them with a patch")
     parser.add_argument("--operations", nargs="*", default=(), help="of the workload; all")
-    parser.add_argument(
-        "--regions", nargs="*", default=(), help="of which all pairs are judged; all"
-    )
     questions = ("predict", "same", "change")
     parser.add_argument("--only", nargs="*", choices=questions, default=questions)
     return parser.parse_args()

@@ -37,7 +37,7 @@ def test_misses_of_a_relinked_kernel_are_predicted(store: Store) -> None:
     found = [
         one
         for seed in SEEDS
-        for one in proof.predictions(base, proof.traced(proof.linked(seed=seed)), seed)
+        for one in proof.predictions(base, proof.traced(proof.linked(seed)), seed)
     ]
     assert [(one.seed, one.region) for one in found] == [
         (seed, name) for seed in SEEDS for name in OPERATIONS
