@@ -17,8 +17,8 @@ from kdelta.studies.requests import Progress
 NOTHING: frozenset[str] = frozenset()
 
 MOST_ASKED = 16
-"""Of so many commits it is asked what config they grant: some seconds each. Of more, only some of
-which can matter in a search by halves, a kernel or two tell it sooner."""
+"""Of so many commits at most it is asked what config they grant, which takes some seconds each.
+Where there are more, the kernel or two more that a search by halves takes cost less."""
 
 
 def reach_of_commits(
