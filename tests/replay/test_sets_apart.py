@@ -10,8 +10,9 @@ import pytest
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import Case, CaseJudge
-from kdelta.replay.layouts import ordered
+from kdelta.replay.judge import Case, CaseJudge, Misses
+from kdelta.replay.layouts import U64, ordered
+from kdelta.replay.order import ANNEALED, SETS_APART, Further, PlaceResult, place
 from kdelta.replay.search import Start
 from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.units import units_of
@@ -128,3 +129,31 @@ def test_without_anything_that_fills_it_is_an_order_of_the_same_units() -> None:
     assert start is not None
     assert start.units.executed == len(start.units.names) == len(HOT)
     assert sorted(start.order.tolist()) == list(range(len(HOT)))
+
+
+def test_sets_that_cost_too_much_in_another_cache_are_not_kept() -> None:
+    """What is left out has one set in sixteen: a second level of like sets is told to miss it."""
+    rows = lines(**dict.fromkeys(HOT, 1), **COLD)
+    trace = region(rows, HOT, times=20)
+    placement = placed(rows, trace)
+    hot = [placement.indexes[name][0] for name in HOT]
+
+    def further(layouts: U64) -> Misses:
+        sets = layouts[:, hot] // np.uint64(64) % np.uint64(16)
+        most = [[np.bincount(row.astype(np.int64)).max() for row in sets]]
+        return {"l2": 20 * np.array(most, dtype=np.int64)}
+
+    def order(further: Further | None) -> PlaceResult:
+        return place(placement, [Case(trace)], CPU, evaluations=40, layouts=4, further=further)
+
+    blind, seeing = order(None), order(further)
+    assert blind.padding
+    assert blind.method in {SETS_APART, ANNEALED}
+    (row,) = seeing.regions
+    assert row.methods[SETS_APART]["l2"] == 20 * 18
+    assert row.methods[seeing.method]["l2"] < 20 * 18
+    assert seeing.costs[SETS_APART] > seeing.costs[seeing.method]
+    assert seeing.padding == ()
+    # The search did not begin with them.
+    assert row.methods[ANNEALED]["l2"] < 20 * 18
+    assert set(row.ensemble) == {"l1i", "itlb", "l2"}

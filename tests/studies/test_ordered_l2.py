@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an order misses in the L2: of a made kernel, whose misses are counted elsewhere too."""
+"""What orders miss in the L2: of a made kernel, whose misses are counted elsewhere too."""
 
 import msgspec
 import numpy as np
@@ -8,10 +8,10 @@ import pytest
 from kdelta.counts.trace import DATA
 from kdelta.cpus.model import CPU, Cache
 from kdelta.replay.judge import Case
-from kdelta.replay.layouts import ordered
+from kdelta.replay.layouts import as_linked
 from kdelta.replay.order import SHIPPED, PlaceResult, place
-from kdelta.studies.ordered_l2 import l2_of_order
-from kdelta.studies.placement import Drawn, PlacedKernel, costs, drawn
+from kdelta.studies.ordered_l2 import l2_of
+from kdelta.studies.placement import PlacedKernel, costs, drawn
 from tests.studies.test_placement import LINE, made, made_trace, small_cpu, with_data
 
 LAYOUTS, SEED = 16, 3
@@ -27,45 +27,67 @@ def cpu() -> CPU:
 
 def _made() -> PlacedKernel:
     """Of the kernel's four functions two are executed, with data after each; none falls into the
-    next one.
+    next one. As shipped both are in the set that the data is in, too.
     """
     trace = with_data(made_trace([0] * 10, [0] * 10))
     items = np.array([0, DATA, 2, DATA | 1], dtype=np.uint32)
     return made(msgspec.structs.replace(trace, items=items))
 
 
-def _result(one: PlacedKernel, cpu: CPU) -> PlaceResult:
-    cases = [Case(trace) for trace in one.traces]
-    return place(one.placement, cases, cpu, seed=SEED, evaluations=0, layouts=LAYOUTS)
+def _placed(one: PlacedKernel, cpu: CPU, *, further: bool = True) -> PlaceResult:
+    return place(
+        one.placement,
+        [Case(trace) for trace in one.traces],
+        cpu,
+        seed=SEED,
+        evaluations=10,
+        layouts=LAYOUTS,
+        further=l2_of(one, cpu) if further else None,
+    )
 
 
-def test_an_order_the_shipped_layout_and_an_ensemble(cpu: CPU) -> None:
+def test_all_methods_and_the_ensemble_are_told_in_the_l2(cpu: CPU) -> None:
     one = _made()
-    result = msgspec.structs.replace(_result(one, cpu), method="made", order=("alpha", "gamma"))
-    ensemble = costs(one, cpu, drawn(one, LAYOUTS, SEED), data=True)["loop"]
-    layout = ordered(one.placement, result.order)[0][np.newaxis, one.executed]
-    order = costs(one, cpu, Drawn(layout, (1,)), data=True)["loop"].ensemble.misses
-    found = l2_of_order(one, result, cpu, LAYOUTS)["loop"]
-    assert tuple(found) == L2
-    for kind, row in found.items():
-        assert row.shipped == ensemble.shipped[kind]
-        assert row.predicted == order[kind][0]
-        assert row.median == np.median(ensemble.ensemble.misses[kind])
-        assert row.best == ensemble.ensemble.misses[kind].min()
-        assert row.methods == {SHIPPED: row.shipped, "made": row.predicted}
-    assert found["l2"].shipped != found["l2"].predicted
-    assert found["l2"].best < found["l2"].median
+    (found,) = _placed(one, cpu).regions
+    known = costs(one, cpu, drawn(one, LAYOUTS, SEED), data=True)["loop"]
+    for kind in L2:
+        misses = known.ensemble.misses[kind] * one.iterations(0)
+        assert found.methods[SHIPPED][kind] == known.shipped[kind] * one.iterations(0)
+        assert found.ensemble[kind].median == np.median(misses)
+        assert found.ensemble[kind].least == misses.min() < misses.max()
+        assert all(kind in row for row in found.methods.values())
+    assert not {*found.bound, *found.associative} & {*L2}
 
 
-def test_where_nothing_is_better_the_order_is_the_shipped_layout(cpu: CPU) -> None:
+def test_the_l2_decides_which_order_is_taken(cpu: CPU) -> None:
+    """All orders miss alike in a first level of one line: without the L2 nothing is better."""
     one = _made()
-    result = msgspec.structs.replace(_result(one, cpu), method=SHIPPED, order=())
-    found = l2_of_order(one, result, cpu, LAYOUTS)["loop"]
-    assert [found[kind].predicted for kind in L2] == [found[kind].shipped for kind in L2]
+    blind, seeing = _placed(one, cpu, further=False), _placed(one, cpu)
+    assert blind.method == SHIPPED
+    assert seeing.method != SHIPPED
+    assert seeing.costs[seeing.method] == min(seeing.costs.values())
+    assert seeing.costs[SHIPPED] > blind.costs[SHIPPED]
+    (found,) = seeing.regions
+    assert found.methods[seeing.method]["l2"] < found.methods[SHIPPED]["l2"]
+    assert seeing.judged == ("l1i", "itlb", "l2")
+    assert blind.judged == ("l1i", "itlb")
+    assert seeing.payers() == ()
+    # The part of it that is priced is their sum alone.
+    price, insns = cpu.misses["l2"].exposed, one.traces[0].executed_insns(0)
+    more = price * found.methods[SHIPPED]["l2"] / (insns * cpu.cycles_per_insn)
+    assert seeing.costs[SHIPPED] - blind.costs[SHIPPED] == pytest.approx(more)
 
 
-def test_a_region_without_physical_addresses_has_none(cpu: CPU) -> None:
+def test_a_kernel_without_physical_addresses_has_none(cpu: CPU) -> None:
     one = made(made_trace([0, 2, 1] * 10, [0] * 30))
-    said: list[str] = []
-    assert l2_of_order(one, _result(one, cpu), cpu, LAYOUTS, said.append) == {}
-    assert said == []
+    assert l2_of(one, cpu) is None
+
+
+def test_regions_are_told_one_by_one(cpu: CPU) -> None:
+    one, said = _made(), list[str]()
+    further = l2_of(one, cpu, said.append)
+    assert further is not None
+    found = further(as_linked(one.placement)[np.newaxis])
+    assert said == ["loop: L2"]
+    assert {kind: counts.shape for kind, counts in found.items()} == dict.fromkeys(L2, (1, 1))
+    assert found["l2"] == found["l2_code"] + found["l2_data"]

@@ -22,7 +22,7 @@ OWN = 0
 REPLAYED: dict[MissKind, Kind] = {"l1i": "lines", "itlb": "pages", "btb": "branches"}
 """The kinds of misses that code alone has, and how they are replayed."""
 
-Misses = dict[MissKind, I64]
+Misses = dict[str, I64]
 """By kind, misses of each region's own work under each layout: (n_regions, n_layouts)."""
 
 _MOST_EXECUTED = 1 << 18
@@ -57,7 +57,7 @@ class CaseJudge:
         moves = np.flatnonzero(unit_of >= 0)
         self._by_order = moves[np.argsort(unit_of[moves], kind="stable")]
         self._begins = np.flatnonzero(np.diff(unit_of[self._by_order], prepend=-1))
-        self._prices = {kind: cpu.misses[kind].exposed for kind in kinds}
+        self._prices = {str(kind): price.exposed for kind, price in cpu.misses.items()}
         self._weights = weights_of(cases) / cpu.cycles_per_insn
 
     def misses(self, layouts: U64) -> Misses:
@@ -68,10 +68,10 @@ class CaseJudge:
         }
 
     def costs(self, misses: Misses) -> F64:
-        """What the layouts of these misses cost, (n_layouts,)."""
+        """What the layouts of these misses cost, (n_layouts,); a kind without a price is free."""
         found = np.zeros(next(iter(misses.values())).shape[1])
-        for kind, price in self._prices.items():
-            found += price * (self._weights @ misses[kind])
+        for kind, counts in misses.items():
+            found += self._prices.get(kind, 0.0) * (self._weights @ counts)
         return found
 
     def judge(self, orders: Sequence[I64]) -> Judged:

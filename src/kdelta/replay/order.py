@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A better order of functions for one or several regions on a CPU; the replay is the judge."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -35,6 +35,9 @@ ANNEALED = "annealed"
 DEFAULT_EVALUATIONS = 4000
 DEFAULT_LAYOUTS = 128
 
+Further = Callable[[U64], Misses]
+"""What the misses are of kinds that no search looks at, under layouts (n_layouts, n_functions)."""
+
 _SEARCHED: tuple[MissKind, ...] = ("l1i", "itlb")
 
 
@@ -62,10 +65,10 @@ class RegionOrder(msgspec.Struct, frozen=True):
     weight: float
     iterations: int
     insns: int
-    methods: dict[str, dict[MissKind, int]]
-    ensemble: dict[MissKind, Draws]
-    associative: dict[MissKind, int]
-    bound: dict[MissKind, int]
+    methods: dict[str, dict[str, int]]
+    ensemble: dict[str, Draws]
+    associative: dict[str, int]
+    bound: dict[str, int]
     truncated: bool
 
 
@@ -88,12 +91,12 @@ class PlaceResult(msgspec.Struct, frozen=True):
     costs: dict[str, float]
     ensemble: Draws
     regions: tuple[RegionOrder, ...]
-    judged: tuple[MissKind, ...]
+    judged: tuple[str, ...]
     searched: tuple[MissKind, ...]
     seed: int
     evaluations: int
 
-    def payers(self, against: str = SHIPPED) -> tuple[tuple[str, MissKind], ...]:
+    def payers(self, against: str = SHIPPED) -> tuple[tuple[str, str], ...]:
         """Regions and kinds of misses of which the chosen order has more than another method."""
         return tuple(
             (row.region, kind)
@@ -112,13 +115,15 @@ def place(
     evaluations: int = DEFAULT_EVALUATIONS,
     layouts: int = DEFAULT_LAYOUTS,
     watch: Watch | None = None,
+    further: Further | None = None,
 ) -> PlaceResult:
     """An order of the executed functions that costs the least, of all that were tried.
 
     placement: of the traces of these cases, in their order. evaluations: the most orders that the
     search judges. layouts: of the ensemble. The result depends on these, on the seed, and on
     nothing else. It is never worse than any rule of thumb, or than what was shipped, by the replay
-    of the whole traces. watch: is told how far the search is.
+    of the whole traces. watch: is told how far the search is. further: more kinds of misses, which
+    count, by their prices, where a search begins and where one of the methods is chosen.
     UserError if nothing that was executed can move, or if all weights are 0.
     """
     if len(cases) != len(placement.placed):
@@ -130,10 +135,14 @@ def place(
     rules = _rules_of_thumb(placement, cases, units, cpu)
     for method, order in rules.items():
         table.add(method, units.order(order.tolist()))
-    starts = [Start(units, rules[table.cheapest(rules)])]
     apart = sets_apart(placement, units, table.judge, rules[FIRST_USE], cpu.l1i)
     if apart:
         table.add(SETS_APART, apart.units.order(apart.order.tolist()))
+    if further:
+        table.look_further(further)
+    starts = [Start(units, rules[table.cheapest(rules)])]
+    # A search never finds out what these sets cost in a cache that it does not look at.
+    if apart and (not further or table.cheapest([*rules, SETS_APART]) == SETS_APART):
         starts.append(apart)
     searched = table.varying()
     search_kinds = {kind: kinds[kind] for kind in searched}
@@ -142,6 +151,8 @@ def place(
     )
     table.add(ANNEALED, found.units.order(found.order.tolist()))
     table.draw(layouts, seed)
+    if further:
+        table.look_further(further)
     method = table.cheapest(table.costs)
     executed = set(units.order(range(units.executed)))
     return PlaceResult(
@@ -152,7 +163,7 @@ def place(
         costs=table.costs,
         ensemble=_draws(table.judge.costs(table.drawn)),
         regions=table.rows(cases, method, kinds),
-        judged=tuple(kinds),
+        judged=tuple(kind for kind in table.drawn if kind in cpu.misses),
         searched=searched,
         seed=seed,
         evaluations=found.evaluations,
@@ -200,24 +211,41 @@ class _Table:
 
     def __init__(self, placement: Placement, units: Units, judge: CaseJudge) -> None:
         self._placement, self._units, self.judge = placement, units, judge
-        self._layouts = {SHIPPED: as_linked(placement)[units.functions]}
-        self._misses = {SHIPPED: judge.misses(self._layouts[SHIPPED][np.newaxis])}
+        self._layouts = {SHIPPED: as_linked(placement)}
+        self._misses = {SHIPPED: judge.misses(self._small(SHIPPED)[np.newaxis])}
         self.costs = {SHIPPED: float(judge.costs(self._misses[SHIPPED])[0])}
         self.names: dict[str, tuple[str, ...]] = {SHIPPED: ()}
         self.drawn: Misses = {}
+        self._drawn = np.zeros((0, len(placement.functions)), dtype=np.uint64)
 
     def add(self, method: str, names: tuple[str, ...]) -> None:
         """Replays the layout that an ordering file makes."""
-        layout = ordered(self._placement, names)[0][self._units.functions]
-        misses = self.judge.misses(layout[np.newaxis])
-        self.names[method], self._layouts[method] = names, layout
+        self.names[method], self._layouts[method] = names, ordered(self._placement, names)[0]
+        misses = self.judge.misses(self._small(method)[np.newaxis])
         self._misses[method] = misses
         self.costs[method] = float(self.judge.costs(misses)[0])
 
     def draw(self, layouts: int, seed: int) -> None:
         """Replays random layouts."""
-        drawn = shuffles(self._placement, layouts, seed)[:, self._units.functions]
-        self.drawn = self.judge.misses(drawn)
+        self._drawn = shuffles(self._placement, layouts, seed)
+        self.drawn = self.judge.misses(self._drawn[:, self._units.functions])
+
+    def look_further(self, further: Further) -> None:
+        """Adds misses of more kinds, and what they cost."""
+        methods = list(self._layouts)
+        layouts = np.concatenate([np.stack(list(self._layouts.values())), self._drawn])
+        for kind, counts in further(layouts).items():
+            for at, method in enumerate(methods):
+                self._misses[method][kind] = counts[:, at : at + 1]
+            self.drawn[kind] = counts[:, len(methods) :]
+        self.costs = {
+            method: float(self.judge.costs(misses)[0]) for method, misses in self._misses.items()
+        }
+
+    def _small(self, method: str) -> U64:
+        """The layout of a method, of those functions that the judge looks at."""
+        layout: U64 = self._layouts[method][self._units.functions]
+        return layout
 
     def cheapest(self, methods: Iterable[str]) -> str:
         """Of equals, the first."""
@@ -236,7 +264,7 @@ class _Table:
         self, cases: Sequence[Case], chosen: str, kinds: Mapping[MissKind, Cache]
     ) -> tuple[RegionOrder, ...]:
         """One for each region."""
-        associative = self.judge.associative(self._layouts[chosen])
+        associative = self.judge.associative(self._small(chosen))
         return tuple(
             RegionOrder(
                 region=case.trace.region,
@@ -258,7 +286,7 @@ class _Table:
 
 def _bounds(
     placement: Placement, index: int, case: Case, kinds: Mapping[MissKind, Cache]
-) -> dict[MissKind, int]:
+) -> dict[str, int]:
     """Of what is a line or a page; nothing is known of branches."""
     return {
         kind: least_misses(case.trace, placement.placed[index], placement, cache)

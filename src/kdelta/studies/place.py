@@ -25,7 +25,7 @@ from kdelta.store.store import Store
 from kdelta.studies.apply import applied, put_back, require_relinkable, simulating
 from kdelta.studies.lab import Done, traces_of
 from kdelta.studies.layout import cache_texts, notes_on
-from kdelta.studies.ordered_l2 import NOT_SEARCHED, l2_of_order
+from kdelta.studies.ordered_l2 import FEW_SETS, NOT_SEARCHED, l2_of
 from kdelta.studies.placement import (
     L2,
     Counted,
@@ -41,9 +41,6 @@ from kdelta.studies.whole import counted_whole, cut_regions
 from kdelta.workloads.catalog import find_workload
 
 _PARTS_SAID = 4
-
-_L2 = Mapping[str, Mapping[str, PlacedMisses]]
-"""By region and kind, what is missed in the L2."""
 
 
 async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
@@ -78,8 +75,7 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     placed = await _with_whole(request, placed, names, found, store=store, progress=progress)
     with interruptible():
         result = _searched(request, placed, progress)
-        l2 = _l2(request, placed, result, progress) if request.lab.data_lines else {}
-    report = _with(report, request, placed, result, l2)
+    report = _with(report, request, placed, result)
     if result.method == SHIPPED:
         return report
     with put_back(request.file) if request.apply else contextlib.nullcontext():
@@ -140,6 +136,10 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
             "take operations that are shorter; kdelta layout shows what these miss as shipped",
         )
     step = f"order for {request.cpu.name}"
+
+    def doing(what: str) -> None:
+        progress.doing(step, what)
+
     progress.begin(step)
     result = place(
         placed.placement,
@@ -149,21 +149,10 @@ def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -
         evaluations=request.evaluations,
         layouts=request.layouts,
         watch=_Watch(step, request.evaluations, progress),
+        further=l2_of(placed, request.cpu, doing) if request.lab.data_lines else None,
     )
     progress.end(step, result.method)
     return result
-
-
-def _l2(
-    request: PlaceRequest, placed: PlacedKernel, result: PlaceResult, progress: Progress
-) -> _L2:
-    step = f"replay on {request.cpu.name}"
-    progress.begin(step)
-    found = l2_of_order(
-        placed, result, request.cpu, request.layouts, lambda what: progress.doing(step, what)
-    )
-    progress.end(step, f"{request.layouts} layouts")
-    return found
 
 
 class _Watch:
@@ -301,15 +290,11 @@ def _unlike(
 
 
 def _with(
-    report: PlaceReport,
-    request: PlaceRequest,
-    placed: PlacedKernel,
-    result: PlaceResult,
-    l2: _L2,
+    report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
 ) -> PlaceReport:
     data = request.lab.data_lines
     regions = tuple(
-        _region(request, placed, index, row, result.method, l2=l2.get(row.region, {}))
+        _region(request, placed, index, row, result.method)
         for index, row in enumerate(result.regions)
     )
     return msgspec.structs.replace(
@@ -324,23 +309,23 @@ def _with(
         evaluations=result.evaluations,
         regions=regions,
         cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
-        notes=(*notes_on(request.cpu, placed, data=data), *([NOT_SEARCHED] if data else [])),
+        notes=(*notes_on(request.cpu, placed, data=data), *_on_l2(result, data=data)),
         warnings=placed.counts.warnings,
     )
 
 
+def _on_l2(result: PlaceResult, *, data: bool) -> list[str]:
+    if data:
+        return [NOT_SEARCHED]
+    return [FEW_SETS] if result.padding else []
+
+
 def _region(
-    request: PlaceRequest,
-    placed: PlacedKernel,
-    index: int,
-    row: RegionOrder,
-    method: str,
-    *,
-    l2: Mapping[str, PlacedMisses],
+    request: PlaceRequest, placed: PlacedKernel, index: int, row: RegionOrder, method: str
 ) -> PlacedRegion:
     per = placed.iterations(index)
     region = merged_regions(placed.counts)[row.region]
-    code: dict[str, PlacedMisses] = {
+    misses = {
         kind: PlacedMisses(
             shipped=row.methods[SHIPPED][kind] / per,
             predicted=row.methods[method][kind] / per,
@@ -352,7 +337,6 @@ def _region(
         )
         for kind in row.ensemble
     }
-    misses = {**code, **l2}
 
     def cycles(name: str) -> Interval:
         """An iteration's; the trace may be of fewer than the counts are of."""

@@ -319,15 +319,21 @@ def has_data(trace: Trace) -> bool:
 
 
 def own_l2_misses(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, Floats]:
-    """The misses of the L2 by the region's own work under each layout, an iteration: (n,) each.
+    """The misses of the L2 by the region's own work under each layout, an iteration: (n,) each."""
+    per = one.iterations(index)
+    return {kind: row / per for kind, row in l2_totals(one, index, layouts, cpu).items()}
+
+
+def l2_totals(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, I64]:
+    """The same in all iterations together.
 
     What data misses in its own first level is the same under all layouts; what of it the L2 still
     holds is not, since code shares it. Raises what PreparedHierarchy does.
     """
     prepared = PreparedHierarchy(one.traces[index], one.places[index], cpu.l1d)
     found = prepared.replay(layouts, l1i=cpu.l1i, l2=cpu.l2, by_function=False)
-    per = one.iterations(index)
-    code, data = (part[:, OWN] / per for part in (found.l2_code.total, found.l2_data))
+    code = found.l2_code.total[:, OWN].astype(np.int64)
+    data = found.l2_data[:, OWN].astype(np.int64)
     return {L2: code + data, L2_CODE: code, L2_DATA: data}
 
 
