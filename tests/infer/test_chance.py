@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import Context, Cost, FunctionCost, Iterations, RegionCounts, RunCounts
-from kdelta.infer.chance import CLEAR, ENOUGH, by_chance, left_open, with_operations
+from kdelta.infer.chance import CLEAR, ENOUGH, LARGE, by_chance, left_open, with_operations
 from kdelta.infer.effects import Word, compare
 from kdelta.infer.estimate import APART, apart_by_chance, effect_between, estimate
 from tests.synthetic import own, region, run
@@ -95,6 +95,30 @@ def test_medians_with_a_spread_must_be_clear_of_it() -> None:
     assert doubted(side(1000), side(1000 + CLEAR * reach + 1)) == ()
     assert doubted(side(1000), side(1000 + CLEAR * reach)) == ("op",)
     assert doubted(side(1000, 2), side(1400, 2)) == ("op",), "two runs have hardly a range"
+
+
+def test_the_mean_may_have_more_spread_than_the_median() -> None:
+    base = [steady(1000 + by, 250 * by, TIMER) for by in range(3)]
+    others = [steady(1017 + by, 250 * by, TIMER) for by in range(3)]
+    mean = compare(base, others).operations[0].costs
+    assert mean is not None
+    assert mean.insns.effect.low > 0
+    assert mean.insns.effect.half_width > mean.median_insns.effect.half_width == 4
+    assert doubted(base, others) == (), "17 is more than 4 times the medians' ranges of 2 and 2"
+
+
+def test_what_is_too_large_for_a_timer() -> None:
+    """A region of one iteration, in which ticks end."""
+
+    def side(insns: int, runs: int = 3, ticks: int = TIMER) -> list[RunCounts]:
+        return [ran([insns + by], [ticks - by]) for by in range(runs)]
+
+    assert CLEAR * TIMER == 20_000
+    assert doubted(side(10**6), side(10**6 + 20_001)) == ()
+    assert doubted(side(10**6), side(10**6 + 20_000)) == ("op",)
+    assert doubted(side(10**6, ticks=5), side(10**6 + LARGE * 4 + 1, ticks=5)) == ()
+    assert doubted(side(10**6, ticks=5), side(10**6 + LARGE * 4, ticks=5)) == ("op",)
+    assert doubted(side(10**6, 2), side(2 * 10**6, 2)) == ("op",), "two runs have hardly a range"
 
 
 def test_the_order_of_many_runs_decides() -> None:

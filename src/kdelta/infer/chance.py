@@ -21,8 +21,13 @@ Two equal sides of three come so far apart in 0.006 % of cases if they are norma
 exponential or log-normal, in 0.024 % if uniform (simulated with 4 million pairs).
 """
 
-_LEAST_FOR_CLEAR = 3
-"""Of two runs of each, 1.0 to 1.6 % of the pairs are that far apart."""
+LARGE = 20
+"""How many times the ranges an effect must be that no iteration tells. Sides whose runs have two
+values each come `CLEAR` times their ranges apart too often: a range within one value is small.
+"""
+
+_LEAST_RUNS = 3
+"""Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
 
 _SHARE = Fraction(1, 2)
 """By what part of an effect that of the median iteration may differ from it."""
@@ -38,8 +43,10 @@ def by_chance(
     - there are so many runs that their order alone decides (`apart_by_chance`);
     - all runs of a side agree, and in all of both interrupts and other tasks did the same;
     - it stands in the iterations: the median one differs by about as much as the mean, and it is
-      the same in all runs of a side, or both differ by `CLEAR` times their ranges. What a run has
-      and another has not (a timer that ends in it) is in a few iterations.
+      the same in all runs of a side, or differs by `CLEAR` times its ranges. What a run has and
+      another has not (a timer that ends in it) is in a few iterations;
+    - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
+      and other tasks executed in any run.
 
     base, other: the counts that the effects are of.
     """
@@ -90,27 +97,25 @@ def _is_told(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
     if apart_by_chance(insns.base.n, insns.other.n) <= APART:
         return True
     beside = costs.interrupts, costs.background
-    if insns.effect.exact and all(_never_moves(cost) for cost in beside):
+    if insns.effect.exact and not any(cost.moved for cost in beside):
         return True
+    if _is_clear(insns.effect, LARGE):
+        theirs = [max(cost.base.high, cost.other.high) for cost in beside]
+        if abs(insns.effect.value) > CLEAR * sum(theirs):
+            return True
     return all(map(_is_mostly_alone, regions)) and _is_in_iterations(insns, costs.median_insns)
-
-
-def _never_moves(cost: Quantity) -> bool:
-    return not cost.moved
 
 
 def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:
     """Whether what differs does so in most iterations."""
-    effects = mean.effect, median.effect
-    if abs(effects[0].value - effects[1].value) > _SHARE * abs(effects[0].value):
+    whole, most = mean.effect, median.effect
+    if abs(whole.value - most.value) > _SHARE * abs(whole.value):
         return False
-    if effects[1].exact:
-        return True
-    return effects[0].n >= _LEAST_FOR_CLEAR and all(map(_is_clear, effects))
+    return most.exact or _is_clear(most, CLEAR)
 
 
-def _is_clear(effect: Estimate) -> bool:
-    return abs(effect.value) > CLEAR * effect.half_width
+def _is_clear(effect: Estimate, times: int) -> bool:
+    return effect.n >= _LEAST_RUNS and abs(effect.value) > times * effect.half_width
 
 
 def _is_mostly_alone(region: RegionCounts) -> bool:
