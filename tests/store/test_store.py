@@ -84,6 +84,25 @@ def test_a_run_from_start_to_end(store: Store) -> None:
     assert len(ended.started_text) == len("2026-01-01 00:00:00")
 
 
+def test_what_an_earlier_run_kept_is_kept_with_a_later_one(store: Store) -> None:
+    """By its blob, which is not read for it; what the later one has itself comes first."""
+    first = store.finish_run(
+        store.start_run(new()), RunStatus.OK, counts=COUNTS, attachments={"a": b"1", "b": b"2"}
+    )
+    second = store.finish_run(
+        store.start_run(new()),
+        RunStatus.OK,
+        counts=COUNTS,
+        attachments={"b": b"3"},
+        kept=first.attachments,
+    )
+    assert store.find_run("k") == second
+    assert {name: store.get(blob) for name, blob in second.attachments.items()} == {
+        "a": b"1",
+        "b": b"3",
+    }
+
+
 @pytest.mark.parametrize("status", [status for status in RunStatus if status is not RunStatus.OK])
 def test_failed_runs_are_kept_and_never_answer(store: Store, status: RunStatus) -> None:
     run_id = store.start_run(new(kernel_identity="", kernel_release=""))
