@@ -10,6 +10,7 @@ import pytest
 from kdelta.counts.trace import DATA
 from kdelta.replay.functions import FIXED, REST, Placement, placement_of
 from kdelta.replay.kernel_text import kernel_text, parse_symbols, vmlinux_symbols
+from kdelta.replay.layouts import ordered
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows, trace_of
 
@@ -245,6 +246,73 @@ def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_by_itself() -
     assert sizes == {"alpha": 48, "beta": 16, "gamma": 80, "[after gamma]": 32, "delta": 32}
     groups = {f.group for f in found.functions if f.movable}
     assert len(groups) == len(sizes)
+
+
+def merged(rows: list[Row], objects: dict[str, dict[str, tuple[str, int, int]]]) -> Placement:
+    return placement_of(
+        [], parse_symbols(symbols(rows)), digest=digest_of(objects), alignment=16, merged=True
+    )
+
+
+def test_sections_of_one_name_are_one_if_objects_were_merged() -> None:
+    rows = text_rows({"low": 32, "beta": 16, "top": 32, "twin": 48, "other": 16, "single": 64})
+    rows = [(at, kind, "twin" if name == "other" else name) for at, kind, name in rows]
+    objects = {
+        "a.S.o": {"low": (".text", 32, 1)},
+        "b.S.o": {"beta": (".text", 16, 2)},
+        "c.c.o": {"top": (".text", 32, 3), "twin": (".text.twin", 48, 4)},
+        "d.c.o": {"twin": (".text.twin", 16, 5), "single": (".text.single", 64, 6)},
+        "e.c.o": {f"f{number}": (f".text.f{number}", 16, number) for number in range(9)},
+    }
+    found = merged(rows, objects)
+    groups = {f.name: f.group for f in found.functions if f.movable}
+    assert groups["low"] == groups["beta"] == groups["top"]
+    assert groups["twin"] == groups["twin#2"]
+    assert len({groups[name] for name in ("low", "twin", "single")}) == 3
+    # Without sections of their own, functions are not parted by any relink: all may move.
+    del objects["e.c.o"]
+    found = merged(rows, objects)
+    assert len({group_of(found, name) for name in groups}) == len(groups)
+
+
+@pytest.mark.parametrize(
+    ("beta", "gamma", "expected"),
+    [
+        (48, 16, [("[after alpha]", "beta"), ("[after gamma]", "gamma")]),
+        # Each has one weak one: what is between them is not beta's.
+        (16, 64, [("[after alpha]", "beta"), ("[after beta]", "gamma")]),
+    ],
+)
+def test_a_weak_functions_code_goes_with_the_strong_one_if_objects_were_merged(
+    beta: int, gamma: int, expected: list[tuple[str, str]]
+) -> None:
+    rows = text_rows({"alpha": 32, "beta": 48, "gamma": 64, "delta": 32})
+    sizes = {"alpha": 16, "beta": beta, "gamma": gamma, "delta": 32}
+    objects = {
+        "a.c.o": {name: (f".text.{name}", size, 1) for name, size in sizes.items()},
+        "weak.c.o": {name: (f".text.{name}", 8, 2) for name in ("beta", "gamma")},
+        "e.c.o": {f"f{number}": (f".text.f{number}", 16, number) for number in range(9)},
+    }
+    of = {f.name: f.group for f in merged(rows, objects).functions if f.movable}
+    together = {frozenset(n for n, g in of.items() if g == group) for group in of.values()}
+    assert together == {frozenset(one) for one in (*expected, ("alpha",), ("delta",))}
+
+
+def test_what_stays_ends_before_the_padding_of_what_asks_for_a_page() -> None:
+    page = START + 4096
+    rows: list[Row] = [(START, "T", "_stext"), (START, "T", "startup_64"), (page, "t", "first")]
+    rows += [(page + 64, "t", "second"), (page + 128, "t", "third"), (page + 4096, "T", "_etext")]
+    known = dict.fromkeys(("first", "second", "third"), (".text", 60, 1))
+    digest = digest_of({"a.c.o": {"startup_64": (".head.text", 200, 1), **known}})
+    found = placement_of([], parse_symbols(symbols(rows)), digest=digest)
+    at = {f.name: f for f in found.functions}
+    assert (at["startup_64"].bytes, at["first"].alignment) == (200, 4096)
+    (part,) = found.ranges
+    assert part.alignments.tolist() == [4096, 64, 64]
+    layout = ordered(found, ["second"])[0].tolist()
+    where = {f.name: start - START for f, start in zip(found.functions, layout, strict=True)}
+    assert where["second"] == 256
+    assert (where["first"], where["third"]) == (4096, 4160)
 
 
 def test_assembler_is_aligned_where_the_compiler_aligns_nothing() -> None:

@@ -95,14 +95,15 @@ def test_what_fills_is_never_executed_and_in_the_order_once() -> None:
     assert_same_layout(placed(rows, trace), start.units, start.order)
 
 
-def test_code_without_a_name_fills_nothing() -> None:
+def test_code_without_a_name_fills_nothing_nor_what_follows_it() -> None:
     rows = lines(**dict.fromkeys(HOT, 1), **dict.fromkeys(COLD, 2))
-    # Half of each has no name, so it would be what fills best.
-    start = start_of(rows, region(rows, HOT, times=5), sizes=dict.fromkeys(COLD, 8))
+    cold = list(COLD)
+    start = start_of(rows, region(rows, HOT, times=5), sizes=dict.fromkeys(cold[::3], 8))
     assert start is not None
-    names = start.units.order(start.order.tolist())
-    assert set(HOT) < set(names)
-    assert set(names) <= {*HOT, *COLD}
+    names = set(start.units.order(start.order.tolist()))
+    assert set(HOT) < names
+    assert names <= {*HOT, *COLD}
+    assert names.isdisjoint(cold[1::3])
 
 
 def test_a_function_larger_than_what_its_part_has_is_placed_all_the_same() -> None:

@@ -13,6 +13,7 @@ from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.objects import Code
+from kdelta.replay.input_sections import input_sections
 from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text
 from kdelta.replay.simulate import Placed
 from kdelta.spec.errors import UserError
@@ -112,12 +113,15 @@ def placement_of(
     *,
     digest: Digest | None = None,
     alignment: int | None = None,
+    merged: bool = False,
 ) -> Placement:
     """The functions that can move, and where the blocks of each trace lie.
 
     symbols: as `parse_symbols` gives them, of the kernel and its modules. digest: of the built
     kernel, if there is one: it tells sections, and assembler objects, which move as one. alignment:
     the kernel's CONFIG_FUNCTION_ALIGNMENT, where known: the most that its addresses can say.
+    merged: its objects were made one object before that was linked, so that all sections of one
+    name move as one: all assembler's .text, and all functions of one name.
     UserError for a kernel without symbols, and for symbols of another kernel than was traced.
     """
     symbols = list(symbols)
@@ -128,12 +132,14 @@ def placement_of(
     blocks = [_Blocks(trace, starts, ends, text) for trace in traces]
     _require_same_kernel(blocks, pieces)
     linked = np.array([piece.joined for piece in pieces], dtype=bool)
-    assembler = _link_objects(linked, pieces, digest)
+    sections = input_sections(pieces, digest, merged=merged)
+    linked |= sections.goes_on
     for of_trace in blocks:
         of_trace.link(linked)
     numbers = _group(pieces, linked)
     least = [
-        min(_ASSEMBLER_ALIGNMENT, alignment or _ASSEMBLER_ALIGNMENT) * int(a) for a in assembler
+        min(_ASSEMBLER_ALIGNMENT, alignment or _ASSEMBLER_ALIGNMENT) * int(a)
+        for a in sections.is_assembler
     ]
     functions = [
         _function(piece, text, int(number), aligned)
@@ -154,17 +160,21 @@ def placement_of(
     )
 
 
-def _sections_and_sizes(digest: Digest | None) -> tuple[dict[str, str], dict[str, int]]:
-    """Section and bytes of each function of vmlinux whose name stands for only one."""
-    found: dict[str, Code] = {}
-    several: set[str] = set()
+def _sections_and_sizes(
+    digest: Digest | None,
+) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+    """Of the functions of vmlinux by name: the section of those whose name is one function's only,
+    and the bytes of each function of a name, ascending.
+    """
+    found: dict[str, list[Code]] = {}
     for thing in digest.objects.values() if digest else ():
         if not thing.module:
-            several.update(found.keys() & thing.functions.keys())
-            found.update(thing.functions)
-    one = {name: code for name, code in found.items() if name not in several}
-    sections = {name: code.section for name, code in one.items()}
-    return sections, {name: code.size for name, code in one.items()}
+            for name, code in thing.functions.items():
+                found.setdefault(name, []).append(code)
+    return (
+        {name: codes[0].section for name, codes in found.items() if len(codes) == 1},
+        {name: tuple(sorted(code.size for code in codes)) for name, codes in found.items()},
+    )
 
 
 class _Blocks:
@@ -252,32 +262,6 @@ def _refuse(what: str) -> None:
         f"these symbols are not of the kernel that was traced: {what}",
         "give the System.map or /proc/kallsyms of that very kernel",
     )
-
-
-def _link_objects(
-    linked: npt.NDArray[np.bool_], pieces: Sequence[Piece], digest: Digest | None
-) -> npt.NDArray[np.bool_]:
-    """Links what one assembler object has in .text: it is one input section, which no linker parts.
-    Returns for each piece whether it is known to be of an assembler object.
-    """
-    found = np.zeros(len(pieces), dtype=bool)
-    owners: dict[str, set[str]] = {}
-    assembler: set[str] = set()
-    for thing in digest.objects.values() if digest else ():
-        if not thing.module:
-            for name in thing.functions:
-                owners.setdefault(name, set()).add(thing.path)
-            assembler.update([thing.path] if thing.is_assembler else [])
-    before = ""
-    for index, piece in enumerate(pieces if digest else ()):
-        objects = owners.get(piece.name.partition("#")[0])
-        # A label that no object names is of that before it.
-        owner = before if objects is None else next(iter(objects)) if len(objects) == 1 else ""
-        owner = owner if owner in assembler and not piece.why_not else ""
-        found[index] = bool(owner)
-        linked[index] |= bool(owner) and owner == before
-        before = owner
-    return found
 
 
 def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
@@ -404,13 +388,23 @@ def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> 
         end=int(ends[-1]),
         keys=np.array([_key(held[index].name) for index in first.tolist()], dtype=np.uint64),
         bytes=ends[last] - starts[first],
-        alignments=np.array([held[index].alignment for index in first.tolist()], dtype=np.uint64),
+        alignments=_alignments(held, first, starts),
         first=np.array(members, dtype=np.int64)[first],
         members=np.array(members, dtype=np.int64),
         groups=groups,
         offsets=starts - starts[first][groups],
         holes=tuple((f.address, f.address + f.bytes) for f in between if not f.movable),
     )
+
+
+def _alignments(held: Sequence[Function], first: I64, starts: U64) -> U64:
+    """Of each group: the most that any of its functions has which its start is a multiple of."""
+    own = np.array([function.alignment for function in held], dtype=np.uint64)
+    group = np.searchsorted(first, np.arange(len(held)), side="right") - 1
+    found: U64 = own[first].copy()
+    counts = (own > found[group]) & (starts[first][group] % own == 0)
+    np.maximum.at(found, group[counts], own[counts])
+    return found
 
 
 def _key(name: str) -> int:

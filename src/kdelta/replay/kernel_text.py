@@ -8,7 +8,7 @@ unlikely, and then sections between boundary symbols, __noinstr_text_start and s
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -94,6 +94,11 @@ def is_nameless(name: str) -> bool:
     return name.startswith("[")
 
 
+def plain(name: str) -> str:
+    """The name that a linker knows: without the number of one of several functions."""
+    return name.partition("#")[0]
+
+
 def parse_symbols(text: bytes) -> list[Symbol]:
     """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
 
@@ -134,14 +139,15 @@ def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
 def kernel_text(
     symbols: Iterable[Symbol],
     sections: Mapping[str, str] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Sequence[int]] | None = None,
     alignment: int | None = None,
 ) -> KernelText:
     """The functions between _stext and _etext, and which of them a relink can move.
 
-    sections, sizes: for names that stand for one function, where it is known (from a digest) the
-    section and the bytes that it has in its object. Without its size a function reaches to the
-    next. alignment: the most that the compiler can have been asked for.
+    sections: from a digest, for names that stand for one function, the one that it has. sizes: the
+    bytes of each function of a name, ascending; that of a piece is the largest for which there is
+    room. Without any a function reaches to the next. alignment: the most that the compiler can have
+    been asked for.
     UserError without symbols that say where the text is.
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
@@ -233,23 +239,29 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
 
 
 def _trimmed(
-    pieces: list[Piece], sizes: Mapping[str, int], alignments: Mapping[str, int]
+    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], alignments: Mapping[str, int]
 ) -> Iterator[Piece]:
     """The same without the padding after a function, where no more is there than aligns what
     follows: as others, or to a page. What is more is code without a name, a piece of its own.
     """
     for piece, after in itertools.pairwise(pieces):
         yield piece
-        size = sizes.get(piece.name)
-        if not size or not piece.kind or after.joined:
+        known = sizes.get(plain(piece.name), ())
+        size = max((one for one in known if piece.entry + one <= piece.end), default=0)
+        if not size or after.joined:
+            continue
+        if not piece.kind:
+            _end_before_page(piece, size, after)
             continue
         is_last = after.kind != piece.kind
         most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
         end = piece.entry + size
         padding = piece.end - end
-        if padding >= most and not is_last and after.start % _PAGE_BYTES == 0:
+        # Less before a page may be a short function that happens to lie there.
+        at_page = padding >= _LARGEST_ALIGNMENT and after.start % _PAGE_BYTES == 0
+        if at_page and not is_last:
             after.alignment = most = _PAGE_BYTES
-        if 0 <= padding < most:
+        if padding < most:
             piece.end = end
         elif padding >= most >= _LEAST_ALIGNED and not is_last:
             begin = -(-end // most) * most
@@ -257,6 +269,15 @@ def _trimmed(
             yield Piece(name, (), begin, begin, piece.end, kind=piece.kind)
             piece.end = end
     yield from pieces[-1:]
+
+
+def _end_before_page(piece: Piece, size: int, after: Piece) -> None:
+    """Ends what stays before its padding, where what may move after it is aligned to a page."""
+    end = piece.entry + size
+    at_page = after.start % _PAGE_BYTES == 0
+    if after.kind and at_page and _LARGEST_ALIGNMENT <= piece.end - end < _PAGE_BYTES:
+        after.alignment = _PAGE_BYTES
+        piece.end = end
 
 
 def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:

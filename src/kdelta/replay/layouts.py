@@ -213,6 +213,8 @@ def _lay_out(
             sizes = part.alignments if forced is None else np.full_like(part.alignments, forced)
             if relinked and 0 <= part.start - linked_end < _LINE_BYTES:
                 begins = np.uint64(part.start) + _moved(ends, linked_end, int(sizes.min()))
+            elif relinked and _asks_for_page(part, linked_end):
+                begins = _up(ends, int(sizes.min()))
             else:
                 begins = np.maximum(np.uint64(part.start), _up(ends, int(sizes[order[0, 0]])))
             linked_end = part.end
@@ -232,6 +234,13 @@ def _lay_out(
         layouts[:, first:last] += pushed[:, np.newaxis]
         linked_end = _end_of_run(placement.functions[last - 1])
         ends = pushed + np.uint64(linked_end)
+
+
+def _asks_for_page(part: Range, linked_end: int) -> bool:
+    """Whether a range begins where its first group has to, behind what ends there."""
+    alignment = int(part.alignments[0])
+    padding = part.start - linked_end
+    return linked_end > 0 and part.start % alignment == 0 and 0 <= padding < alignment
 
 
 def _moved(ends: U64, linked_end: int, alignment: int) -> U64:

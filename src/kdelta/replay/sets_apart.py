@@ -17,9 +17,9 @@ import numpy.typing as npt
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, Range
 from kdelta.replay.judge import CaseJudge
-from kdelta.replay.kernel_text import is_nameless
+from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.search import Start
-from kdelta.replay.units import Units, plain, units_of
+from kdelta.replay.units import Units, units_of
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -203,10 +203,13 @@ class _Filler:
         alone = (np.bincount(part.groups) == 1) & (part.alignments == part.alignments.min())
         for function, group in zip(part.members.tolist(), part.groups.tolist(), strict=True):
             name = placement.functions[function].name
+            before = placement.functions[max(0, function - 1)].name
             if (
                 alone[group]
                 and not placement.executed[function]
                 and not is_nameless(name)
+                # What looks like code before it may be padding that it asks for.
+                and not is_nameless(before)
                 and len(placement.indexes[plain(name)]) == 1
             ):
                 size = _up(int(part.bytes[group]), int(part.alignments[group]))

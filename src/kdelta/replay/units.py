@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.replay.functions import Placement, Range
+from kdelta.replay.kernel_text import plain
 from kdelta.replay.layouts import in_orders
 from kdelta.replay.simulate import Placed
 
@@ -51,11 +52,6 @@ class Units(msgspec.Struct, frozen=True, eq=False):
         """
         rows = [[at for unit in order.tolist() for at in self.chosen[unit]] for order in orders]
         return in_orders(self.small, rows)
-
-
-def plain(name: str) -> str:
-    """The name that a linker knows: without the number of one of several functions."""
-    return name.partition("#")[0]
 
 
 def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Units:

@@ -25,7 +25,7 @@ from kdelta.infer.executed import executed_estimates
 from kdelta.kernels.built import DIGEST, built_folder, load_built
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.digest_file import is_current, load_digest
-from kdelta.kernels.kconfig import number, parse_config
+from kdelta.kernels.kconfig import Config, number, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
@@ -59,6 +59,8 @@ L2_CODE, L2_DATA = "l2_code", "l2_data"
 """What the misses of the L2 are made of. Their sum has a price; they are shown."""
 
 _ALIGNMENT = "CONFIG_FUNCTION_ALIGNMENT"
+_MERGING = ("CONFIG_X86_KERNEL_IBT", "CONFIG_LTO_CLANG")
+"""Options with which scripts/link-vmlinux.sh (6.12) links vmlinux.o and not the objects."""
 _DRAW_BITS = 32
 _AT_ONCE = 256  # layouts that are made together: of 60,000 functions they are 120 MB
 
@@ -168,8 +170,13 @@ def place_traces(
     untraced = tuple(one.region for one, known in zip(traces, is_known, strict=True) if not known)
     traces = tuple(itertools.compress(traces, is_known))
     digest = kept_digest(kernel)
-    alignment = alignment_of(kernel)
-    placement = placement_of(traces, symbols, digest=digest, alignment=alignment)
+    placement = placement_of(
+        traces,
+        symbols,
+        digest=digest,
+        alignment=alignment_of(kernel),
+        merged=was_merged(kernel),
+    )
     executed = np.flatnonzero(placement.executed)
     places = tuple(
         Placed(np.searchsorted(executed, one.function).astype(np.uint32), one.offset)
@@ -196,12 +203,22 @@ def was_relinked(kernel: Kernel) -> bool:
 
 def alignment_of(kernel: Kernel) -> int | None:
     """What the config says that functions are aligned to; None if it says nothing."""
+    config = _config_of(kernel)
+    return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
+
+
+def was_merged(kernel: Kernel) -> bool:
+    """Whether all objects of a kernel became one before that was linked."""
+    config = _config_of(kernel)
+    return any(config.get(option) == "y" for option in _MERGING)
+
+
+def _config_of(kernel: Kernel) -> Config:
     if kernel.config is None:
-        return None
+        return {}
     path = Path(kernel.config)
     with lab_errors("reading", path):
-        config = parse_config(path.read_text("utf-8", "replace")) if path.is_file() else {}
-    return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
+        return parse_config(path.read_text("utf-8", "replace")) if path.is_file() else {}
 
 
 def drawn(one: PlacedKernel, n: int, seed: int, alignment: int | None = None) -> Drawn:

@@ -21,7 +21,7 @@ from kdelta.replay.layouts import I64, U64
 from kdelta.replay.other_kernel import Mapped, as_in
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
-from kdelta.studies.placement import OWN, PlacedKernel, alignment_of, kept_digest
+from kdelta.studies.placement import OWN, PlacedKernel, alignment_of, kept_digest, was_merged
 
 _TAIL = 4  # of the last stretch without interrupts, so much less is the region's end
 
@@ -34,7 +34,9 @@ def layout_in(one: PlacedKernel, other: Kernel) -> Mapped:
         raise UserError(f"nothing is known of where {other.spec} has its functions")
     digest = kept_digest(other)
     symbols = vmlinux_symbols(Path(other.image))
-    theirs = placement_of((), symbols, digest=digest, alignment=alignment_of(other))
+    theirs = placement_of(
+        (), symbols, digest=digest, alignment=alignment_of(other), merged=was_merged(other)
+    )
     both = (one.digest, digest) if one.digest and digest else None
     found = as_in(one.placement, theirs, both)
     if found.layout is None:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions share an input section of the link, and so are never parted by it."""
+
+import itertools
+from collections.abc import Collection, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.kernels.digest import Digest, ObjectDigest
+from kdelta.replay.kernel_text import Piece, is_nameless, plain
+
+_TEXT = ".text"
+
+
+class InputSections(msgspec.Struct, frozen=True, eq=False):
+    """What is known of the sections of pieces, (n_pieces,) each: whether one is of the section of
+    the piece before, and whether it is of an assembler object.
+    """
+
+    goes_on: npt.NDArray[np.bool_]
+    is_assembler: npt.NDArray[np.bool_]
+
+
+def input_sections(
+    pieces: Sequence[Piece], digest: Digest | None, *, merged: bool
+) -> InputSections:
+    """What a digest tells of the sections: one assembler object has one in .text. If all objects
+    were merged before they were linked, all that they have in sections of one name is one.
+    """
+    objects = [thing for thing in digest.objects.values() if not thing.module] if digest else []
+    assembler = _owners(pieces, objects)
+    sections = _merged_sections(pieces, objects) if merged else assembler
+    goes_on = [
+        bool(section) and section == before
+        for before, section in itertools.pairwise(["", *sections])
+    ]
+    return InputSections(
+        np.array(goes_on, dtype=bool), np.array([bool(owner) for owner in assembler], dtype=bool)
+    )
+
+
+def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:
+    """The assembler object of each piece; "" of one that is of none, or stays."""
+    paths: dict[str, set[str]] = {}
+    for thing in objects:
+        for name in thing.functions:
+            paths.setdefault(name, set()).add(thing.path)
+    assembler = {thing.path for thing in objects if thing.is_assembler}
+    found: list[str] = []
+    for piece in pieces:
+        owners = paths.get(plain(piece.name))
+        # A label that no object names is of that before it.
+        before = found[-1] if found else ""
+        owner = before if owners is None else next(iter(owners)) if len(owners) == 1 else ""
+        found.append(owner if owner in assembler and not piece.why_not else "")
+    return found
+
+
+def _merged_sections(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:
+    """The section of each piece after all objects were made one; "" of a piece that stays, or if
+    functions have no sections of their own. Then no relink moves them.
+    """
+    known: dict[str, str] = {}
+    several: set[str] = set()
+    for thing in objects:
+        several.update(known.keys() & thing.functions.keys())
+        known.update((name, code.section) for name, code in thing.functions.items())
+    own = sum(section == f"{_TEXT}.{name}" for name, section in known.items())
+    if 2 * own <= len(known):
+        return [""] * len(pieces)
+    beside = _weak_ones(pieces, several)
+    found: list[str] = []
+    for index, piece in enumerate(pieces):
+        name = plain(pieces[beside.get(index, index)].name)
+        before = found[-1] if found else ""
+        section = known.get(name, "" if is_nameless(name) else before)
+        found.append("" if piece.why_not else section)
+    return found
+
+
+def _weak_ones(pieces: Sequence[Piece], several: Collection[str]) -> dict[int, int]:
+    """Code without a name -> the function beside it whose name several objects have, of which it is
+    a weak one. Each has one: so what has only one such neighbour left takes that first.
+    """
+    found: dict[int, int] = {}
+    open_ones = {
+        index: [
+            other
+            for other in (index + 1, index - 1)
+            if 0 <= other < len(pieces) and plain(pieces[other].name) in several
+        ]
+        for index, piece in enumerate(pieces)
+        if is_nameless(piece.name)
+    }
+    waiting = sorted(open_ones, key=lambda index: len(open_ones[index]), reverse=True)
+    while waiting:
+        index = waiting.pop()
+        if index in found or not open_ones[index]:
+            continue
+        found[index] = taken = open_ones[index][0]
+        for neighbour in (taken - 1, taken + 1):
+            left = open_ones.get(neighbour, [])
+            if neighbour not in found and taken in left:
+                left.remove(taken)
+                waiting.append(neighbour)
+    return found
