@@ -147,6 +147,17 @@ def test_pages_count_too() -> None:
     assert C3_LARGE not in result.costs
 
 
+def test_the_pages_of_random_layouts_are_those_of_the_order_as_linked() -> None:
+    """a and b lie beside each other, so no link of them that keeps files together parts them by
+    more than a border; a random order would have them pages apart.
+    """
+    rows = text_rows({"a": 64, "b": 64} | {f"c{n}": 4096 for n in range(64)}, alignment=64)
+    trace = region(rows, ["a", "b"] * 20, times=10)
+    result = placed_by(rows, [(trace, 1)], cpu_of(1024, 1, Cache(1, 1, 4096)))
+    ensemble = result.regions[0].ensemble["itlb"]
+    assert (ensemble.median, ensemble.least) == (0, 0)
+
+
 def test_what_no_order_changes_is_not_searched() -> None:
     rows = lines(a=2, cold=9, b=2)
     trace = region(rows, ["a", "b"], times=10)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What layouts and orders cost several regions together, by the replay."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -60,11 +60,11 @@ class CaseJudge:
         self._prices = {str(kind): price.exposed for kind, price in cpu.misses.items()}
         self._weights = weights_of(cases) / cpu.cycles_per_insn
 
-    def misses(self, layouts: U64) -> Misses:
-        """The misses of each region's own work under each layout."""
+    def misses(self, layouts: U64, kinds: Iterable[MissKind] | None = None) -> Misses:
+        """The misses of each region's own work under each layout, of these kinds or of all."""
         return {
             kind: np.stack([self._own(prepared, layouts, kind) for prepared in self._prepared])
-            for kind in self._kinds
+            for kind in (self._kinds if kinds is None else kinds)
         }
 
     def costs(self, misses: Misses) -> F64:

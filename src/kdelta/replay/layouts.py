@@ -17,6 +17,7 @@ from kdelta.spec.errors import UserError
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 
+_DRAW_BITS = 32
 _AT_ONCE = 16  # rows of orders that are packed together: they stay in the CPU's caches
 _LINE_BYTES = 64
 _PAGE_BYTES = 4096
@@ -74,6 +75,11 @@ def shuffles(
         part = found[begin : begin + len(rows)]
         _lay_out(placement, part, orders, alignments=alignments, slides=slides)
     return found
+
+
+def draws_of(n: int, seed: int) -> tuple[int, ...]:
+    """What names each of n layouts of a seed."""
+    return tuple((seed << _DRAW_BITS) + index for index in range(n))
 
 
 def aligned(placement: Placement, n: int) -> U64:

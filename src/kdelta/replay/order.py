@@ -13,7 +13,8 @@ from kdelta.replay.bound import least_misses
 from kdelta.replay.clusters import PAGE_BYTES, by_density, by_first_use, c3
 from kdelta.replay.functions import Placement
 from kdelta.replay.judge import OWN, REPLAYED, Case, CaseJudge, Misses, weights_of
-from kdelta.replay.layouts import as_linked, ordered, shuffles
+from kdelta.replay.layouts import as_linked, draws_of, ordered, shuffles
+from kdelta.replay.pages import at_borders, in_text
 from kdelta.replay.search import Start, search
 from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.transitions import transitions
@@ -150,7 +151,7 @@ def place(
         starts, cases, cpu, search_kinds, seed=seed, evaluations=evaluations, watch=watch
     )
     table.add(ANNEALED, found.units.order(found.order.tolist()))
-    table.draw(layouts, seed)
+    table.draw(layouts, seed, cpu.itlb)
     if further:
         table.look_further(further)
     method = table.cheapest(table.costs)
@@ -225,10 +226,15 @@ class _Table:
         self._misses[method] = misses
         self.costs[method] = float(self.judge.costs(misses)[0])
 
-    def draw(self, layouts: int, seed: int) -> None:
-        """Replays random layouts."""
+    def draw(self, layouts: int, seed: int, tlb: Cache) -> None:
+        """Replays random layouts; for pages, random borders in the order as linked."""
         self._drawn = shuffles(self._placement, layouts, seed)
-        self.drawn = self.judge.misses(self._drawn[:, self._units.functions])
+        bordered = at_borders(
+            [self._layouts[SHIPPED]], in_text(self._placement), draws_of(layouts, seed), tlb
+        )
+        functions = self._units.functions
+        self.drawn = self.judge.misses(self._drawn[:, functions])
+        self.drawn |= self.judge.misses(bordered[:, functions], ("itlb",))
 
     def look_further(self, further: Further) -> None:
         """Adds misses of more kinds, and what they cost."""

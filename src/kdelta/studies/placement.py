@@ -30,7 +30,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
-from kdelta.replay.layouts import I64, U64, aligned, as_linked, shuffles
+from kdelta.replay.layouts import I64, U64, aligned, as_linked, draws_of, shuffles
 from kdelta.replay.pages import at_borders, in_order_of, in_text
 from kdelta.replay.pairs import paired_shuffles, share_slots
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace
@@ -61,7 +61,6 @@ L2_CODE, L2_DATA = "l2_code", "l2_data"
 _ALIGNMENT = "CONFIG_FUNCTION_ALIGNMENT"
 _MERGING = ("CONFIG_X86_KERNEL_IBT", "CONFIG_LTO_CLANG")
 """Options with which scripts/link-vmlinux.sh (6.12) links vmlinux.o and not the objects."""
-_DRAW_BITS = 32
 _AT_ONCE = 256  # layouts that are made together: of 60,000 functions they are 120 MB
 
 
@@ -251,11 +250,6 @@ def drawn_pairs(a: PlacedKernel, b: PlacedKernel, n: int, seed: int) -> tuple[Dr
         Drawn(ours, draws, tuple(order[a.executed] for order in orders[0])),
         Drawn(theirs, draws, tuple(order[b.executed] for order in orders[1])),
     )
-
-
-def draws_of(n: int, seed: int) -> tuple[int, ...]:
-    """What names each of n layouts of a seed."""
-    return tuple((seed << _DRAW_BITS) + index for index in range(n))
 
 
 def caches_of(cpu: CPU) -> dict[MissKind, Cache]:
