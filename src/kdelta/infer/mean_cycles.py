@@ -21,10 +21,13 @@ ranges of both kernels, so two equal kernels part where they are four standard e
 difference apart: 2 * 2 * 1.4 is 4 times the root of 2."""
 
 
+_AS_RUNS = 2
+"""Its interval is none of the least and the most of many runs, which `effect_between` takes apart
+by their order, but one whose reach it is to add to the other's."""
+
+
 def mean_cycles(cost: RegionCost, prices: Prices) -> Estimate:
-    """The model cycles of a region an iteration; n is how many layouts were drawn. ValueError for
-    fewer than two.
-    """
+    """The model cycles of a region an iteration. ValueError for fewer than two layouts."""
     layouts = len(cost.ensemble.draws)
     if layouts < 2:
         raise ValueError(f"{layouts} layouts say nothing of the spread over layouts")
@@ -36,4 +39,4 @@ def mean_cycles(cost: RegionCost, prices: Prices) -> Estimate:
     value = float(weighed.amounts @ price + draws.mean())
     error = float(draws.std(ddof=1)) / math.sqrt(layouts)
     reach = ERRORS * error + float(weighed.spread @ np.abs(price)) / 2
-    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), layouts)
+    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), _AS_RUNS)

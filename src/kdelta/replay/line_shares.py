@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from kdelta.counts.trace import U32
 from kdelta.replay.functions import Placement, Range
+from kdelta.replay.layouts import floating
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -66,6 +67,8 @@ def shares_of_lines(code: Stretches, functions: U32, placement: Placement, line_
     stays = np.ones(len(lengths), dtype=bool)
     for group in _groups(functions, placement):
         part = code.within(group.start, group.end)
+        if part.start == part.stop:
+            continue
         stays[part] = False
         found[part] = _moving(code.starts[part], code.ends[part], group, line_bytes)
     found[stays] = _staying(code.starts[stays], code.ends[stays], placement, line_bytes)
@@ -73,12 +76,15 @@ def shares_of_lines(code: Stretches, functions: U32, placement: Placement, line_
 
 
 def _groups(functions: U32, placement: Placement) -> Iterator[_Group]:
-    """The groups of these functions."""
+    """The groups of these functions, and what begins where they end."""
     wanted = np.zeros(len(placement.functions), dtype=bool)
     wanted[functions] = True
     for part in placement.ranges:
         for number in np.unique(part.groups[wanted[part.members]]).tolist():
             yield _group(part, number, placement)
+    for start, end, alignment in floating(placement):
+        first, last = np.array([start, end], dtype=np.uint64).view(np.int64).tolist()
+        yield _Group(first, last, last, alignment)
 
 
 def _group(part: Range, number: int, placement: Placement) -> _Group:
