@@ -3,6 +3,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from kdelta.kernels.dependencies import load_dependencies
 from kdelta.kernels.digest_file import load_digest
 from kdelta.kernels.kconfig import parse_config
 from kdelta.kernels.source import Source, source_of, with_files
+from kdelta.kernels.workbench import Workbench
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
 from kdelta.studies.closer import Closer, harmless_files, reach_looked_closer
 from kdelta.studies.requests import Silent
@@ -133,6 +135,30 @@ def test_objects_that_come_out_the_same(bench: Bench) -> None:
     assert set(ruled_out(found)) == {"line", "header", "name"}
     assert ruled_out(found)["line"] == "1 executed objects come out the same with it"
     assert ruled_out(found)["header"] == "2 executed objects come out the same with it"
+
+
+def test_what_was_compiled_once_is_not_compiled_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.change("line", "kernel/lock.c", "void lock", "/* One\n * more. */\nvoid lock")
+    bench.change("cost", "kernel/lock.c", "+= 1", "+= 2")
+    first = bench.by_compiling()
+    assert set(ruled_out(first)) == {"line"}
+    compiled: list[str] = []
+    at = Workbench.compile_at
+
+    def noted(*given: Any, **more: Any) -> Any:
+        compiled.append(given[1].tree)
+        return at(*given, **more)
+
+    monkeypatch.setattr(Workbench, "compile_at", noted)
+    assert bench.by_compiling() == first
+    assert compiled == []
+    # Other ends are another question.
+    end = bench.end()
+    side = msgspec.structs.replace(end.side, executed=end.side.executed | {"another"})
+    assert bench.by_compiling(msgspec.structs.replace(end, side=side)) == first
+    assert len(compiled) == 4
 
 
 def test_all_of_it_together(bench: Bench) -> None:

@@ -207,13 +207,15 @@ def _read(folder: Path) -> BuiltKernel | None:
 
 
 class Memo:
-    """What earlier requests led to, so that a kernel that is there needs no kbuild to be found."""
+    """What a question led to before, a line of text, so that kbuild need not be asked again. By
+    default questions are requests for kernels, and answers their keys.
+    """
 
-    def __init__(self, question: str) -> None:
-        self._path = cache_dir("built-answers") / f"{question[:32]}.txt"
+    def __init__(self, question: str, folder: str = "built-answers") -> None:
+        self._path = cache_dir(folder) / f"{question[:32]}.txt"
 
     def key(self) -> str | None:
-        """The key of the kernel that this request led to before."""
+        """What this question led to before."""
         with contextlib.suppress(OSError):
             return self._path.read_text().strip() or None
         return None

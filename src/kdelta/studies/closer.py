@@ -6,6 +6,7 @@ Each change is looked at where it stands: between the tree just before and the o
 That it has no effect elsewhere either, without the changes before it, is left to the proof build.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -19,8 +20,9 @@ from kdelta.infer.recompiled import (
     objects_to_recompile,
 )
 from kdelta.infer.touched import Change, Tree, reach_of_changes, touches_config
-from kdelta.kernels.built import BuiltKernel
+from kdelta.kernels.built import BuiltKernel, Memo
 from kdelta.kernels.digest import Digest
+from kdelta.kernels.digest_file import present_rules
 from kdelta.kernels.git import GitStore
 from kdelta.kernels.granted import grants
 from kdelta.kernels.kconfig import OFF, Config, parse_config
@@ -28,10 +30,12 @@ from kdelta.kernels.lines import READERS
 from kdelta.kernels.same_text import is_same
 from kdelta.kernels.source import Source
 from kdelta.kernels.workbench import Workbench, workbench
+from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec
 from kdelta.studies.requests import Progress
 
 IDENTICAL = "executed objects come out the same with it"
+_IDENTICAL = "identical"
 _FIRST_BATCH = 6
 _GROWTH = 6
 
@@ -126,6 +130,14 @@ def _set_in(config: Config) -> Config:
     return {option: value for option, value in config.items() if value != OFF}
 
 
+def _ruled_out(kept: Kept) -> RuledOut:
+    return RuledOut(kept.unit, kept.objects, f"{len(kept.alive)} {IDENTICAL}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 class Closer:
     """Looks at changes between measured kernels that were granted these configs."""
 
@@ -172,7 +184,13 @@ class Closer:
         """
         found = dict(reached)
         kept = [one for one in reached.values() if isinstance(one, Kept)]
-        decidable = [one for one in kept if self._targets(one)]
+        decidable = []
+        for one in kept:
+            known = self._memo(one, built, config).key() if self._targets(one) else None
+            if known == _IDENTICAL:
+                found[one.unit] = _ruled_out(one)
+            elif known is None and self._targets(one):
+                decidable.append(one)
         if not decidable:
             return found
         with workbench(built, self._progress.say) as bench:
@@ -182,11 +200,28 @@ class Closer:
                 self._progress.begin(step)
                 why = self._difference(one, bench, config)
                 if why is None:
-                    found[one.unit] = RuledOut(
-                        one.unit, one.objects, f"{len(one.alive)} {IDENTICAL}"
-                    )
-                self._progress.end(step, why or "identical")
+                    found[one.unit] = _ruled_out(one)
+                self._memo(one, built, config).remember(_line(why or _IDENTICAL))
+                self._progress.end(step, why or _IDENTICAL)
         return found
+
+    def _memo(self, kept: Kept, built: BuiltKernel, config: str) -> Memo:
+        """What came out when this was asked before, for the same ends."""
+        pair = self._states(kept.unit) or ()
+        question = {
+            "rules": present_rules(),
+            "kernel": built.key,
+            "config": config,
+            "states": [source.tree for source in pair],
+            "targets": self._targets(kept),
+            "generated": sorted(kept.generated),
+            "ends": self._ends_identity,
+        }
+        return Memo(identity(question), "recompiled")
+
+    @functools.cached_property
+    def _ends_identity(self) -> list[str]:
+        return [identity([end.side.digest, sorted(end.side.executed)]) for end in self._ends]
 
     def _targets(self, kept: Kept) -> list[str]:
         """What to compile; nothing where that cannot tell."""
