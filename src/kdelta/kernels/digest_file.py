@@ -61,11 +61,6 @@ def _head() -> bytes:
     return _HEAD + hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16].encode() + b"\n"
 
 
-def present_rules() -> str:
-    """What stands for the rules that digests are made by now."""
-    return _head().decode().strip()
-
-
 def is_current(path: Path) -> bool:
     """Whether that file is there and has a digest by the present rules."""
     if not path.is_file():

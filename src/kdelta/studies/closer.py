@@ -20,9 +20,8 @@ from kdelta.infer.recompiled import (
     objects_to_recompile,
 )
 from kdelta.infer.touched import Change, Tree, reach_of_changes, touches_config
-from kdelta.kernels.built import BuiltKernel, Memo
+from kdelta.kernels.built import DIGEST, BuiltKernel, Memo
 from kdelta.kernels.digest import Digest
-from kdelta.kernels.digest_file import present_rules
 from kdelta.kernels.git import GitStore
 from kdelta.kernels.granted import grants
 from kdelta.kernels.kconfig import OFF, Config, parse_config
@@ -134,6 +133,13 @@ def _ruled_out(kept: Kept) -> RuledOut:
     return RuledOut(kept.unit, kept.objects, f"{len(kept.alive)} {IDENTICAL}")
 
 
+def _rules(built: BuiltKernel) -> str:
+    """By which objects are read: the first line of a kernel's digest."""
+    path = built.path / DIGEST
+    with lab_errors("reading", path), path.open("rb") as file:
+        return file.readline().decode("ascii", "replace").strip()
+
+
 def _line(text: str) -> str:
     return " ".join(text.split())
 
@@ -209,7 +215,7 @@ class Closer:
         """What came out when this was asked before, for the same ends."""
         pair = self._states(kept.unit) or ()
         question = {
-            "rules": present_rules(),
+            "rules": _rules(built),
             "kernel": built.key,
             "config": config,
             "states": [source.tree for source in pair],
