@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Series of patches for the fake tree, and a stand-in for guests that run what comes of them."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kdelta.infer.paths import RegionPath
+from kdelta.infer.series_model import PatchFate
+from kdelta.kernels import Kernel, NoKernel
+from kdelta.kernels.built import BuiltKernel, load_built
+from kdelta.kernels.git import GitStore
+from kdelta.report.series import series_text
+from kdelta.report.series_json import series_json
+from kdelta.report.series_model import SeriesReport
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.ablate.measure import Bench, Measured, Region
+from kdelta.studies.requests import Silent
+from kdelta.studies.series import SeriesRequest, run_series
+from tests.infer.planted import exactly
+from tests.kernels.sources import commit, git
+
+EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}
+BASE = {"open": 100, "fault": 200, "empty": 4}
+SOURCES = ("kernel/core.c", "kernel/lock.c", "mm/pages.c", "drivers/old.c")
+
+LOCK = "\t*it += 1;"
+PAGES = "\treturn i + pages[count];"
+
+
+class Lab:
+    """Stands for guests: a source says itself what it costs, in lines such as `cost open 30`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.measured: list[str] = []
+        lab = self
+
+        async def measure(
+            _: Bench, label: str, kernel: Kernel | NoKernel, **options: Any
+        ) -> Measured:
+            return lab.measure(label, kernel, options.get("runs") or 0)
+
+        monkeypatch.setattr(Bench, "measure", measure)
+        names = frozenset(EXECUTED)
+        monkeypatch.setattr("kdelta.studies.touched.executed_names", lambda *_: names)
+
+    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> Measured:
+        if isinstance(kernel, NoKernel):
+            return Measured(label, kernel, (), {}, kernel.text, kernel.status)
+        assert runs in (0, 8)
+        built = load_built(kernel.built or "")
+        assert built is not None
+        self.measured.append(label)
+        text = "".join(sources(built).values())
+        if "panic" in text:
+            return Measured(label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED)
+        found = dict(BASE)
+        for region, sign, value in re.findall(r"cost (\w+) (-?)(\d+)", text):
+            found[region] += int(f"{sign}{value}")
+        nothing = exactly(0)
+        return Measured(
+            label,
+            kernel,
+            (),
+            {
+                name: Region("syscalls", RegionPath(exactly(n), exactly(n), nothing))
+                for name, n in found.items()
+            },
+            parts={name: {f"do_{name}": exactly(n)} for name, n in found.items()},
+        )
+
+
+def sources(built: BuiltKernel) -> dict[str, str]:
+    store = GitStore(Path(built.folder))
+    return {name: (store.blob(f"{built.tree}:{name}") or b"").decode() for name in SOURCES}
+
+
+class Queue:
+    """Patches for the fake tree, each made on top of those before it."""
+
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.tree = tree
+        self.folder = folder
+        commit(tree, "base")
+        git(tree, "tag", "base")
+
+    def add(self, subject: str, file: str, before: str, *after: str) -> str:
+        """A patch that replaces a line."""
+        path = self.tree / file
+        text = path.read_text()
+        assert f"{before}\n" in text
+        changed = text.replace(f"{before}\n", "".join(f"{line}\n" for line in after), 1)
+        commit(self.tree, subject, **{file: changed})
+        return subject
+
+    def after(self, subject: str, file: str, line: str, *more: str) -> str:
+        """A patch that adds lines after one."""
+        return self.add(subject, file, line, line, *more)
+
+    def done(self) -> Path:
+        """Writes the patches; the tree is as it was then."""
+        git(self.tree, "branch", "-f", "work")
+        git(self.tree, "format-patch", "-q", "-N", "-o", str(self.folder), "base..work")
+        git(self.tree, "checkout", "-q", "base")
+        return self.folder
+
+
+def usual(queue: Queue) -> SeriesRequest:
+    """Five patches: dead code, two that matter, one without effect, and one more that matters and
+    needs the first of them.
+    """
+    queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
+    queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    queue.add(
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault -20 */",
+    )
+    line = "\t*it += 2; /* cost open 30 */"
+    queue.add("lock: three", "kernel/lock.c", line, "\t*it += 3; /* cost open 37 */")
+    return SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+
+
+def first_line(queue: Queue, file: str) -> str:
+    return (queue.tree / file).read_text().splitlines()[0]
+
+
+def run(request: SeriesRequest, store: Store) -> SeriesReport:
+    return asyncio.run(run_series(request, store, Silent()))
+
+
+def found(report: SeriesReport) -> dict[str, dict[str, int]]:
+    """By patch, what is not nought."""
+    return {
+        row.name: {name: int(e.value) for name, e in row.answer.effects.items() if e.value}
+        for row in report.rows
+        if any(e.value for e in row.answer.effects.values())
+    }
+
+
+def fates(report: SeriesReport) -> dict[str, PatchFate]:
+    return {row.name: row.answer.fate for row in report.rows}
+
+
+def checked(report: SeriesReport) -> str:
+    """The text, which fits into 80 columns but for names; and the JSON says the same patches."""
+    text = series_text(report)
+    long = [line for line in text.splitlines() if len(line) > 80 and "/" not in line]
+    assert not long
+    document = msgspec.json.decode(series_json(report, "0"))
+    assert [one["name"] for one in document["patches"]] == [row.name for row in report.rows]
+    return text
+
+
+def one_that_fails(queue: Queue) -> SeriesRequest:
+    """A patch that does not build without the next one, and one that does something by itself."""
+    queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
+    queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
+    queue.add(
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
+    )
+    return SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Series of patches on the fake tree: real patches, builds and ruling out; planted effects."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.infer.minimal import Role
+from kdelta.infer.series_model import PatchFate, View
+from kdelta.kernels.built import built_kernels
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.series import SeriesRequest
+from tests.kernels.sources import state
+from tests.studies.series.patches import (
+    LOCK,
+    PAGES,
+    Lab,
+    Queue,
+    checked,
+    fates,
+    first_line,
+    found,
+    run,
+    usual,
+)
+
+WANTED = {
+    "0002-lock-one": {"open": 30},
+    "0004-pages-two": {"fault": -20},
+    "0005-lock-three": {"open": 7},
+}
+
+
+def test_what_each_patch_does(queue: Queue, store: Store, lab: Lab) -> None:
+    request = usual(queue)
+    before = state(queue.tree)
+    report = run(request, store)
+    assert found(report) == WANTED
+    assert fates(report)["0001-old-dead"] is PatchFate.RULED_OUT
+    zero = next(row for row in report.rows if row.name == "0003-pages-zero")
+    assert zero.answer.fate is PatchFate.RULED_OUT
+    assert zero.why.endswith("executed objects come out the same with it")
+    assert report.proof is not None
+    assert report.proof.held is True
+    # Both ends, the proof, and two points to tell three patches apart.
+    assert len(lab.measured) == len(report.builds) <= 5
+    assert state(queue.tree) == before
+    text = checked(report)
+    assert "0001-old-dead (0)" in text or "0001-old-dead (1)" in text
+    assert "0005-lock-three needs 0002-lock-one" in text
+
+
+def test_all_views(queue: Queue, store: Store, lab: Lab) -> None:
+    request = msgspec.structs.replace(usual(queue), views=tuple(View))
+    report = run(request, store)
+    assert lab.measured
+    rows = {row.name: row.answer for row in report.rows}
+    one, three = rows["0002-lock-one"], rows["0005-lock-three"]
+    assert one.left_out is not None
+    assert one.left_out.others == ("0005-lock-three",)
+    assert {n: int(e.value) for n, e in one.left_out.effects.items() if e.value} == {"open": 37}
+    assert three.alone is not None
+    assert three.alone.others == ("0002-lock-one",)
+    assert {n: int(e.value) for n, e in three.alone.effects.items() if e.value} == {"open": 7}
+    assert not report.interactions
+    assert "left out" in checked(report)
+
+
+def test_asking_again_builds_nothing(queue: Queue, store: Store, lab: Lab) -> None:
+    request = usual(queue)
+    first = run(request, store)
+    assert lab.measured
+    logs = {built.key: (built.path / "build.log").stat().st_mtime_ns for built in built_kernels()}
+    again = run(request, store)
+    assert found(again) == found(first)
+    assert [one.identity for one in again.builds] == [one.identity for one in first.builds]
+    assert {
+        built.key: (built.path / "build.log").stat().st_mtime_ns for built in built_kernels()
+    } == logs
+
+
+def test_patches_that_only_build_together(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after(
+        "lock: use",
+        "kernel/lock.c",
+        LOCK,
+        "\tadd(it); /* cost open 5 */",
+        "#ifndef add",
+        "#error no add",
+        "#endif",
+    )
+    queue.after(
+        "lock: add",
+        "include/linux/lock.h",
+        first_line(queue, "include/linux/lock.h"),
+        "#define add(it) (*(it) += 1)",
+    )
+    queue.add(
+        "pages: two",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost fault 9 */",
+    )
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert lab.measured
+    (group,) = report.groups
+    assert group.patches == ("0001-lock-use", "0002-lock-add")
+    assert "no add" in group.reason
+    assert {n: int(e.value) for n, e in group.effects.items() if e.value} == {"open": 5}
+    assert found(report) == {"0003-pages-two": {"fault": 9}}
+    assert "group 1: 0001-lock-use, 0002-lock-add; the tree up to" in checked(report)
+
+
+def test_the_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* dead */")
+    queue.after(
+        "lock: add",
+        "include/linux/lock.h",
+        first_line(queue, "include/linux/lock.h"),
+        "#define add(it) (*(it) += 1)",
+    )
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    queue.after(
+        "lock: use",
+        "kernel/lock.c",
+        LOCK,
+        "#ifndef add",
+        "#error no add",
+        "#endif",
+        "\tadd(it); /* cost open 50 */",
+    )
+    queue.add(
+        "pages: three",
+        "mm/pages.c",
+        PAGES,
+        "\treturn i + 3 * count + pages[count]; /* cost open 1 */",
+    )
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
+    report = run(request, store)
+    assert report.minimal is not None
+    answer = report.minimal.answer
+    assert {one.name: one.role for one in answer.members} == {
+        "0002-lock-add": Role.NEEDED,
+        "0004-lock-use": Role.CULPRIT,
+    }
+    assert "no add" in answer.members[0].text
+    assert {n: int(e.value) for n, e in report.minimal.effects.items() if e.value} == {"open": 50}
+    text = checked(report)
+    assert "2 patches have the effect of all, within 10" in text
+    exact = run(msgspec.structs.replace(request, within=request.within * 0), store)
+    assert exact.minimal is not None
+    assert [one.name for one in exact.minimal.answer.members] == [
+        *("0002-lock-add", "0004-lock-use", "0005-pages-three"),
+    ]
+    assert lab.measured
+
+
+def test_a_series_without_effect_has_no_smallest_set(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("pages: zero", "mm/pages.c", "\tint i = 0;", "\tcount += 0;")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),), minimal=True)
+    report = run(request, store)
+    assert report.minimal is None
+    assert len(lab.measured) == 2
+    assert "All patches together change no region's path" in checked(report)
+
+
+def test_a_range_of_the_trees_own_commits(queue: Queue, store: Store, lab: Lab) -> None:
+    usual(queue)
+    request = SeriesRequest(tree=f"git:{queue.tree}@base", patches=("base..work",))
+    report = run(request, store)
+    assert lab.measured
+    wanted = {name.partition("-")[2]: effects for name, effects in WANTED.items()}
+    assert found(report) == wanted
+
+
+def test_ruling_out_that_was_wrong(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after(
+        "old: dead", "drivers/old.c", first_line(queue, "drivers/old.c"), "/* cost empty 3 */"
+    )
+    queue.after("lock: one", "kernel/lock.c", LOCK, "\t*it += 2; /* cost open 30 */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert report.proof is not None
+    assert report.proof.held is False
+    assert found(report) == {"0001-old-dead": {"empty": 3}, "0002-lock-one": {"open": 30}}
+    assert "ruling out was wrong" in checked(report)
+    assert lab.measured
+
+
+def test_an_end_that_does_not_boot(queue: Queue, store: Store, lab: Lab) -> None:
+    queue.after("lock: panic", "kernel/lock.c", LOCK, "\t*it += 2; /* panic */")
+    request = SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(queue.done()),))
+    report = run(request, store)
+    assert "with all patches: boot-failed: panic" in report.failure
+    assert "nothing to compare" in checked(report)
+    assert lab.measured
+
+
+def test_a_patch_that_does_not_apply(queue: Queue, store: Store, lab: Lab) -> None:
+    folder = Path(usual(queue).patches[0])
+    bad = folder / "0004-pages-two.patch"
+    text, times = re.subn(r"(?m)^(@@ .*\n) ", r"\1 not ", bad.read_text(), count=1)
+    assert times == 1  # its first line of context is not the tree's
+    bad.write_text(text)
+    with pytest.raises(UserError, match=r"0004-pages-two \(4 of 5\) does not apply") as caught:
+        run(SeriesRequest(tree=f"tree:{queue.tree}", patches=(str(folder),)), store)
+    assert "hunk 1" in caught.value.message
+    assert "fuzz" in caught.value.message
+    assert not lab.measured
+
+
+def test_a_kernel_that_is_built_already(store: Store) -> None:
+    with pytest.raises(UserError, match="not a source tree"):
+        run(SeriesRequest(tree="deb:linux-image-amd64", patches=("x",)), store)
