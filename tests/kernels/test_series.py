@@ -105,6 +105,13 @@ def test_a_series_file_that_cannot_be_followed(queue: Path, text: str, message: 
         read(queue)
 
 
+def test_a_series_file_that_is_no_text(queue: Path) -> None:
+    (queue / "series").write_bytes(b"0001-fork-one.patch\n\x1b[2J\x00\xff -p0\n")
+    with pytest.raises(UserError, match="no list of patches") as error:
+        read(queue)
+    assert "\x1b" not in str(error.value)
+
+
 @pytest.mark.parametrize("option", ["-p1", "-p 1", "--strip=1", "-pab"])
 def test_options_that_say_what_is_so_anyway(queue: Path, option: str) -> None:
     (queue / "series").write_text(f"0001-fork-one.patch {option}\n")

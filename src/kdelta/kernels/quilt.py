@@ -17,9 +17,15 @@ def series_files(series: Path) -> list[Path]:
     that mean something else than -p1, and for a series without patches.
     """
     try:
-        text = series.read_text(errors="replace")
+        data = series.read_bytes()
     except OSError as error:
         raise UserError(f"the series {series} cannot be read: {error.strerror}") from error
+    text = data.decode("utf-8", "replace")
+    if any(not (c.isprintable() or c.isspace()) for c in text):
+        raise UserError(
+            f"{series} is no list of patches: it holds bytes that are no text",
+            "a quilt series file has a patch's path in each line",
+        )
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = _words(line)
