@@ -14,7 +14,7 @@ from kdelta.cpus.model import Cache
 from kdelta.replay import bound as bound_module
 from kdelta.replay.bound import least_misses
 from kdelta.replay.functions import Placement
-from kdelta.replay.layouts import as_linked, in_orders
+from kdelta.replay.layouts import as_linked, floating, in_orders
 from kdelta.replay.line_shares import Stretches, shares_of_lines
 from kdelta.replay.simulate import PreparedTrace
 from tests.replay.kernels import Call, lines, placed, region
@@ -173,6 +173,20 @@ def test_no_line_holds_shares_of_more_than_one(
     line = (linked + moved[owner]) // line_bytes
     _, held = np.unique(line, return_inverse=True)
     assert np.bincount(held, weights=shares).max() <= 1 + 1e-9
+
+
+def test_what_lies_behind_an_order_may_share_its_first_line_with_any_of_it() -> None:
+    """As linked, it begins a line; behind other orders, at any multiple of 16 in one."""
+    rows = text_rows(dict.fromkeys(["alpha", "beta", "gamma", "delta"], 16))
+    behind = next(address for address, _, name in rows if name == "do_syscall_64")
+    trace = trace_of([(behind, 4)], [[0]], [0])
+    placement = placed(rows, trace)
+    assert floating(placement) == [(behind, behind + placement.functions[4].bytes, 16)]
+    first = trace.addresses.view(np.int64)
+    code = Stretches.of(first, first + 4)
+    shares = shares_of_lines(code, placement.placed[0].function, placement, 64)
+    assert behind % 64 == 0
+    assert shares.tolist() == pytest.approx([4 / 52])
 
 
 def test_a_sparse_function_takes_its_own_lines() -> None:

@@ -286,8 +286,24 @@ def test_sections_of_one_name_are_one_if_objects_were_merged() -> None:
 def test_a_weak_functions_code_goes_with_the_strong_one_if_objects_were_merged(
     beta: int, gamma: int, expected: list[tuple[str, str]]
 ) -> None:
+    assert_together(16, beta, gamma, expected, ["alpha", "delta"])
+
+
+def test_what_can_be_of_one_function_only_is_told_first() -> None:
+    both = [("beta", "[after beta]"), ("gamma", "[after gamma]")]
+    assert_together(32, 16, 16, both, ["alpha", "delta"])
+
+
+def test_what_can_be_of_either_is_of_what_follows() -> None:
+    assert_together(32, 16, 64, [("[after beta]", "gamma")], ["alpha", "beta", "delta"])
+
+
+def assert_together(
+    alpha: int, beta: int, gamma: int, expected: list[tuple[str, str]], alone: list[str]
+) -> None:
+    """Two objects have beta, and gamma; sizes of the functions that have names."""
     rows = text_rows({"alpha": 32, "beta": 48, "gamma": 64, "delta": 32})
-    sizes = {"alpha": 16, "beta": beta, "gamma": gamma, "delta": 32}
+    sizes = {"alpha": alpha, "beta": beta, "gamma": gamma, "delta": 32}
     objects = {
         "a.c.o": {name: (f".text.{name}", size, 1) for name, size in sizes.items()},
         "weak.c.o": {name: (f".text.{name}", 8, 2) for name in ("beta", "gamma")},
@@ -295,7 +311,21 @@ def test_a_weak_functions_code_goes_with_the_strong_one_if_objects_were_merged(
     }
     of = {f.name: f.group for f in merged(rows, objects).functions if f.movable}
     together = {frozenset(n for n, g in of.items() if g == group) for group in of.values()}
-    assert together == {frozenset(one) for one in (*expected, ("alpha",), ("delta",))}
+    assert together == {frozenset(one) for one in (*expected, *([name] for name in alone))}
+
+
+def test_a_group_has_the_alignment_that_any_of_it_asks_for() -> None:
+    page = START + 4096
+    rows: list[Row] = [(START, "T", "_stext"), (START, "t", "low"), (page, "t", "paged")]
+    rows += [(page + 64, "t", "beta"), (page + 128, "t", "gamma"), (page + 4096, "T", "_etext")]
+    objects = {
+        "a.S.o": {"low": (".text", 60, 1), "paged": (".text", 60, 2)},
+        "b.c.o": {name: (f".text.{name}", 60, 3) for name in ("beta", "gamma")},
+        "e.c.o": {f"f{number}": (f".text.f{number}", 16, number) for number in range(9)},
+    }
+    assert START % 4096 == 0
+    (part,) = merged(rows, objects).ranges
+    assert part.alignments.tolist() == [4096, 16, 16]
 
 
 def test_what_stays_ends_before_the_padding_of_what_asks_for_a_page() -> None:
