@@ -32,6 +32,7 @@ from kdelta.studies.placement import (
     place_traces,
     placed_run,
     run_symbols,
+    was_merged,
 )
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.synthetic import interrupts, own, region, run
@@ -288,3 +289,19 @@ def test_traces_of_several_workloads_are_placed_together(tmp_path: Path) -> None
     assert [one.name for one in found.counts.regions] == ["one/first", "two/second"]
     assert [trace.region for trace in alone.traces] == ["first"]
     assert len(found.places) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "merged"),
+    [
+        ("CONFIG_X86_KERNEL_IBT=y", True),
+        ("CONFIG_LTO_CLANG=y", True),
+        ("# CONFIG_X86_KERNEL_IBT is not set", False),
+        ("CONFIG_X86_KERNEL=y", False),
+    ],
+)
+def test_what_has_objects_merged_before_the_link(tmp_path: Path, line: str, merged: bool) -> None:
+    config = tmp_path / "config"
+    config.write_text(f"CONFIG_SMP=y\n{line}\n")
+    assert was_merged(msgspec.structs.replace(KERNEL, config=str(config))) is merged
+    assert not was_merged(KERNEL)
