@@ -14,17 +14,16 @@ was. docs/bisect.md tells what is looked at.
 import argparse
 import asyncio
 import math
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from repository import Edit, Repository
 
 from kdelta.host.command import talk_to_stderr
-from kdelta.host.files import make_folder, write_atomic
+from kdelta.host.files import write_atomic
 from kdelta.infer.estimate import Estimate
-from kdelta.kernels.git import run_git
 from kdelta.kernels.source import PatchFailure, source_of
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_model import BisectReport
@@ -38,7 +37,6 @@ ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "docs/cases/options/speed.config"
 OPERATIONS = ("getppid", "uname", "chdir", "open-close", "stat", "pipe-round-trip")
 GOOD, BAD, BACK = "planted-0", "planted-40", "planted-back"
-WHO = "A Planter <planter@example.org>"
 MORE_BUILDS = 3
 
 SLOWER = "open: look at the flags once more"
@@ -49,9 +47,6 @@ CULPRITS = {"open-close": ((SLOWER,), 1), "uname": ((FASTER,), -1), "stat": (PAI
 
 RANGES = ((GOOD, BAD), (BAD, GOOD), (BAD, BACK))
 INSNS = 30
-
-Edit = tuple[str, str, str]
-"""A file, a text in it, and what stands in its place; no text: at its end."""
 
 
 class Plant(msgspec.Struct, frozen=True):
@@ -149,64 +144,6 @@ PLANTS = (
     Plant("array: unused", (unused("fs/proc/array.c", "array"),)),
     Plant("MAINTAINERS: nobody still", (("MAINTAINERS", "", "\n"),)),
 )
-
-
-class Repository:
-    """A git repository that is written without a work tree: a kernel has 90,000 files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._when = 1_700_000_000
-
-    def git(self, *words: str, stdin: bytes = b"") -> str:
-        """Runs git there; what it printed."""
-        name, mail = WHO.removesuffix(">").split(" <")
-        people = {
-            f"GIT_{who}_{what}": value
-            for who in ("AUTHOR", "COMMITTER")
-            for what, value in (
-                ("NAME", name),
-                ("EMAIL", mail),
-                ("DATE", f"{self._when} +0000"),
-            )
-        }
-        env = {**os.environ, **people, "GIT_DIR": str(self.folder)}
-        result = run_git(words, env=env, stdin=stdin)
-        if not result.ok:
-            sys.exit(f"git {' '.join(words)}: {result.complaint()}")
-        return result.stdout.decode("utf-8", "surrogateescape")
-
-    def create(self, store: Path, tree: str) -> str:
-        """The repository with one commit of a tree that another one has."""
-        make_folder(self.folder)
-        run_git(["init", "-q", "--bare", "-b", "main", str(self.folder)])
-        alternates = self.folder / "objects/info/alternates"
-        alternates.write_text(f"{store / 'objects'}\n")
-        return self.commit(tree, "Linux 6.12, as the distribution has it", [])
-
-    def commit(self, tree: str, subject: str, parents: Sequence[str]) -> str:
-        """A commit of a tree."""
-        self._when += 60
-        words = [word for parent in parents for word in ("-p", parent)]
-        return self.git("commit-tree", tree, "-m", subject, *words).strip()
-
-    def edited(self, tree: str, edits: Iterable[Edit], *, revert: bool = False) -> str:
-        """The tree with these edits, or without them."""
-        self.git("read-tree", tree)
-        for file, old, new in edits:
-            entry = self.git("ls-files", "-s", "--", file).split()
-            text = self.git("cat-file", "blob", entry[1])
-            there, wanted = (new, old) if revert else (old, new)
-            if there not in text:
-                sys.exit(f"{file} has no {there!r}")
-            if old:
-                text = text.replace(there, wanted, 1)
-            else:
-                text = text.removesuffix(new) if revert else text + new
-            content = text.encode("utf-8", "surrogateescape")
-            made = self.git("hash-object", "-w", "--stdin", stdin=content).strip()
-            self.git("update-index", "--cacheinfo", f"{entry[0]},{made},{file}")
-        return self.git("write-tree").strip()
 
 
 def make(folder: Path) -> None:
