@@ -24,10 +24,18 @@
  * - kdelta_begin() also asks for instrumentation. A program can do that earlier with kdelta_arm(), and must do it before a
  *   partner joins; a program that `kdelta run` starts is armed already.
  *
- * How it works, for those who port it: a mark is a NOP whose displacement holds 0x4b64 ("Kd") and the kind. A byte is sent by
- * a load of a tagged form from a table of 256 bytes: which byte it is, its address tells. So kdelta needs no device, no
- * system call and no register contents to see them. A region covers what is executed from its BEGIN mark, inclusive, to its
- * END mark, exclusive.
+ * It works in programs for x86-64, ARM (ARMv7, in ARM and Thumb code), arm64 and riscv64. Elsewhere all of it does nothing.
+ *
+ * How it works, for those who port it: a mark is a NOP that no compiler makes, with the kind of mark in it. A byte is sent by a load
+ * of a tagged form from a table of 256 bytes: which byte it is, its address tells. So kdelta needs no device, no system call and no
+ * register contents to see them. A region covers what is executed from its BEGIN mark, inclusive, to its END mark, exclusive.
+ *
+ *            a mark: a NOP with the kind K                     a byte: a load whose address is the table's and the byte
+ *   x86-64   nopl 0x4b640000+K(%rax)                           movzbl 0x4b641000(%rax), %ecx
+ *   ARM      e320f0c0+K, a hint without a meaning              ldrb ip, [ip, #-0]
+ *   Thumb-2  f3af 80c0+K, the same                             ldrb.w ip, [ip, #-0]
+ *   arm64    movz xzr, #0x4b60+K                               ldurb wzr, [xN, #0x4b]
+ *   riscv64  sltiu zero, zero, 0x4b0+K, a hint for custom use  lbu zero, 0x4b6(xN)
  */
 #ifndef KDELTA_H
 #define KDELTA_H
@@ -43,23 +51,82 @@
 
 static const unsigned char kdelta_page[256] __attribute__((aligned(256), unused)) = {0};
 
-#define KDELTA_ARM     "nopl 0x4b640001(%%rax)\n\t"
-#define KDELTA_BEGIN   "nopl 0x4b640002(%%rax)\n\t"
-#define KDELTA_ITER    "nopl 0x4b640003(%%rax)\n\t"
-#define KDELTA_END     "nopl 0x4b640004(%%rax)\n\t"
-#define KDELTA_JOIN    "nopl 0x4b640005(%%rax)\n\t"
-#define KDELTA_MESSAGE "nopl 0x4b640006(%%rax)\n\t"
+#define KDELTA_NOP(kind) "nopl 0x4b640000+" #kind "(%%rax)\n\t"
+#define KDELTA_JUMP "jmp"
+
+static inline void kdelta_send_byte(uintptr_t address)
+{
+    __asm__ volatile("movzbl 0x4b641000(%%rax), %%ecx" : : "a"(address - 0x4b641000u) : "rcx");
+}
+
+#elif defined(__ARMEL__) && defined(__GNUC__) && __ARM_ARCH >= 7
+
+static const unsigned char kdelta_page[256] __attribute__((aligned(256), unused)) = {0};
+
+#ifdef __thumb__
+#define KDELTA_NOP(kind) ".inst.w 0xf3af80c0+" #kind "\n\t"
+#define KDELTA_LOAD ".inst.w 0xf81ccc00"
+#else
+#define KDELTA_NOP(kind) ".inst 0xe320f0c0+" #kind "\n\t"
+#define KDELTA_LOAD ".inst 0xe55cc000"
+#endif
+#define KDELTA_JUMP "b"
+
+static inline void kdelta_send_byte(uintptr_t address)
+{
+    register uintptr_t ip __asm__("ip") = address;
+
+    __asm__ volatile(KDELTA_LOAD : "+r"(ip));
+}
+
+#elif defined(__AARCH64EL__) && defined(__GNUC__)
+
+static const unsigned char kdelta_page[256] __attribute__((aligned(256), unused)) = {0};
+
+#define KDELTA_NOP(kind) "movz xzr, #0x4b60+" #kind "\n\t"
+#define KDELTA_JUMP "b"
+
+static inline void kdelta_send_byte(uintptr_t address)
+{
+    __asm__ volatile("ldurb wzr, [%0, #0x4b]" : : "r"(address - 0x4bu));
+}
+
+#elif defined(__riscv) && __riscv_xlen == 64 && defined(__GNUC__)
+
+static const unsigned char kdelta_page[256] __attribute__((aligned(256), unused)) = {0};
+
+#define KDELTA_NOP(kind) "sltiu zero, zero, 0x4b0+" #kind "\n\t"
+#define KDELTA_JUMP "j"
+
+static inline void kdelta_send_byte(uintptr_t address)
+{
+    __asm__ volatile("lbu zero, 0x4b6(%0)" : : "r"(address - 0x4b6u));
+}
+
+#endif
+
+#ifdef KDELTA_NOP
+
+#define KDELTA_ARM     KDELTA_NOP(1)
+#define KDELTA_BEGIN   KDELTA_NOP(2)
+#define KDELTA_ITER    KDELTA_NOP(3)
+#define KDELTA_END     KDELTA_NOP(4)
+#define KDELTA_JOIN    KDELTA_NOP(5)
+#define KDELTA_MESSAGE KDELTA_NOP(6)
+#define KDELTA_JOB     KDELTA_NOP(7) /* this and the next one are for kdelta's own init */
+#define KDELTA_OFF     KDELTA_NOP(8)
+/* Ends QEMU's block, so that what follows is translated only after the mark before it was executed. */
+#define KDELTA_NEXT_BLOCK KDELTA_JUMP " 1f\n1:"
 #define KDELTA_MARK(mark) __asm__ volatile(mark : : : "memory")
 
 /* Bytes that the next mark uses: kdelta_begin's name, or a message sent piece by piece. */
 static inline void kdelta_send(const void *bytes, size_t size)
 {
     const unsigned char *p = (const unsigned char *)bytes, *end = p + size;
-    const uintptr_t base = (uintptr_t)kdelta_page - 0x4b641000u;
 
 #pragma GCC unroll 8
     for (; p != end; p++)
-        __asm__ volatile("movzbl 0x4b641000(%%rax), %%ecx" : : "a"(base + *p) : "rcx");
+        kdelta_send_byte((uintptr_t)kdelta_page + *p);
 }
 
 #else
@@ -70,6 +137,9 @@ static inline void kdelta_send(const void *bytes, size_t size)
 #define KDELTA_END
 #define KDELTA_JOIN
 #define KDELTA_MESSAGE
+#define KDELTA_JOB
+#define KDELTA_OFF
+#define KDELTA_NEXT_BLOCK
 #define KDELTA_MARK(mark) ((void)0)
 
 static inline void kdelta_send(const void *bytes, size_t size)
@@ -82,8 +152,7 @@ static inline void kdelta_send(const void *bytes, size_t size)
 /* Instrumentation will be wanted soon. */
 static inline void kdelta_arm(void)
 {
-    /* The jump ends QEMU's block, so that what follows is already translated with instrumentation. */
-    KDELTA_MARK(KDELTA_ARM "jmp 1f\n1:");
+    KDELTA_MARK(KDELTA_ARM KDELTA_NEXT_BLOCK);
 }
 
 /* What kdelta_begin does before its mark. */

@@ -16,6 +16,8 @@ enum mark {
     MARK_END,     /* the region ends */
     MARK_JOIN,    /* the calling task belongs to the measured work */
     MARK_MESSAGE, /* the bytes sent before are a message to the host */
+    MARK_JOB,     /* the guest's init asks for a piece of its job */
+    MARK_OFF,     /* the guest is done */
     MARK_KINDS,
 };
 
@@ -39,9 +41,11 @@ struct insn_facts {
 
 struct arch {
     const char *target_name; /* QEMU's name of the emulator's target */
-    uint64_t kernel_start;   /* lowest address of kernel code */
-    uint64_t image_start;    /* where the kernel's image is mapped, as one piece; so many bytes at most */
-    uint64_t image_bytes;
+    uint64_t kernel_start;   /* lowest address of kernel code; a guess where there is kernel_start_of */
+    uint64_t (*kernel_start_of)(uint64_t text); /* the same, by where the kernel's text starts; or NULL */
+    uint64_t helpers_start, helpers_bytes;      /* above kernel_start, but executed by user programs */
+    /* Where the kernel's image is mapped, as one piece; so many bytes at most. Without bytes: as its symbols say. */
+    uint64_t image_start, image_bytes;
     unsigned page_bytes;
     unsigned max_insn_bytes;
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
@@ -49,6 +53,11 @@ struct arch {
     void (*classify)(const uint8_t *bytes, size_t size, struct insn_facts *facts);
 };
 
-extern const struct arch arch_x86_64;
+extern const struct arch arch_x86_64, arch_arm, arch_aarch64, arch_riscv64;
+
+static inline bool arch_is_kernel(const struct arch *arch, uint64_t vaddr)
+{
+    return vaddr >= arch->kernel_start && vaddr - arch->helpers_start >= arch->helpers_bytes;
+}
 
 #endif

@@ -23,7 +23,7 @@ static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bo
 {
     size_t n = qemu_plugin_tb_n_insns(tb);
     uint16_t group = 0, length = 0;
-    bool in_kernel = qemu_plugin_tb_vaddr(tb) >= arch->kernel_start;
+    bool in_kernel = arch_is_kernel(arch, qemu_plugin_tb_vaddr(tb));
 
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -99,7 +99,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
     o->bytes = must(malloc(n_bytes));
     memcpy(o->bytes, bytes, n_bytes);
     o->n_bytes = n_bytes;
-    b->user = o->vaddr < arch->kernel_start;
+    b->user = !arch_is_kernel(arch, o->vaddr);
     b->insns = (uint16_t)qemu_plugin_tb_n_insns(tb);
     const struct insn_facts *last = &o->groups[o->n_groups - 1].last;
 

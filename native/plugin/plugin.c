@@ -18,8 +18,8 @@
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API_VERSION;
 
-static const struct arch *const arches[] = { &arch_x86_64, NULL };
-static const struct arch *arch;
+static const struct arch *const arches[] = { &arch_x86_64, &arch_arm, &arch_aarch64, &arch_riscv64, NULL };
+static struct arch arch; /* a copy, to which the guest's symbols are added */
 static qemu_plugin_id_t plugin;
 static qemu_plugin_exec_cb_t at_each_block = count_block;
 
@@ -73,7 +73,7 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         struct insn_facts facts;
 
-        arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
+        arch.classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
         if (facts.argument)
             listen(insn, channel_byte, NULL);
         if (facts.mark) {
@@ -136,7 +136,7 @@ static bool needs_shield(const struct block *b)
 static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb), index = 0;
-    struct block *b = block_of(tb, arch);
+    struct block *b = block_of(tb, &arch);
 
     (void)id;
     note_seen(tb, n);
@@ -187,9 +187,25 @@ static void start_counting(qemu_plugin_id_t id)
     qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
+/* Where the kernel is, of architectures that do not say. */
+static void place_kernel(void)
+{
+    uint64_t start, end;
+
+    if (!symbols_image(&start, &end))
+        return;
+    if (arch.kernel_start_of)
+        arch.kernel_start = arch.kernel_start_of(start);
+    if (!arch.image_bytes) {
+        arch.image_start = start;
+        arch.image_bytes = end - start;
+    }
+}
+
 static void arm(void)
 {
     channel_arm = NULL;
+    place_kernel();
     if (!symbols_known())
         output_warning("the guest's symbols are not known: tasks and interrupts are not told apart", 1);
     qemu_plugin_reset(plugin, start_counting);
@@ -223,7 +239,7 @@ static bool take(const char *argument, struct options *options)
         options->trace = true;
     else if (!strcmp(argument, "trace=data")) {
         options->trace = true;
-        data_want(arch);
+        data_want(&arch);
     } else {
         fprintf(stderr, "kdelta plugin: argument %s not understood\n", argument);
         return false;
@@ -251,8 +267,8 @@ static bool fits(const qemu_info_t *info)
 {
     for (size_t i = 0; arches[i]; i++)
         if (!strcmp(arches[i]->target_name, info->target_name))
-            arch = arches[i];
-    if (!info->system_emulation || !arch)
+            arch = *arches[i];
+    if (!info->system_emulation || !arch.target_name)
         fprintf(stderr, "kdelta plugin: %s emulation is not supported\n", info->target_name);
     else if (info->system.max_vcpus != 1)
         fputs("kdelta plugin: one CPU only\n", stderr);
@@ -266,7 +282,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 {
     struct options options = { .limit = TRACE_LIMIT_ITEMS };
 
-    if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, arch))
+    if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, &arch))
         return 1;
     plugin = id;
     count_init();

@@ -28,7 +28,7 @@ static struct rule rules[MAX_RULES];
 static size_t n_rules;
 static struct place exact[MAX_PLACES], ranges[MAX_PLACES];
 static size_t n_exact, n_ranges;
-static struct place switch_text, return_text;
+static struct place switch_text, return_text, image;
 
 static bool rule_add(const char *kind, const char *name)
 {
@@ -131,8 +131,23 @@ static void each_symbol(const char *text, size_t size,
     }
 }
 
+static bool is_name(const char *name, size_t length, const char *wanted)
+{
+    return length == strlen(wanted) && !memcmp(name, wanted, length);
+}
+
+/* A kernel that keeps symbols of functions only has no _end: _einittext is the last before the data. */
+static void find_image(uint64_t vaddr, const char *name, size_t length)
+{
+    if (is_name(name, length, "_text") || (!image.start && is_name(name, length, "_stext")))
+        image.start = vaddr;
+    if (is_name(name, length, "_end") || (!image.end && is_name(name, length, "_einittext")))
+        image.end = vaddr;
+}
+
 static void match_symbol(uint64_t vaddr, const char *name, size_t length)
 {
+    find_image(vaddr, name, length);
     for (size_t i = 0; i < n_rules; i++)
         if (matches(&rules[i], name, length))
             apply(rules[i].kind, vaddr);
@@ -163,7 +178,7 @@ static int by_start(const void *a, const void *b)
 void symbols_load(const char *kallsyms, size_t size)
 {
     n_exact = n_ranges = 0;
-    switch_text = return_text = (struct place){ 0 };
+    switch_text = return_text = image = (struct place){ 0 };
     each_symbol(kallsyms, size, match_symbol);
     each_symbol(kallsyms, size, close_ranges);
     qsort(exact, n_exact, sizeof *exact, by_start);
@@ -191,6 +206,13 @@ bool symbols_load_file(const char *path)
 bool symbols_known(void)
 {
     return switch_text.start && n_exact;
+}
+
+bool symbols_image(uint64_t *start, uint64_t *end)
+{
+    *start = image.start;
+    *end = image.end;
+    return image.start && image.start < image.end;
 }
 
 static const struct place *exact_at(uint64_t vaddr)

@@ -22,6 +22,8 @@ bool rules_load(const char *path);
 void symbols_load(const char *kallsyms, size_t size);
 bool symbols_load_file(const char *path);
 bool symbols_known(void);
+/* The kernel's image, from its text on; to the end of what comes before its data where no symbol tells its own. */
+bool symbols_image(uint64_t *start, uint64_t *end);
 
 uint16_t symbols_flags_at(uint64_t vaddr); /* enum block_flags that follow from the address */
 enum event symbols_event_at(uint64_t vaddr);

@@ -225,9 +225,9 @@ def test_string_operations(classifier: Path, tmp_path: Path) -> None:
 
 
 def test_marks_and_bytes(classifier: Path) -> None:
-    marks = [bytes([0x0F, 0x1F, 0x80, kind, 0, 0x64, 0x4B]) for kind in range(9)]
+    marks = [bytes([0x0F, 0x1F, 0x80, kind, 0, 0x64, 0x4B]) for kind in range(11)]
     found = classify(classifier, marks)
-    assert [facts.mark for facts in found] == [0, 1, 2, 3, 4, 5, 6, 0, 0]
+    assert [facts.mark for facts in found] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
     (byte,) = classify(classifier, [bytes.fromhex("0fb68800 10644b")])
     assert (byte.argument, byte.loads, byte.stores, byte.mark) == (1, 1, 0, 0)
     (other,) = classify(classifier, [bytes.fromhex("0fb69800 10644b")])
