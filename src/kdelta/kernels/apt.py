@@ -2,7 +2,7 @@
 """The distribution's packages through apt: what there is, and downloads that apt verifies."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,15 @@ class Dependency(msgspec.Struct, frozen=True):
 
     package: str
     version: str | None
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """The version of a package that apt would install: what it depends on, and its file's hash."""
+
+    package: str
+    version: str
+    dependencies: tuple[Dependency, ...]
+    sha256: str
 
 
 class OutdatedListsError(Exception):
@@ -107,6 +116,15 @@ class Apt:
         match = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
         return parse_dependencies(match.group(1)) if match else []
 
+    def offers(self, packages: Iterable[str]) -> dict[str, Offer]:
+        """What apt would install of each; those that it cannot are left out. One question for all,
+        since each can take a second.
+        """
+        words = sorted(set(packages))
+        said = self._run("apt-cache", "show", "--no-all-versions", *words).stdout if words else ""
+        found = (_offer(stanza) for stanza in re.split(r"\n\s*\n", said))
+        return {offer.package: offer for offer in found if offer and offer.package in words}
+
     def download(self, package: str, version: str, folder: Path) -> Path:
         """Downloads a package into an empty folder; apt verifies it against the signed lists.
 
@@ -124,6 +142,15 @@ class Apt:
         self, program: str, *words: str, cwd: Path | None = None, seconds: float | None = None
     ) -> Result:
         return run([program, *self._options, *words], cwd=cwd, seconds=seconds)
+
+
+def _offer(stanza: str) -> Offer | None:
+    """Reads a package's paragraph (Debian policy 5.3) as far as it is needed."""
+    fields = dict(re.findall(r"^(Package|Version|Depends|SHA256): (.*)$", stanza, re.MULTILINE))
+    if not {"Package", "Version", "SHA256"} <= fields.keys():
+        return None
+    dependencies = tuple(parse_dependencies(fields.get("Depends", "")))
+    return Offer(fields["Package"], fields["Version"], dependencies, fields["SHA256"])
 
 
 def parse_dependencies(field: str) -> list[Dependency]:
