@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A router whose speed moves by itself: the published tables, on a current kernel.
+
+    scripts/proofs/router.py docs/cases/router
+
+builds Linux 6.12 for a Cortex-A9 with functions aligned to nothing in particular, 32 and 64 bytes,
+each as it is, with two chips more in a driver's table, and with PCRYPT; runs NAT on each, judges
+what each step did, and predicts from one run of the first what the others miss. Then the spread
+over random orders, and an order that is looked for, linked and measured. Kernels and runs are kept:
+what was interrupted goes on where it was. docs/cases/router/README.md says what came out.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import altair as alt
+import msgspec
+
+from kdelta.counts.model import merged_regions
+from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import CPU
+from kdelta.host.files import write_atomic
+from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.report.layout_model import LayoutReport
+from kdelta.report.place_model import PlaceReport
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.compare import Comparison, run_compare, workload_work
+from kdelta.studies.cycles import Traced, traced_runs
+from kdelta.studies.lab import Lab, misses_of, open_store
+from kdelta.studies.layout import run_layout
+from kdelta.studies.place import run_place
+from kdelta.studies.predict import layout_in, misses_in
+from kdelta.studies.requests import (
+    CompareRequest,
+    LabRequest,
+    LayoutRequest,
+    PlaceRequest,
+    Silent,
+    machine_like,
+)
+from kdelta.workloads.catalog import find_workload
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "src/kdelta/workloads/nat/router.config"
+CHIPS = ROOT / "docs/cases/router/two-chips.patch"
+BASE = f"deb-src:linux-source-6.12 ARCH=arm +{CONFIG}"
+CPU_NAME = "cortex-a9"
+WORKLOAD = "nat"
+OPERATIONS = ("udp-64b", "udp-1400b")
+ALIGNMENTS = (0, 32, 64)
+"""Of functions, in bytes; 0: as the compiler likes them."""
+
+CHANGES = {"": "", "two chips": f" +{CHIPS}", "PCRYPT": " +CONFIG_CRYPTO_PCRYPT=y"}
+"""A change that no packet meets -> what asks for it."""
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """A region in one kernel. insns: of own work, a packet. L1I misses a packet: measured while it
+    ran; predicted from the run of the kernel of no alignment and no change, by where this kernel
+    has its functions, and for an alignment by that alone, before anything was built (None for the
+    others). cycles: of the model, as linked, from the lowest prices to the highest.
+    """
+
+    alignment: int
+    change: str
+    region: str
+    insns: float
+    measured: float
+    predicted: float | None
+    aligned: float | None
+    cycles: tuple[float, float]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """From one kernel to another, for one region, as `compare --cpu` judges it: the path's effect
+    in instructions a packet, that on model cycles as a fraction over all layouts, and how the two
+    links themselves differ. functions: whose instructions differ, and by how many.
+    """
+
+    base: str
+    other: str
+    region: str
+    path: str
+    insns: tuple[float, float]
+    cycles: str
+    relative: tuple[float, float]
+    shipped: tuple[float, float]
+    code: str
+    functions: dict[str, float]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of the study. spread: by region, L1I misses a packet in each random layout.
+    shipped: in the kernel's own; placed: what the order was predicted and measured to have.
+    """
+
+    spec: str
+    release: str
+    cpu: str
+    workload: str
+    cells: tuple[Cell, ...] = ()
+    steps: tuple[Step, ...] = ()
+    spread: dict[str, tuple[float, ...]] = {}
+    shipped: dict[str, float] = {}
+    placed: dict[str, tuple[float, float, float]] = {}
+
+
+class Study:
+    """All that is asked."""
+
+    def __init__(self, cpu: CPU, store: Store) -> None:
+        self.cpu = cpu
+        self._store = store
+        self._workload = find_workload(WORKLOAD)
+        lab = LabRequest(jobs=2)
+        self._lab = msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+
+    def kernel(self, spec: str) -> Kernel:
+        """The kernel, built."""
+        found = Lab(self._lab, self._store, _Aloud()).kernel(spec)
+        if isinstance(found, NoKernel):
+            raise LabError(found.text)
+        return found
+
+    def traced(self, spec: str) -> Traced:
+        """Its runs, the first of which is traced; what that misses is measured, too."""
+        kernel = self.kernel(spec)
+        work = workload_work(self._workload, OPERATIONS, kernel)
+        first = msgspec.structs.replace(
+            self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
+        )
+        asyncio.run(Lab(first, self._store, _Aloud()).runs([kernel], [work]))
+        found = asyncio.run(traced_runs(self._lab, self._store, _Aloud(), [kernel], [work]))[0]
+        if found.placed is None:
+            raise LabError(f"{spec} did not run: {found.done[0].run.detail}")
+        return found
+
+    def layout(self, spec: str) -> LayoutReport:
+        """The spread over random orders, and what alignment would do."""
+        request = LayoutRequest(
+            kernel=spec, cpu=self.cpu, workload=WORKLOAD, operations=OPERATIONS, lab=self._once
+        )
+        return asyncio.run(run_layout(request, self._store, _Aloud()))
+
+    @property
+    def _once(self) -> LabRequest:
+        return LabRequest(perturbations=1)
+
+    def cells(self) -> Iterator[Cell]:
+        """All kernels, the regions of each."""
+        base = self.traced(_spec(0, ""))
+        report = self.layout(_spec(0, ""))
+        alone = {
+            (one.bytes, region.name): one.same_order["l1i"]
+            for region in report.regions
+            for one in region.aligned
+        }
+        for alignment in ALIGNMENTS:
+            for change in CHANGES:
+                found = self.traced(_spec(alignment, change))
+                for cell in self._cells_of(base, found, alignment, change):
+                    aligned = None if change else alone.get((alignment, cell.region))
+                    yield msgspec.structs.replace(cell, aligned=aligned)
+
+    def _cells_of(self, base: Traced, one: Traced, alignment: int, change: str) -> Iterator[Cell]:
+        assert base.placed
+        assert one.placed
+        layout = layout_in(base.placed, one.placed.kernel).layout
+        predicted = None if layout is None else misses_in(base.placed, layout, self.cpu.l1i)
+        counts = merged_regions(one.placed.counts)
+        cycles = self._cycles(_spec(alignment, change))
+        for found in misses_of(self._store, one.placed.run, self.cpu.l1i):
+            packets = counts[found.region].iteration_count
+            yield Cell(
+                alignment=alignment,
+                change=change,
+                region=found.region,
+                insns=counts[found.region].cost("own").insns / packets,
+                measured=found.misses[0] / packets,
+                predicted=predicted[found.region][0] / packets if predicted else None,
+                aligned=None,
+                cycles=cycles[found.region],
+            )
+
+    def _cycles(self, spec: str) -> dict[str, tuple[float, float]]:
+        """Of the model, a packet, as that kernel is linked."""
+        shipped = {one.name: one.cycles.shipped for one in self.layout(spec).regions}
+        return {name: (one.low, one.high) for name, one in shipped.items()}
+
+    def steps(self) -> Iterator[Step]:
+        """Each change under each alignment, and each alignment by itself."""
+        for alignment in ALIGNMENTS:
+            others = [(alignment, change) for change in CHANGES if change]
+            others += [(other, "") for other in ALIGNMENTS if not alignment and other]
+            yield from self._judged((alignment, ""), others)
+
+    def _judged(self, base: tuple[int, str], others: Sequence[tuple[int, str]]) -> Iterator[Step]:
+        request = CompareRequest(
+            base=_spec(*base),
+            others=tuple(_spec(*one) for one in others),
+            workload=WORKLOAD,
+            operations=OPERATIONS,
+            cpus=(self.cpu,),
+            lab=LabRequest(jobs=2),
+        )
+        found = asyncio.run(run_compare(request, self._store, _Aloud()))
+        for name, one in zip(others, found, strict=True):
+            yield from _steps_of(one, _name(*base), _name(*name))
+
+    def placed(self, file: Path) -> PlaceReport:
+        """An order that is looked for, linked and measured."""
+        request = PlaceRequest(
+            kernel=f"{_spec(0, '')} +sections",
+            cpu=self.cpu,
+            file=file,
+            workloads=(WORKLOAD,),
+            operations=OPERATIONS,
+            apply=True,
+            lab=self._once,
+        )
+        return asyncio.run(run_place(request, self._store, _Aloud()))
+
+
+class _Aloud(Silent):
+    def say(self, line: str) -> None:
+        _say(line)
+
+
+def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
+    if found.effects is None or found.cycles is None:
+        raise LabError(f"{base} and {other} did not both run")
+    cycles = {one.region: one for one in found.cycles.effects}
+    for one in found.effects.operations:
+        if one.costs is None or one.name not in cycles:
+            raise LabError(f"{one.name} cannot be compared: {one.verdict.reason}")
+        effect, on_cpu = one.costs.insns.effect, cycles[one.name]
+        yield Step(
+            base=base,
+            other=other,
+            region=one.name,
+            path=one.verdict.word,
+            insns=(float(effect.low), float(effect.high)),
+            cycles=on_cpu.verdict.word,
+            relative=(on_cpu.relative.low, on_cpu.relative.high),
+            shipped=(on_cpu.shipped.relative.low, on_cpu.shipped.relative.high),
+            code=found.cycles.codes[one.name],
+            functions={its.name: float(its.cost.effect.value) for its in one.functions},
+        )
+
+
+def _spec(alignment: int, change: str) -> str:
+    flag = f" +KCFLAGS=-falign-functions={alignment}" if alignment else ""
+    return f"{BASE}{flag}{CHANGES[change]}"
+
+
+def _name(alignment: int, change: str) -> str:
+    words = [f"aligned to {alignment}" if alignment else "not aligned", change]
+    return ", ".join(filter(None, words))
+
+
+def main() -> None:
+    """Asks all questions, keeps the answers, and prints the tables."""
+    options = _options()
+    cpu = load_cpu(CPU_NAME)
+    with open_store() as store:
+        study = Study(cpu, store)
+        record = Record(
+            spec=BASE.replace(f"{ROOT}/", ""),
+            release=study.kernel(BASE).release,
+            cpu=CPU_NAME,
+            workload=WORKLOAD,
+        )
+
+        def keep(**fields: object) -> None:
+            nonlocal record
+            record = msgspec.structs.replace(record, **fields)
+            write_atomic(options.folder / "router.json", _text(record))
+
+        report = study.layout(_spec(0, ""))
+        keep(
+            spread={one.name: one.draws["l1i"] for one in report.regions},
+            shipped={one.name: one.misses["l1i"].shipped for one in report.regions},
+        )
+        keep(cells=tuple(study.cells()))
+        keep(steps=tuple(study.steps()))
+        with tempfile.TemporaryDirectory() as folder:
+            applied = study.placed(Path(folder) / "router.order").applied
+        regions = applied.regions if applied else ()
+        keep(placed={one.name: (one.shipped, one.predicted, one.measured) for one in regions})
+    text = tables(record)
+    write_atomic(options.folder / "tables.txt", text.encode())
+    sys.stdout.write(text)
+    plot(record, options.folder / "spread.svg")
+
+
+def tables(record: Record) -> str:
+    """The published tables, of the model: misses a packet, measured (and predicted)."""
+    lines = []
+    for region in sorted({one.region for one in record.cells}):
+        lines.append(f"{region}, L1I misses a packet on {record.cpu}, measured (predicted)")
+        lines.append("".join(f"{text:>26}" for text in ("", *(name or "-" for name in CHANGES))))
+        for alignment in ALIGNMENTS:
+            row = [f"{_name(alignment, ''):>26}"]
+            for change in CHANGES:
+                (cell,) = [
+                    one
+                    for one in record.cells
+                    if (one.region, one.alignment, one.change) == (region, alignment, change)
+                ]
+                known = "?" if cell.predicted is None else f"{cell.predicted:.1f}"
+                row.append(f"{f'{cell.measured:.1f} ({known})':>26}")
+            lines.append("".join(row))
+        lines.append("")
+    lines += [
+        f"{one.base} -> {one.other}: {one.region}: path {one.path} {one.insns[0]:+.2f} to "
+        f"{one.insns[1]:+.2f} insns, model cycles {one.cycles}, as linked "
+        f"{100 * one.shipped[0]:+.2f} to {100 * one.shipped[1]:+.2f} %"
+        for one in record.steps
+    ]
+    for region, (shipped, predicted, measured) in record.placed.items():
+        lines.append(
+            f"{region}: L1I misses a packet {shipped:.1f} as linked, in the order that was found "
+            f"{predicted:.1f} predicted, {measured:.1f} measured"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def plot(record: Record, file: Path) -> None:
+    """The spread over random orders as histograms, with what was linked and measured."""
+    alt.vconcat(*(_histogram(record, region) for region in record.spread)).resolve_scale(
+        color="shared"
+    ).properties(
+        title=f"{WORKLOAD} on {record.cpu} (the model's), Linux {record.release}: random orders"
+    ).save(str(file), format="svg")
+
+
+def _histogram(record: Record, region: str) -> alt.LayerChart:
+    drawn = [{"misses": misses} for misses in record.spread[region]]
+    links: list[dict[str, object]] = [{"link": "as linked", "misses": record.shipped[region]}]
+    links += [
+        {"link": _name(one.alignment, one.change), "misses": one.measured}
+        for one in record.cells
+        if one.region == region and (one.alignment or one.change)
+    ]
+    if region in record.placed:
+        links.append({"link": "the order that was found", "misses": record.placed[region][2]})
+    axis = alt.X("misses:Q", title=f"L1I misses a packet, {region}", scale=alt.Scale(zero=False))
+    bars = (
+        alt.Chart(_rows(drawn))
+        .mark_bar(color="#9ab")
+        .encode(x=axis.bin(maxbins=40), y=alt.Y("count():Q", title="random orders"))
+    )
+    marks = (
+        alt.Chart(_rows(links))
+        .mark_rule(size=2)
+        .encode(x=axis, color=alt.Color("link:N", title=None))
+    )
+    found: alt.LayerChart = (bars + marks).properties(width=600, height=160)
+    return found
+
+
+def _rows(rows: Sequence[Mapping[str, object]]) -> alt.InlineData:
+    return alt.InlineData(values=[dict(row) for row in rows])
+
+
+def _text(record: Record) -> bytes:
+    """As JSON, a row of a table a line."""
+    lines = []
+    for key, value in msgspec.to_builtins(record).items():
+        rows = (
+            [msgspec.json.encode(row) for row in value] if isinstance(value, list | tuple) else []
+        )
+        text = b"[\n  " + b",\n  ".join(rows) + b"\n]" if rows else msgspec.json.encode(value)
+        lines.append(msgspec.json.encode(key) + b": " + text)
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="for router.json, tables.txt and spread.svg")
+    return parser.parse_args()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()
