@@ -46,11 +46,9 @@ struct quiet quiet_wait(void);
 void facts_send(const struct quiet *quiet);
 void facts_send_modules(void);
 
-/* ports.c: the machine's devices; the kernel's drivers for them are not used, since a kernel may lack them */
-void ports_open(void);
-void ports_snapshot_point(void);
-bool ports_find_job(struct stream *stream);
-void ports_close(void);
+/* handover.c */
+void snapshot_point(void);
+struct stream job_stream(void);
 
 /* prepare.c */
 void modules_load(const struct job *job);

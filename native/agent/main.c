@@ -23,13 +23,11 @@ static void unknown_directive(const char *line)
 
 static void take_job(struct job *job)
 {
-    struct stream stream;
+    struct stream stream = job_stream();
     const char *wrong;
     char *text;
     int root;
 
-    if (!ports_find_job(&stream))
-        finish("bad-job the machine has no fw_cfg file opt/kdelta/job");
     root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     wrong = cpio_unpack(&stream, root);
     close(root);
@@ -55,17 +53,15 @@ int main(void)
     }
     mounts_make();
     network_up();
-    ports_open();
     random_fill();
     quiet = quiet_wait();
     facts_send(&quiet);
     console("%s after %lld s: %llu context switches and %llu us of other tasks in the last second",
             quiet.reached ? "quiet" : "never quiet", (long long)quiet.seconds, (unsigned long long)quiet.switches,
             (unsigned long long)quiet.work_ns / 1000);
-    ports_snapshot_point();
+    snapshot_point();
 
     take_job(&job);
-    ports_close();
     modules_load(&job);
     perturb(&job);
     console("running %s", job.argv[0]);

@@ -2,15 +2,21 @@
 /* The guest's own channel: no device, no interrupt, and nobody who could be slow to read it. */
 #include "channel.h"
 
+#include <stdio.h>
+
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
 
 #define MESSAGE_MAX_BYTES (64u << 20)
+#define JOB_PAGE_BYTES 4096u
+#define JOB_PIECE_AT 64u
 
 static struct bytes sent;
 static uint64_t dropped;
+static FILE *job;
 void (*channel_arm)(void);
+void (*channel_off)(void);
 bool channel_counting = true;
 
 void channel_byte(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
@@ -22,6 +28,36 @@ void channel_byte(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
         bytes_add(&sent, &byte, 1);
     else
         dropped++;
+}
+
+bool channel_open_job(const char *path)
+{
+    job = fopen(path, "rb");
+    if (!job)
+        fprintf(stderr, "kdelta plugin: cannot read %s\n", path);
+    return job;
+}
+
+/* The page of guest memory in which an instruction stands; NULL where it is none. */
+void *channel_job_page(const struct qemu_plugin_insn *insn)
+{
+    uintptr_t at = (uintptr_t)qemu_plugin_insn_haddr(insn);
+
+    return (void *)(at - at % JOB_PAGE_BYTES);
+}
+
+/* A little-endian size, and so many bytes; 0 at the end. The page's first bytes are the guest's code and stay as they are. */
+void channel_job(unsigned int vcpu, void *page)
+{
+    uint8_t *piece = (uint8_t *)page + JOB_PIECE_AT;
+    size_t size;
+
+    (void)vcpu;
+    if (!page)
+        return;
+    size = job ? fread(piece + 4, 1, JOB_PAGE_BYTES - JOB_PIECE_AT - 4, job) : 0;
+    for (int i = 0; i < 4; i++)
+        piece[i] = (uint8_t)(size >> 8 * i);
 }
 
 static void message(void)
@@ -64,6 +100,9 @@ void channel_mark(unsigned int vcpu, void *data)
         return;
     case MARK_JOIN:
         task_join();
+        return;
+    case MARK_OFF:
+        channel_off();
         return;
     default:
         return;

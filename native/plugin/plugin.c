@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [symbols=FILE] [count=off] [trace=on|data [trace-limit=ITEMS]] [simulate=SETSxWAYSxBYTES]. Until the
- * guest's first ARM mark only marks are acted on and translated code is noted; then all code is translated anew, with counters.
+ * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off] [trace=on|data [trace-limit=ITEMS]]
+ * [simulate=SETSxWAYSxBYTES]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
+ * is translated anew, with counters.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "channel.h"
 #include "count.h"
@@ -53,6 +55,14 @@ static void shield_from_helpers(struct qemu_plugin_insn *insn)
     qemu_plugin_register_vcpu_mem_cb(insn, not_asked, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_NONE, NULL);
 }
 
+static void act_at_mark(struct qemu_plugin_insn *insn, enum mark mark, struct site *site)
+{
+    if (mark == MARK_JOB)
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_job, QEMU_PLUGIN_CB_NO_REGS, channel_job_page(insn));
+    else
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS, site);
+}
+
 static void note_seen(const struct qemu_plugin_tb *tb, size_t n)
 {
     struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
@@ -78,8 +88,7 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             listen(insn, channel_byte, NULL);
         if (facts.mark) {
             sites[facts.mark].mark = facts.mark;
-            qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
-                                                   &sites[facts.mark]);
+            act_at_mark(insn, facts.mark, &sites[facts.mark]);
         }
     }
 }
@@ -160,8 +169,7 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         index += b->origin->groups[g].insns;
         /* A mark's callback comes before its group's counter: the region starts and ends at the mark itself. */
         if (mark)
-            qemu_plugin_register_vcpu_insn_exec_cb(first, channel_mark, QEMU_PLUGIN_CB_NO_REGS,
-                                                   &b->origin->groups[g].site);
+            act_at_mark(first, mark, &b->origin->groups[g].site);
         if (g || !b->head)
             qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
@@ -179,6 +187,13 @@ static void at_exit(qemu_plugin_id_t id, void *data)
         output_warning("forks whose maker is a guess", task_ambiguous_forks());
     output_seen();
     output_end();
+}
+
+/* The guest is done. What QEMU would do on its way out, such as asking the guest to turn itself off, is left out. */
+static void off(void)
+{
+    at_exit(plugin, NULL);
+    _exit(0);
 }
 
 static void start_counting(qemu_plugin_id_t id)
@@ -227,6 +242,8 @@ static bool take(const char *argument, struct options *options)
         options->out = value;
     else if ((value = value_of(argument, "rules")))
         options->rules = rules_load(value);
+    else if ((value = value_of(argument, "job")))
+        return channel_open_job(value);
     else if ((value = value_of(argument, "symbols")))
         return symbols_load_file(value);
     else if ((value = value_of(argument, "trace-limit")))
@@ -285,6 +302,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, &arch))
         return 1;
     plugin = id;
+    channel_off = off;
     count_init();
     task_init();
     if (channel_counting)

@@ -13,7 +13,7 @@ from tests.guests.test_cpio import read
 
 
 def test_content() -> None:
-    image = base_image()
+    image = base_image("x86_64")
     data = image.path.read_bytes()
     assert image.identity == hashlib.sha256(data).hexdigest()
     found = {name: (numbers[1], content) for name, numbers, content in read(data)}
@@ -31,7 +31,7 @@ def test_the_same_bytes_when_all_is_built_anew(
     images = []
     for name in ("one", "two-which-is-longer"):
         monkeypatch.setenv("KDELTA_CACHE_DIR", str(tmp_path / name))
-        images.append(base_image())
+        images.append(base_image("x86_64"))
     assert images[0].path != images[1].path
     assert images[0].path.read_bytes() == images[1].path.read_bytes()
     assert str(tmp_path).encode() not in images[0].path.read_bytes()
@@ -39,10 +39,10 @@ def test_the_same_bytes_when_all_is_built_anew(
 
 def test_damaged_image_is_made_anew(own_cache: Path) -> None:
     assert own_cache
-    image = base_image()
+    image = base_image("x86_64")
     content = image.path.read_bytes()
     image.path.write_bytes(content[:-1])
-    again = base_image()
+    again = base_image("x86_64")
     assert again == image
     assert again.path.read_bytes() == content
     assert [path.name for path in cache_dir("guests").iterdir()] == [image.path.name]

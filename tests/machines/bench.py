@@ -43,13 +43,14 @@ def guest(
     spec: str = OLD, append: str = "", memory_mib: int = 512, initrd: Path | None = None
 ) -> Guest:
     """A guest of that kernel with the base image, or with another initramfs."""
-    image = base_image()
+    image = base_image("x86_64")
     return Guest(
         kernel_identity=kernel(spec).identity,
         kernel_image=kernel(spec).image,
         arch="x86_64",
         initrd=str(initrd or image.path),
         initrd_identity=f"test {initrd}" if initrd else image.identity,
+        stop_address=image.stop_address,
         memory_mib=memory_mib,
         append=append,
     )
@@ -106,7 +107,7 @@ def counts_of(outcome: Outcome, binaries: dict[str, bytes] | None = None) -> Run
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols
-    program = build_workload(find_workload("syscalls")).read_bytes()
+    program = build_workload(find_workload("syscalls"), arch="x86_64").read_bytes()
     sources = Sources(
         outcome.symbols,
         outcome.messages.get("modules", b""),

@@ -88,7 +88,7 @@ def test_how_a_program_reaches_the_guest_moves_no_count() -> None:
     operations = ("getppid", "open-close", "pipe-round-trip")
     options = ("--clock", "--settle", "2")
     inside = counts_of(run_job(syscalls_job(*options, *operations)))
-    program = build_workload(find_workload("syscalls"))
+    program = build_workload(find_workload("syscalls"), arch="x86_64")
     brought = "/brought/syscalls"
     job = Job(
         argv=(brought, *options, *operations),

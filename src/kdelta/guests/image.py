@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The guest's initramfs: the agent as /init and all small workloads, the same for every run."""
 
+import functools
 import hashlib
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.command import quiet
@@ -15,6 +18,7 @@ from kdelta.host.files import lab_errors, write_atomic
 from kdelta.host.native import build
 from kdelta.workloads.catalog import build_workload, workloads
 
+_STOP_SYMBOL = "kdelta_snapshot_point"
 _CONSOLE = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
 _FOLDERS = (
     *(folder(path) for path in ("dev", "proc", "sys", "run", "etc", "workloads")),
@@ -24,20 +28,25 @@ _FOLDERS = (
 
 
 class GuestImage(msgspec.Struct, frozen=True):
-    """An initramfs; its identity is the hash of its bytes."""
+    """An initramfs; its identity is the hash of its bytes. Its agent is to be stopped for the
+    snapshot when it is about to execute the instruction at `stop_address`.
+    """
 
     path: Path
     identity: str
+    stop_address: int
 
 
-def base_image(talk: Callable[[str], None] = quiet) -> GuestImage:
-    """The image that serves all small workloads, made unless the cache has it."""
+def base_image(arch: str, talk: Callable[[str], None] = quiet) -> GuestImage:
+    """The image that serves all small workloads, made unless the cache has it. UserError for an
+    architecture without guests, LabError when programs for it cannot be compiled here.
+    """
     programs = {
-        workload.program.lstrip("/"): build_workload(workload, talk)
+        workload.program.lstrip("/"): build_workload(workload, talk, arch=arch)
         for workload in workloads().values()
         if workload.image == "small"
     }
-    agent = build("agent", talk)
+    agent = build("agent", talk, arch=arch)
     with lab_errors("reading", agent.parent):
         entries = [
             file(path, program.read_bytes(), executable=True) for path, program in programs.items()
@@ -45,9 +54,21 @@ def base_image(talk: Callable[[str], None] = quiet) -> GuestImage:
         init = file("init", agent.read_bytes(), executable=True)
     content = archive([*_FOLDERS, _CONSOLE, init, *entries])
     identity = hashlib.sha256(content).hexdigest()
-    path = cache_dir("guests") / f"base-{identity[:32]}.cpio"
+    path = cache_dir("guests") / f"base-{arch}-{identity[:32]}.cpio"
     # What a full disk or a crash cut off is never taken for the image: it is written atomically,
     # and its size is looked at for what others may have done to it.
     if not path.is_file() or path.stat().st_size != len(content):
         write_atomic(path, content)
-    return GuestImage(path, identity)
+    return GuestImage(path, identity, stop_address(agent))
+
+
+@functools.cache
+def stop_address(agent: Path) -> int:
+    """Where the agent waits for its snapshot to be taken."""
+    with lab_errors("reading", agent), agent.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(symbols, SymbolTableSection)
+        found = symbols.get_symbol_by_name(_STOP_SYMBOL)
+    assert found
+    # Of Thumb code, the lowest bit says that it is.
+    return int(found[0]["st_value"]) & ~1

@@ -16,10 +16,11 @@ from kdelta.host.command import find_program, quiet, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import new_folder, os_failure, sha256_file, write_atomic
 from kdelta.host.lock import locked
+from kdelta.host.target import HOST_COMPILER, target
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 
-COMPILER = "gcc"
+COMPILER = HOST_COMPILER
 COMMON_FLAGS = ("-std=gnu11", "-O2")
 STATIC_FLAGS = ("-static", "-no-pie")
 PLUGIN_FLAGS = ("-shared", "-fPIC", "-fvisibility=hidden")
@@ -35,13 +36,21 @@ _PARTS = {
 
 
 class NativeProgram(msgspec.Struct, frozen=True):
-    """A program to compile: all of `sources` (relative to `folder`) in one call."""
+    """A program to compile: all of `sources` (relative to `folder`) in one call, for guests of the
+    architecture `arch`; an empty one is this host.
+    """
 
     name: str
     folder: Path
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
+    arch: str = ""
+
+    @property
+    def compiler(self) -> str:
+        """The program that compiles it; LabError, with what to install, when it is not there."""
+        return target(self.arch).find_compiler() if self.arch else COMPILER
 
 
 def native_folder() -> Path:
@@ -53,9 +62,11 @@ def native_folder() -> Path:
     raise LabError("kdelta's C sources are missing", "install kdelta again")
 
 
-def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+def build(
+    name: str, talk: Callable[[str], None] = quiet, *, strict: bool = False, arch: str = ""
+) -> Path:
     """The path of the built "plugin" or "probe" (for QEMU), "replay" (a library) or "agent" (a
-    static program).
+    static program, for guests of that architecture).
     """
     native = native_folder()
     folder = native / name
@@ -66,6 +77,7 @@ def build(name: str, talk: Callable[[str], None] = quiet, *, strict: bool = Fals
             sources=tuple(sorted(source.name for source in folder.glob("*.c"))),
             flags=_PARTS[name],
             includes=(native / "include",),
+            arch=arch,
         ),
         talk,
         strict=strict,
@@ -83,12 +95,13 @@ def build_program(
         {
             "name": program.name,
             "sources": _hashes(program),
-            "compiler": compiler_identity(),
-            "libc": _static_libc() if "-static" in flags else "",
+            "compiler": compiler_identity(program.compiler),
+            "libc": _static_libc(program.arch) if "-static" in flags else "",
             "flags": flags,
         }
     )
-    built = cache_dir("native") / f"{program.name}-{key[:32]}"
+    name = f"{program.name}-{program.arch}" if program.arch else program.name
+    built = cache_dir("native") / f"{name}-{key[:32]}"
     output = built / program.name
     if output.is_file():
         return output
@@ -111,15 +124,18 @@ def _hashes(program: NativeProgram) -> dict[str, str]:
 
 
 @functools.cache
-def compiler_identity() -> str:
-    """The hash of what the host's compiler says of itself."""
-    said = run([COMPILER, "-v"])
+def compiler_identity(compiler: str = COMPILER) -> str:
+    """The hash of what a compiler says of itself."""
+    said = run([compiler, "-v"])
     # The last line names version and package; the rest is how it was configured.
     return hashlib.sha256(said.stderr.encode()).hexdigest()
 
 
 @functools.cache
-def _static_libc() -> str:
+def _static_libc(arch: str) -> str:
+    """The hash of the C library that is linked into static programs."""
+    if arch:
+        return sha256_file(target(arch).static_libc())
     path = Path(run([COMPILER, "-print-file-name=libc.a"]).stdout.strip())
     if not path.is_absolute():
         raise LabError(
@@ -133,7 +149,7 @@ def _compile(program: NativeProgram, flags: tuple[str, ...], output: Path) -> No
     find_program("ld")
     # Relative names and the prefix map keep the checkout's path out of the result (__FILE__).
     argv = [
-        COMPILER,
+        program.compiler,
         *flags,
         *(f"-I{include}" for include in program.includes),
         *(f"-ffile-prefix-map={include}={include.name}" for include in program.includes),

@@ -8,8 +8,9 @@ from kdelta.spec.identity import identity
 
 class Kernel(msgspec.Struct, frozen=True):
     """A bootable kernel. Paths are absolute; `modules` is the folder lib/modules/RELEASE. `banner`
-    is what the kernel says of its build, starting with its release. `image_format` is "bzImage" or
-    "vmlinux". `built` is the key of the record of one that was built from source.
+    is what the kernel says of its build, starting with its release. `image_format` is "bzImage",
+    "zImage", "Image" or "vmlinux". `device_trees` is the folder below which its device trees lie,
+    where the architecture has any. `built` is the key of the record of one that was built from source.
     """
 
     identity: str
@@ -22,6 +23,7 @@ class Kernel(msgspec.Struct, frozen=True):
     banner: str = ""
     image_format: str = "bzImage"
     built: str | None = None
+    device_trees: str | None = None
 
 
 def kernel_identity(arch: str, image_sha256: str, modules_sha256: dict[str, str] | None) -> str:

@@ -9,30 +9,73 @@ import msgspec
 from kdelta.spec.errors import UserError
 
 
-class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An architecture's exact machine: the emulator, its options, the kernel symbols watched."""
+class DeviceTree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The device tree that a board needs, of those that come with a kernel: `name`.dtb, and what it
+    must say that it is for.
+    """
 
-    emulator: str
-    package: str
+    name: str
+    compatible: str
+
+
+class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A machine that QEMU emulates. `cpu` is its usual CPU, as for QEMU; `cpus` are the models that
+    it is for, none: any. `cpu_options` are added to whichever CPU it gets.
+    """
+
     machine: str
-    arguments: tuple[str, ...]
     serial: str
     cpu: str
     append: str
+    cpus: tuple[str, ...] = ()
+    cpu_options: str = ""
+    arguments: tuple[str, ...] = ()
+    device_tree: DeviceTree | None = None
+
+    def cpu_argument(self, cpu: str) -> str:
+        """The value of QEMU's option -cpu; an empty CPU means the usual one."""
+        return ",".join(filter(None, (cpu or self.cpu, self.cpu_options)))
+
+
+class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An architecture's exact machines: the emulator, its boards, the kernel symbols watched.
+    `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped.
+    """
+
+    emulator: str
+    package: str
+    breakpoint_bytes: int
+    boards: tuple[Board, ...]
     symbols: dict[str, tuple[str, ...]]
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""
         return "".join(f"{kind} {name}\n" for kind, names in self.symbols.items() for name in names)
 
+    def board(self, cpu: str) -> Board:
+        """The board for that CPU, the first for an empty one; UserError if there is none."""
+        core = cpu.partition(",")[0]
+        for board in self.boards:
+            if not core or not board.cpus or core in board.cpus:
+                return board
+        known = ", ".join(core for board in self.boards for core in board.cpus)
+        raise UserError(f"there is no machine with the CPU {core!r}", f"there is: {known}")
+
 
 @functools.cache
 def arch_machine(arch: str) -> ArchMachine:
-    """The machine of an architecture; raises UserError for one that has no data file."""
+    """The machines of an architecture; raises UserError for one that has no data file."""
     file = resources.files("kdelta.machines").joinpath(f"{arch}.toml")
     if not file.is_file():
         raise UserError(
             f"kernels for {arch} cannot be run: there is no machine for it",
-            "x86_64 is supported",
+            f"there are machines for {', '.join(supported_arches())}",
         )
     return msgspec.toml.decode(file.read_bytes(), type=ArchMachine)
+
+
+@functools.cache
+def supported_arches() -> tuple[str, ...]:
+    """The architectures that have a data file."""
+    names = (file.name for file in resources.files("kdelta.machines").iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))

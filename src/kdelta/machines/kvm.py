@@ -23,10 +23,11 @@ def why_no_kvm(kernel: Kernel) -> str:
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return f"{DEVICE} may not be opened by you"
     arch = arch_machine(kernel.arch)
+    board = arch.board("")
     argv = [
         arch.emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-        "-machine", arch.machine, "-accel", "kvm", "-m", "512", "-serial", "stdio",
-        "-kernel", kernel.image, "-append", f"console={arch.serial} panic=-1",
+        "-machine", board.machine, "-accel", "kvm", "-m", "512", "-serial", "stdio",
+        "-kernel", kernel.image, "-append", f"console={board.serial} panic=-1",
     ]  # fmt: skip
     try:
         result = run(argv, seconds=_SECONDS)

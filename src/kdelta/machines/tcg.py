@@ -17,8 +17,9 @@ import msgspec
 from kdelta.cpus.model import Cache
 from kdelta.host.files import PARTIAL, lab_errors, make_folder
 from kdelta.host.native import build
-from kdelta.machines.arch import arch_machine
+from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import read_messages, require_complete
+from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
@@ -35,16 +36,25 @@ def _silent(_: str) -> None:
 
 
 class Guest(msgspec.Struct, frozen=True):
-    """What is booted: everything that decides the guest's state at the snapshot point."""
+    """What is booted: everything that decides the guest's state at the snapshot point, which is
+    when it is about to execute the instruction at `stop_address` in the agent.
+    """
 
     kernel_identity: str
     kernel_image: str
     arch: str
     initrd: str
     initrd_identity: str
+    stop_address: int
     memory_mib: int
     cpu: str = ""
     append: str = ""
+    device_tree: DeviceTreeFile | None = None
+
+    @property
+    def board(self) -> Board:
+        """The machine that it runs on."""
+        return arch_machine(self.arch).board(self.cpu)
 
     def snapshot_facts(self) -> dict[str, object]:
         """What a snapshot is keyed by: all that decides its content, and nothing else."""
@@ -52,12 +62,14 @@ class Guest(msgspec.Struct, frozen=True):
         return {
             "kernel": self.kernel_identity,
             "initrd": self.initrd_identity,
+            "device_tree": self.device_tree.identity if self.device_tree else "",
             "memory_mib": self.memory_mib,
-            "cpu": self.cpu or arch.cpu,
+            "cpu": self.cpu or self.board.cpu,
             "append": self.append,
-            "machine": msgspec.to_builtins(arch),
+            "machine": msgspec.to_builtins(self.board),
+            "rules": arch.rules(),
             "qemu": qemu_version(arch.emulator),
-            "format": 1,
+            "format": 3,
         }
 
 
@@ -151,6 +163,7 @@ def _plugin_option(
         build("plugin"),
         f"out={folder / 'counts'}",
         f"rules={folder / 'rules'}",
+        f"job={folder / 'job'}",
     ]
     if snapshot:
         options.append(f"symbols={snapshot.symbols}")
@@ -168,23 +181,26 @@ def command_line(
     count: bool,
     recording: Recording = NOTHING_MORE,
 ) -> list[str]:
-    """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there."""
-    arch = arch_machine(guest.arch)
+    """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there. Either
+    way it waits for a command to begin.
+    """
+    board = guest.board
     argv = [
-        arch.emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-        "-machine", arch.machine, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
-        "-rtc", "base=2026-01-01,clock=vm", "-cpu", guest.cpu or arch.cpu,
-        "-m", str(guest.memory_mib), *arch.arguments, "-action", "panic=pause",
+        arch_machine(guest.arch).emulator,
+        "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+        "-machine", board.machine, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
+        "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
+        "-m", str(guest.memory_mib), *board.arguments,
         # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
         "-chardev", f"file,id=console,path={_escape(folder / 'console')}",
         "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
-        "-append", f"console={arch.serial} {arch.append} {guest.append}".strip(),
-        "-fw_cfg", f"name=opt/kdelta/job,file={_escape(folder / 'job')}",
+        "-append", f"console={board.serial} {board.append} {guest.append}".strip(),
+        *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
         "-plugin",
         _plugin_option(folder, snapshot, count=count, recording=recording),
     ]  # fmt: skip
     if snapshot:
-        argv += ["-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
+        argv += ["-S", "-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
     return argv
 
 
@@ -244,7 +260,7 @@ async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
         if status not in {"inmigrate", "prelaunch"}:
             break
         await asyncio.sleep(0.005)
-    if status != "guest-panicked":  # the state in which the agent stopped the machine
+    if status != "paused":
         raise LabError(
             f"the snapshot in {snapshot.folder} cannot be loaded (QEMU is {status})",
             "remove that folder, or run with --no-snapshot",
@@ -267,10 +283,16 @@ async def _started(
     )
     setting.echo(shlex.join(argv))
     try:
-        async with emulator(argv, setting.folder, setting.seconds) as qemu:
+        async with emulator(
+            argv, setting.folder, setting.seconds, debugged=snapshot is None
+        ) as qemu:
             yield qemu
     except LabError as error:
         raise _explain_start(error, guest) from error
+
+
+async def _to_snapshot_point(qemu: Emulator, guest: Guest) -> str:
+    return await qemu.run_to(guest.stop_address, arch_machine(guest.arch).breakpoint_bytes)
 
 
 async def boot(guest: Guest, setting: Setting) -> Outcome:
@@ -280,9 +302,10 @@ async def boot(guest: Guest, setting: Setting) -> Outcome:
     started = asyncio.get_running_loop().time()
     async with _started(guest, setting, None, count=False) as qemu:
         setting.say("boots")
-        ended = await qemu.wait_stop()
+        ended = await _to_snapshot_point(qemu, guest)
         if ended == "stopped":
             setting.say("saves its snapshot")
+            await qemu.debugger.pause()
             await _save(qemu, folder / "state")
         code = qemu.exit_code
     if ended == "stopped":
@@ -308,17 +331,17 @@ def _messages(folder: Path) -> dict[str, bytes]:
 
 
 async def _to_the_end(
-    qemu: Emulator, setting: Setting, snapshot: Snapshot | None
+    qemu: Emulator, guest: Guest, setting: Setting, snapshot: Snapshot | None
 ) -> tuple[str, str]:
     """How the boot ended ("stopped" is well), and how the run did."""
     if snapshot:
         await resume(qemu, snapshot)
     else:
         setting.say("boots")
-        booted = await qemu.wait_stop()
+        booted = await _to_snapshot_point(qemu, guest)
         if booted != "stopped":
             return booted, booted
-        await qemu.command("cont")
+        await qemu.debugger.let_go()
     setting.say("runs")
     return "stopped", await qemu.wait_exit()
 
@@ -329,7 +352,7 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
     folder = setting.folder
     started = asyncio.get_running_loop().time()
     async with _started(guest, setting, snapshot, count=True) as qemu:
-        booted, ended = await _to_the_end(qemu, setting, snapshot)
+        booted, ended = await _to_the_end(qemu, guest, setting, snapshot)
         code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
     messages = (read_messages(snapshot.boot) if snapshot else {}) | _messages(folder)

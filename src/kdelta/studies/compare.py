@@ -231,7 +231,7 @@ def workload_work(
     for the kernel is left out, and the work's warnings say why.
     """
     with interruptible():
-        program = build_workload(workload).read_bytes()
+        program = build_workload(workload, arch=kernel.arch).read_bytes()
         part = build_kernel_part(workload, kernel, talk)
     binaries, files, warnings = {workload.name: program}, [], list(part.warnings)
     optional = modules_if_there(workload.modules_if_there, kernel)

@@ -22,7 +22,7 @@ from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
-from kdelta.guests.image import GuestImage, base_image
+from kdelta.guests.image import base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
 from kdelta.host.dirs import data_dir
@@ -33,6 +33,7 @@ from kdelta.infer.same import partings
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
+from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, run
@@ -151,29 +152,33 @@ class Lab:
         )
         self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
-    def guest(self, kernel: Kernel, image: GuestImage) -> Guest:
-        """That kernel with that image, on the machine that the request describes."""
+    def guest(self, kernel: Kernel) -> Guest:
+        """That kernel with the base image, on the machine that the request describes."""
         machine = self._request.machine
+        image = base_image(kernel.arch, self._progress.say)
+        tree = device_tree(kernel, machine.cpu)
         return Guest(
             kernel_identity=kernel.identity,
             kernel_image=kernel.image,
             arch=kernel.arch,
             initrd=str(image.path),
             initrd_identity=image.identity,
+            stop_address=image.stop_address,
             memory_mib=machine.memory_mib,
             cpu=machine.cpu,
             append=machine.append,
+            device_tree=tree,
         )
 
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
         """For each kernel, with its work, one run a perturbation, in that order."""
         with interruptible():
-            image = base_image(self._progress.say)
+            guests = [self.guest(kernel) for kernel in kernels]
             build("plugin", self._progress.say)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._runs_of(kernel, self.guest(kernel, image), work))
-                for kernel, work in zip(kernels, works, strict=True)
+                group.create_task(self._runs_of(kernel, guest, work))
+                for kernel, guest, work in zip(kernels, guests, works, strict=True)
             ]
         return [task.result() for task in tasks]
 

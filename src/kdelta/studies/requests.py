@@ -114,7 +114,7 @@ def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
     """That machine with what the emulator has for this CPU, and the words that make a kernel take
     its paths. UserError if there is no machine of its architecture.
     """
-    arch_machine(cpu.arch)
+    arch_machine(cpu.arch).board(cpu.qemu.cpu)
     append = f"{cpu.qemu.append} {machine.append}".strip()
     return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
 

@@ -12,8 +12,10 @@ import msgspec
 from kdelta.host.command import quiet
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.phase import PhaseRule, check_rules
 
 DESCRIPTION = "workload.toml"
+IMAGES = ("small", "job")
 
 
 class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,6 +26,16 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     summary: str
     bytes_per_iteration: int | None = None
+
+
+class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Programs of the distribution that a workload starts: the packages to look in, the programs by
+    their paths there, and other files by paths with wildcards. What they load comes with them.
+    """
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +61,10 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cflags: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     modules_if_there: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     kernel: KernelSide | None = None
+    userland: UserlandWanted | None = None
+    phase: tuple[PhaseRule, ...] = ()
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
 
@@ -57,7 +72,9 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Workload(msgspec.Struct, frozen=True):
     """A workload: where its sources are, the path of its program in the guest, what it measures.
 
-    `modules` a kernel must have or have built in, `modules_if_there` it may lack.
+    `modules` a kernel must have or have built in, `modules_if_there` it may lack. `needs` are the
+    options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of which
+    the program is part, or "job", with which it comes. `phases` split a region's work.
     """
 
     folder: Path
@@ -70,7 +87,10 @@ class Workload(msgspec.Struct, frozen=True):
     cflags: tuple[str, ...]
     modules: tuple[str, ...]
     modules_if_there: tuple[str, ...]
+    needs: tuple[str, ...]
     kernel: KernelSide | None
+    userland: UserlandWanted | None
+    phases: tuple[PhaseRule, ...]
     timeout_seconds: int
     operations: tuple[Operation, ...]
 
@@ -121,6 +141,7 @@ def load_workload(path: Path) -> Workload:
             operation.bytes_per_iteration is not None and operation.bytes_per_iteration <= 0
             for operation in raw.operation
         ),
+        "`image` must be small or job": raw.image not in IMAGES,
         "`kernel.sources` are not all there": raw.kernel is not None
         and not all((folder / source).is_file() for source in raw.kernel.sources),
         "`kernel.flags_of` is none of its sources": raw.kernel is not None
@@ -129,6 +150,10 @@ def load_workload(path: Path) -> Workload:
     for complaint, applies in wrong.items():
         if applies:
             raise LabError(f"{path}: {complaint}")
+    try:
+        check_rules(raw.phase)
+    except UserError as error:
+        raise LabError(f"{path}: {error.message}", error.hint) from error
     return Workload(
         folder=folder,
         name=raw.name,
@@ -140,21 +165,27 @@ def load_workload(path: Path) -> Workload:
         cflags=raw.cflags,
         modules=raw.modules,
         modules_if_there=raw.modules_if_there,
+        needs=raw.needs,
         kernel=raw.kernel,
+        userland=raw.userland,
+        phases=raw.phase,
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
     )
 
 
 def build_workload(
-    workload: Workload, talk: Callable[[str], None] = quiet, *, strict: bool = False
+    workload: Workload, talk: Callable[[str], None] = quiet, *, arch: str, strict: bool = False
 ) -> Path:
-    """The path of the workload's program on the host, static, compiled unless the cache has it."""
+    """The path of the workload's program for guests of that architecture on the host, static,
+    compiled unless the cache has it.
+    """
     program = NativeProgram(
         name=workload.name,
         folder=workload.folder,
         sources=workload.sources,
         flags=(*STATIC_FLAGS, *workload.cflags),
         includes=(native_folder() / "include",),
+        arch=arch,
     )
     return build_program(program, talk, strict=strict)

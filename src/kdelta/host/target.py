@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The architectures of guests, as the host sees them: one TOML file each."""
+
+import functools
+import os
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.command import find_program, run
+from kdelta.spec.errors import LabError, UserError
+
+HOST_COMPILER = "gcc"
+
+
+class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An architecture that guests can have.
+
+    dpkg           what Debian calls it
+    hosts          what a host of that architecture says it is (uname -m)
+    elf_machine    e_machine of its programs, which have so many `bits`
+    triple         how the names of its cross tools begin
+    libc_package   Debian's package of the C library for that cross compiler
+    emulator       QEMU's program for it, in Debian's `emulator_package`
+    """
+
+    dpkg: str
+    hosts: tuple[str, ...]
+    elf_machine: str
+    bits: int
+    triple: str
+    libc_package: str
+    emulator: str
+    emulator_package: str
+    name: str = ""
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this host has that architecture."""
+        return os.uname().machine in self.hosts
+
+    @property
+    def compiler(self) -> str:
+        """The program that compiles for it here."""
+        return HOST_COMPILER if self.is_host else f"{self.triple}-gcc"
+
+    @property
+    def compiler_packages(self) -> tuple[str, str]:
+        """Debian's packages of that compiler, and of the static C library for it."""
+        if self.is_host:
+            return (HOST_COMPILER, "libc6-dev")
+        return (f"gcc-{self.triple}", self.libc_package)
+
+    @property
+    def install_hint(self) -> str:
+        """What to type to get both."""
+        return f"on Debian or Ubuntu: sudo apt-get install {' '.join(self.compiler_packages)}"
+
+    def find_compiler(self) -> str:
+        """The compiler's name; LabError, with what to install, when it is not there."""
+        try:
+            find_program(self.compiler)
+        except LabError as error:
+            raise LabError(
+                f"no compiler for {self.name}: the program {self.compiler} is missing",
+                self.install_hint,
+            ) from error
+        return self.compiler
+
+    def static_libc(self) -> Path:
+        """Where the static C library is; LabError, with what to install, when it is not there."""
+        said = run([self.find_compiler(), "-print-file-name=libc.a"]).stdout.strip()
+        if not Path(said).is_absolute():
+            raise LabError(f"the static C library for {self.name} is missing", self.install_hint)
+        return Path(said)
+
+    def find_emulator(self) -> str:
+        """QEMU's program; LabError, with what to install, when it is not there."""
+        try:
+            find_program(self.emulator)
+        except LabError as error:
+            raise LabError(
+                f"no QEMU for {self.name}: the program {self.emulator} is missing",
+                f"on Debian or Ubuntu: sudo apt-get install {self.emulator_package}",
+            ) from error
+        return self.emulator
+
+
+@functools.cache
+def targets() -> dict[str, Target]:
+    """All architectures by name."""
+    found = {}
+    files = resources.files(__package__).joinpath("targets").iterdir()
+    for file in sorted(files, key=lambda file: file.name):
+        name = file.name.removesuffix(".toml")
+        read = msgspec.toml.decode(file.read_bytes(), type=Target)
+        found[name] = msgspec.structs.replace(read, name=name)
+    return found
+
+
+def target(name: str) -> Target:
+    """The architecture of that name; UserError for one that guests cannot have."""
+    if name not in targets():
+        raise UserError(
+            f"kernels for {name} cannot be run: there is no machine for it",
+            f"there are machines for {', '.join(targets())}",
+        )
+    return targets()[name]
+
+
+def host_target() -> Target | None:
+    """The architecture of this host; None if it is none that guests can have."""
+    return next((one for one in targets().values() if one.is_host), None)
