@@ -90,8 +90,8 @@ def test_the_same_kernel_with_and_without_ccache(
 
 
 def test_an_architecture_that_cannot_be_booted(tree: Path) -> None:
-    with pytest.raises(UserError, match="arm64 cannot be booted"):
-        made(tree, "ARCH=arm64")
+    with pytest.raises(UserError, match="s390 cannot be booted"):
+        made(tree, "ARCH=s390")
 
 
 def test_a_config_for_32_bits(tree: Path) -> None:

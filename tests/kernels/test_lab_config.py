@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import Result
+from kdelta.kernels.arches import kernel_arches
 from kdelta.kernels.config import missing_options
 from kdelta.kernels.configure import (
     ConfigFailed,
@@ -20,8 +21,9 @@ from kdelta.kernels.kconfig import OFF, OptionFlip, parse_config, render_config,
 from kdelta.kernels.lab_config import lab_options, parse_lab_config, small_options
 from tests.kernels.fake_conf import FakeConf, FakeOption
 
-LAB = {lab.option: lab.value for lab in lab_options()}
-NEEDED = tuple(lab for lab in lab_options() if lab.group in ("boot", "known", "vmlinux"))
+ARCHES = tuple(kernel_arches())
+LAB = {lab.option: lab.value for lab in lab_options("x86")}
+NEEDED = tuple(lab for lab in lab_options("x86") if lab.group in ("boot", "known", "vmlinux"))
 HEAD = "# Linux/x86 6.12.1 Kernel Configuration\n"
 
 OPTIONS = (
@@ -53,7 +55,7 @@ class FakeTree:
         asked = parse_config(file.read_text()) if file.exists() else {}
         if target == "mod2noconfig":
             asked = without_modules(asked)
-        elif target == "defconfig":
+        elif target in ("defconfig", "vexpress_defconfig"):
             asked = {"CONFIG_BFQ": "y"}
         elif target == "allnoconfig":
             given = dict(variable.split("=", 1) for variable in variables)
@@ -65,8 +67,10 @@ class FakeTree:
         file.write_text(HEAD + render_config(self.conf(asked)))
         return Result(tuple(words), 0, "", "")
 
-    def configure(self, *steps: ConfigStep, own: str | None = None) -> Configured:
-        found = configure(self.out, self.tree, steps, self.make, own_config=own)
+    def configure(
+        self, *steps: ConfigStep, own: str | None = None, arch: str = "x86"
+    ) -> Configured:
+        found = configure(self.out, self.tree, steps, self.make, own_config=own, arch=arch)
         assert isinstance(found, Configured)
         assert (self.out / ".config").read_text() == found.text
         return found
@@ -88,18 +92,35 @@ def option(name: str, value: str) -> ConfigStep:
     return ConfigStep("option", f"CONFIG_{name}", value)
 
 
-def test_every_option_of_the_lab_has_a_reason_and_a_value() -> None:
-    for options in (lab_options(), small_options()):
+@pytest.mark.parametrize("arch", ARCHES)
+def test_every_option_of_the_lab_has_a_reason_and_a_value(arch: str) -> None:
+    for options in (lab_options(arch), small_options(arch)):
         assert len({lab.option for lab in options}) == len(options)
         for lab in options:
             assert lab.why.strip()
             assert re.fullmatch(r'[yn]|""', lab.value)
-    assert {lab.group for lab in lab_options()} == {"boot", "known", "vmlinux", "helps", "builds"}
+    groups = {lab.group for lab in lab_options(arch)}
+    assert groups <= {"boot", "known", "vmlinux", "helps", "locked", "builds"}
+    assert groups >= {"boot", "builds"}
 
 
-def test_small_config_and_lab_do_not_overlap() -> None:
-    assert not LAB.keys() & {lab.option for lab in small_options()}
-    assert {"CONFIG_NET", "CONFIG_CRYPTO_AES", "CONFIG_SMP"} <= {o.option for o in small_options()}
+@pytest.mark.parametrize("arch", ["x86", "arm64", "riscv"])
+def test_small_config_and_lab_do_not_overlap(arch: str) -> None:
+    small = {lab.option for lab in small_options(arch)}
+    assert not small & {lab.option for lab in lab_options(arch)}
+    assert {"CONFIG_NET", "CONFIG_CRYPTO_AES", "CONFIG_SMP"} <= small
+
+
+def test_what_hangs_on_the_architecture_is_set_there_only() -> None:
+    consoles = {
+        arch: {lab.option for lab in lab_options(arch) if lab.option.endswith("_CONSOLE")}
+        for arch in ARCHES
+    }
+    assert consoles["x86"] == consoles["riscv"] == {"CONFIG_SERIAL_8250_CONSOLE"}
+    assert consoles["arm"] == consoles["arm64"] == {"CONFIG_SERIAL_AMBA_PL011_CONSOLE"}
+    assert "CONFIG_PVH" in LAB
+    assert LAB.keys().isdisjoint({"CONFIG_SMP_ON_UP", "CONFIG_ARCH_VEXPRESS"})
+    assert {lab.option: lab.value for lab in lab_options("arm")}["CONFIG_SMP_ON_UP"] == "n"
 
 
 def test_what_the_lab_sets_is_what_it_would_miss() -> None:
@@ -123,6 +144,19 @@ def test_without_any_config_a_small_one(tree: FakeTree) -> None:
     assert granted["CONFIG_SMP"] == "y"
     assert granted["CONFIG_WERROR"] == "n"
     assert (found.lab, found.changed, found.missing) == ((), (), ())
+
+
+def test_without_any_config_that_of_the_architecture(tree: FakeTree) -> None:
+    found = tree.configure(arch="arm")
+    assert found.base == "vexpress_defconfig"
+    assert parse_config(found.text)["CONFIG_BFQ"] == "y"
+    # What the lab of another architecture wants is not asked for.
+    assert parse_config(found.text)["CONFIG_PVH"] == "n"
+    assert parse_config(found.text)["CONFIG_TMPFS"] == "y"
+    missing = [option.option for option in found.missing]
+    assert "CONFIG_SERIAL_AMBA_PL011_CONSOLE" in missing
+    own = tree.configure(arch="arm", own=whole(VOLUNTARY="y").value)
+    assert own.base == "the tree's .config"
 
 
 def test_the_trees_own_config_is_a_base(tree: FakeTree) -> None:

@@ -83,8 +83,48 @@ def test_a_missing_cross_compiler() -> None:
         toolchain({"CROSS_COMPILE": "no-such-"})
 
 
-@pytest.mark.parametrize("arch", ["arm64", "riscv", "um"])
+@pytest.mark.parametrize(
+    ("arch", "compiler", "folder"),
+    [
+        ("arm", "arm-linux-gnueabihf-gcc", "arm"),
+        ("arm64", "aarch64-linux-gnu-gcc", "arm64"),
+        ("aarch64", "aarch64-linux-gnu-gcc", "arm64"),
+        ("riscv", "riscv64-linux-gnu-gcc", "riscv"),
+    ],
+)
+def test_the_cross_compiler_of_an_architecture(
+    arch: str,
+    compiler: str,
+    folder: str,
+    fake_program: FakeProgram,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for name in (compiler, f"{compiler.removesuffix('gcc')}ld"):
+        fake_program(name, f"#!/bin/sh\necho {name} 12\n")
+    tools = toolchain({"ARCH": arch})
+    assert (tools.compiler, tools.folder, tools.flavour) == ((compiler,), folder, arch)
+    assert words(tools)["CROSS_COMPILE"] == compiler.removesuffix("gcc")
+    assert words(tools)["CC"] == f"ccache {compiler}"
+    assert words(tools)["HOSTCC"] == "ccache gcc"
+    # LLVM compiles for all, and the architecture's own host needs none.
+    assert "CROSS_COMPILE" not in words(toolchain({"ARCH": arch, "LLVM": "1"}))
+    own = {"arm": "armv7l", "riscv": "riscv64"}.get(folder, "aarch64")
+    monkeypatch.setattr("platform.machine", lambda: own)
+    assert "CROSS_COMPILE" not in words(toolchain({"ARCH": arch}))
+
+
+def test_a_cross_compiler_of_ones_own(fake_program: FakeProgram) -> None:
+    for name in ("my-arm-gcc", "my-arm-ld"):
+        fake_program(name, f"#!/bin/sh\necho {name} 9\n")
+    tools = toolchain({"ARCH": "arm", "CROSS_COMPILE": "my-arm-"})
+    assert tools.compiler == ("my-arm-gcc",)
+    assert tools.flavour == "arm-my_arm_gcc"
+
+
+@pytest.mark.parametrize("arch", ["um", "s390"])
 def test_an_architecture_that_cannot_be_booted(arch: str) -> None:
     with pytest.raises(UserError, match=f"kernels for {arch} cannot be booted") as caught:
         toolchain({"ARCH": arch})
-    assert "ARCH=x86_64" in caught.value.hint
+    assert "x86_64" in caught.value.hint
+    assert "arm64" in caught.value.hint

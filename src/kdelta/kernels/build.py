@@ -3,7 +3,7 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,11 +13,15 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
+from kdelta.kernels.arches import KernelArch, kernel_arch
+from kdelta.kernels.banner import banner_of
 from kdelta.kernels.built import (
     DEPENDENCIES,
     DIGEST,
+    DTBS,
     LOG,
     RECORD,
+    VMLINUX,
     BuiltKernel,
     Memo,
     built_folder,
@@ -30,7 +34,6 @@ from kdelta.kernels.digest import Digest, digest_of
 from kdelta.kernels.digest_file import load_digest, save_digest
 from kdelta.kernels.failure import NoKernel, refused_text
 from kdelta.kernels.image import hash_modules
-from kdelta.kernels.inspect import inspect
 from kdelta.kernels.kbuild import Kbuild
 from kdelta.kernels.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.lab_config import lab_options, small_options
@@ -45,7 +48,7 @@ from kdelta.kernels.relink import (
     relinking_variables,
 )
 from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
-from kdelta.kernels.toolchain import BOOTED, Toolchain, toolchain
+from kdelta.kernels.toolchain import Toolchain, toolchain
 from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
@@ -55,10 +58,10 @@ from kdelta.spec.run import RunStatus
 Talk = Callable[[str], None]
 
 FORMAT = 1
+DEVICE_TREES = "arch/{arch}/boot/dts"
+
 MOST_MODULES = 64
 """Options that are =m, up to which the modules are built too: a distribution has thousands."""
-
-_ARCH = "x86_64"
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -82,7 +85,11 @@ class _Request(msgspec.Struct, frozen=True):
                 "tools": self.tools.facts(),
                 "steps": msgspec.to_builtins(self.steps),
                 "own_config": self.own_config,
-                "lab": [(one.option, one.value) for one in (*lab_options(), *small_options())],
+                "lab": [
+                    (one.option, one.value)
+                    for options in (lab_options, small_options)
+                    for one in options(self.tools.folder)
+                ],
             }
         )
 
@@ -128,7 +135,8 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
         return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
     relink = relink_of(spec.changes)
     if relink is not None:
-        changed = relinkable(source, BOOTED, talk)
+        arch = toolchain(_variables(spec)).folder
+        changed = relinkable(source, arch, talk)
         if isinstance(changed, str):
             return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), changed)
         source = changed
@@ -165,8 +173,11 @@ def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKern
     if config.refused:
         refused = request.failed(RunStatus.CONFIG_REFUSED, refused_text(config.refused))
         return msgspec.structs.replace(refused, refused=config.refused)
-    if parse_config(config.text).get("CONFIG_64BIT") != "y":
-        detail = "this config makes a kernel for 32-bit x86, and 64-bit ones can be booted"
+    arch = kernel_arch(request.tools.arch)
+    if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":
+        detail = (
+            f"this config makes a kernel for 32-bit {arch.folder}, and 64-bit ones can be booted"
+        )
         return request.failed(RunStatus.CONFIG_REFUSED, detail)
     key = request.key(config.text)
     return load_built(key) or _build(request, config, kbuild, sibling, talk)
@@ -237,7 +248,7 @@ def _kbuild(request: _Request, tree: Path) -> Kbuild:
 
 
 def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
-    variables = {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
+    variables = _variables(spec)
     if relink is not None:
         variables = relinking_variables(variables, relink)
     own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
@@ -250,6 +261,10 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
         own_config=own.read_text(errors="replace") if own is not None and has_own else None,
         relink=relink,
     )
+
+
+def _variables(spec: SourceSpec) -> dict[str, str]:
+    return {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
 
 
 def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
@@ -269,14 +284,24 @@ def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
                 )
 
 
-def _targets(granted: str) -> tuple[list[str], int]:
+def _targets(granted: str, arch: KernelArch, tree: Path) -> tuple[list[str], int]:
     """What to build, and how many options' modules are left out."""
     options = parse_config(granted)
-    image = "vmlinux" if options.get("CONFIG_PVH") == "y" else "bzImage"
+    image = arch.image(options).name
     modules = len(modules_of(options))
+    targets = [image, *(found for name in arch.device_trees if (found := _dtb(tree, arch, name)))]
     if options.get("CONFIG_MODULES") != "y" or modules > MOST_MODULES:
-        return [image], modules
-    return [image, "modules"], 0
+        return targets, modules
+    return [*targets, "modules"], 0
+
+
+def _dtb(tree: Path, arch: KernelArch, name: str) -> str:
+    """The target of a device tree, below the folder of device trees: since Linux 6.5 they are in
+    folders by maker. "" if the tree has it not.
+    """
+    folder = tree / DEVICE_TREES.format(arch=arch.folder)
+    found = sorted(folder.rglob(f"{name}.dts"))
+    return str(found[0].relative_to(folder).with_suffix(".dtb")) if found else ""
 
 
 def _build(
@@ -287,7 +312,8 @@ def _build(
     talk: Talk,
 ) -> BuiltKernel | NoKernel:
     key = request.key(config.text)
-    targets, modules_left = _targets(config.text)
+    arch = kernel_arch(request.tools.arch)
+    targets, modules_left = _targets(config.text, arch, kbuild.tree)
     # It stays when the build is ended, and says then how far it was.
     log = cache_dir("logs") / f"build-{key[:12]}.log"
     log.unlink(missing_ok=True)
@@ -307,8 +333,8 @@ def _build(
     with new_folder(built_folder(key)) as folder:
         shutil.copyfile(log, folder / LOG)
         save_digest(digest, folder / DIGEST)
-        _keep_dependencies(digest, kbuild, sibling, folder, boot="bzImage" in targets)
-        made = _install(request, key, config, kbuild, folder, with_modules="modules" in targets)
+        _keep_dependencies(digest, kbuild, sibling, folder, boot="vmlinux" not in targets)
+        made = _install(request, key, config, kbuild, folder, targets=targets)
         made = msgspec.structs.replace(
             made, seconds=seconds, modules_left=modules_left, linked=linked
         )
@@ -336,26 +362,33 @@ def _install(
     kbuild: Kbuild,
     folder: Path,
     *,
-    with_modules: bool,
+    targets: Sequence[str],
 ) -> BuiltKernel:
     """Copies what is kept of a build, and describes it."""
     out = kbuild.out
-    granted = parse_config(config.text)
-    image = out / ("vmlinux" if granted.get("CONFIG_PVH") == "y" else "arch/x86/boot/bzImage")
+    arch = kernel_arch(request.tools.arch)
+    booted = arch.image(parse_config(config.text))
+    image = out / booted.path
+    trees = out / DEVICE_TREES.format(arch=arch.folder)
     with lab_errors("copying a kernel to", folder):
         shutil.copyfile(image, folder / image.name)
         (folder / "config").write_text(config.text)
-        for name in ("System.map", "Module.symvers"):
-            if (out / name).is_file():
+        # vmlinux: for its symbols, which are in the order of the link.
+        for name in ("System.map", "Module.symvers", VMLINUX):
+            if name != image.name and (out / name).is_file():
                 shutil.copyfile(out / name, folder / name)
-    facts = inspect(folder / image.name)
+        for name in targets:
+            if name.endswith(".dtb"):
+                shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
+    release, banner = banner_of(out / VMLINUX)
     # The folder may have modules of another config, which this one did not ask for.
-    modules = _install_modules(kbuild, folder, facts.release) if with_modules else None
+    wanted = "modules" in targets
+    modules = _install_modules(kbuild, folder, release) if wanted else None
     sha256 = sha256_file(folder / image.name)
     present = folder / modules if modules else None
     return BuiltKernel(
         key=key,
-        identity=kernel_identity(_ARCH, sha256, hash_modules(present)),
+        identity=kernel_identity(arch.machine, sha256, hash_modules(present)),
         spec=request.spec,
         tree=request.source.tree,
         source=request.source.name,
@@ -364,10 +397,10 @@ def _install(
         flavour=request.tools.flavour,
         variables=request.tools.variables,
         versions=request.tools.versions,
-        release=facts.release,
-        banner=facts.banner,
+        release=release,
+        banner=banner,
         image=image.name,
-        image_format=facts.image_format,
+        image_format=booted.format,
         image_sha256=sha256,
         config="config",
         modules=modules,

@@ -11,6 +11,7 @@ import msgspec
 
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import PARTIAL, lab_errors, remove, sha256_file, write_atomic
+from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.config import MissingOption
 from kdelta.kernels.kconfig import Config, OptionFlip
 from kdelta.kernels.linked_map import Linked
@@ -22,6 +23,9 @@ PREFIX = "built-"
 DIGEST = "digest"
 DEPENDENCIES = "dependencies.json.gz"
 LOG = "build.log"
+VMLINUX = "vmlinux"
+DTBS = "dtbs"
+"""The folder of the device trees that its machines need."""
 FORMAT = 1
 
 
@@ -74,7 +78,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
             identity=self.identity,
             spec=spec,
             image=str(path / self.image),
-            arch="x86_64",
+            arch=kernel_arch(self.arch).machine,
             release=self.release,
             config=str(path / self.config),
             modules=str(path / self.modules) if self.modules else None,

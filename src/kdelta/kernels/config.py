@@ -3,6 +3,7 @@
 
 import msgspec
 
+from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.kconfig import parse_config
 from kdelta.kernels.lab_config import lab_options
 
@@ -14,17 +15,21 @@ class MissingOption(msgspec.Struct, frozen=True):
     needed_for: str
 
 
-def missing_options(config: str, image_format: str = "bzImage") -> list[MissingOption]:
-    """The options that the text of a .config does not have built in but the lab needs."""
+def missing_options(
+    config: str, image_format: str = "bzImage", arch: str = "x86_64"
+) -> list[MissingOption]:
+    """The options that the text of a .config does not have built in but the lab needs, of a kernel
+    for that architecture (by any of its names).
+    """
     options = parse_config(config)
     needed = {"boot", "vmlinux"} if image_format == "vmlinux" else {"boot"}
     return [
         MissingOption(lab.option, lab.why)
         for group in ("boot", "vmlinux", "known")
-        for lab in lab_options()
+        for lab in lab_options(kernel_arch(arch).folder)
         if lab.group == group
         and (
-            (group in needed and options.get(lab.option) != "y")
+            (group in needed and options.get(lab.option) != lab.value)
             # Older kernels have no such option and behave as if it were set.
             or (group == "known" and options.get(lab.option, "y") != "y")
         )

@@ -12,6 +12,7 @@ import msgspec
 
 from kdelta.host.command import Result
 from kdelta.host.files import lab_errors, make_folder
+from kdelta.kernels.arches import NO_CONFIG, KernelArch, kernel_arch
 from kdelta.kernels.config import MissingOption, missing_options
 from kdelta.kernels.kconfig import (
     OFF,
@@ -32,7 +33,6 @@ from kdelta.kernels.reasons import Refused, refused, unknown
 Make = Callable[[Sequence[str]], Result]
 """Runs configuration targets of the tree's make on the .config of an output folder."""
 
-NO_CONFIG = "allnoconfig"
 OWN_CONFIG = "the tree's .config"
 
 # Targets that make a whole config anew, whatever there was; so do all whose name ends in defconfig.
@@ -120,12 +120,13 @@ def configure(
     own_config: str | None = None,
 ) -> Configured | ConfigFailed:
     """Writes out/.config: the last whole config among the steps, or the tree's own (`own_config`,
-    its text), or allnoconfig with small.config; over it the lab's fragment; then what the steps
-    ask for one by one, in their order. LabError when the folder cannot be written.
+    its text), or that of the architecture (allnoconfig with small.config, or a target of the
+    tree); over it the lab's fragment; then what the steps ask for one by one, in their order.
+    `arch` is the architecture's folder. LabError when the folder cannot be written.
     """
     make_folder(out)
     try:
-        return _configure(_Folder(out, make), tree, steps, arch, own_config)
+        return _configure(_Folder(out, make), tree, steps, kernel_arch(arch), own_config)
     except _TargetError as error:
         return error.failed
 
@@ -152,11 +153,12 @@ class _Folder:
         with lab_errors("writing", self._file):
             self._file.write_text(text, encoding="utf-8")
 
-    def start_empty(self) -> None:
+    def start_empty(self, arch: KernelArch) -> None:
         """allnoconfig, but for what makes a small kernel and what the lab needs."""
         given = self._file.with_name("kdelta-small.config")
+        options = (*small_options(arch.folder), *lab_options(arch.folder))
         with lab_errors("writing", given):
-            given.write_text(_lines(small_options()) + _lines(lab_options()), encoding="utf-8")
+            given.write_text(_lines(options), encoding="utf-8")
         self.run(NO_CONFIG, f"KCONFIG_ALLCONFIG={given}")
 
     def append(self, text: str) -> None:
@@ -182,13 +184,14 @@ def _configure(
     folder: _Folder,
     tree: Path,
     steps: Sequence[ConfigStep],
-    arch: str,
+    arch: KernelArch,
     own_config: str | None,
 ) -> Configured:
     whole = [step for step in steps if step.whole]
-    base = _start(folder, whole[-1] if whole else None, own_config)
+    base = _start(folder, whole[-1] if whole else None, own_config, arch)
     before = parse_config(folder.read())
-    folder.append(_lines(lab_options()))
+    lab = lab_options(arch.folder)
+    folder.append(_lines(lab))
     asked: Config = {}
     for step in steps:
         if step.whole:
@@ -204,8 +207,8 @@ def _configure(
             asked[name] = value
     text = folder.finish()
     granted = parse_config(text)
-    kconfig = read_kconfig(tree, arch)
-    labs = {lab.option: lab.value for lab in lab_options()}
+    kconfig = read_kconfig(tree, arch.folder)
+    labs = {one.option: one.value for one in lab}
     # Between an empty text and an option that is not there is no difference to tell.
     flips = [
         flip
@@ -220,7 +223,7 @@ def _configure(
         refused=refused(asked, granted, kconfig),
         unknown=unknown(asked, kconfig),
         lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
-        missing=tuple(missing_options(text)),
+        missing=tuple(missing_options(text, arch=arch.folder)),
         changed=tuple(
             flip
             for flip in flips
@@ -231,13 +234,18 @@ def _configure(
     )
 
 
-def _start(folder: _Folder, step: ConfigStep | None, own_config: str | None) -> str:
+def _start(
+    folder: _Folder, step: ConfigStep | None, own_config: str | None, arch: KernelArch
+) -> str:
     """Writes the base config; its name for people."""
+    if step is None and own_config is None and arch.base != NO_CONFIG:
+        folder.run(arch.base)
+        return arch.base
     if step is not None and step.kind == "target":
         folder.run(step.name)
         return step.name
     if step is None and own_config is None:
-        folder.start_empty()
+        folder.start_empty(arch)
         return NO_CONFIG
     text = own_config or "" if step is None else step.value
     folder.write(text)

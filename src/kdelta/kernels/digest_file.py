@@ -20,7 +20,10 @@ from kdelta.kernels.objects import Code
 from kdelta.spec.errors import LabError
 
 _LEVEL = 6
-_RULES = ("digest", "objects", "references", "records", "elf", "cmdfiles", "digest_file")
+_RULES = (
+    *("digest", "objects", "references", "records", "elf", "elf_machines", "cmdfiles"),
+    "digest_file",
+)
 _HEAD = b"kdelta digest "
 
 _StoredCode = tuple[int, int, int, int, list[int]]  # name, hash, size, section, refs

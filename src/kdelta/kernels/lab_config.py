@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab wants of a kernel's config, read from lab.config and small.config."""
+"""What the lab wants of a kernel's config, read from lab.config and small.config, and what it wants
+of an architecture's, from lab-ARCH.config and small-ARCH.config.
+"""
 
 import functools
 import re
@@ -9,7 +11,7 @@ import msgspec
 
 from kdelta.kernels.kconfig import parse_config
 
-LAB, SMALL = "lab.config", "small.config"
+LAB, SMALL = "lab", "small"
 
 
 class LabOption(msgspec.Struct, frozen=True):
@@ -22,20 +24,23 @@ class LabOption(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def lab_options() -> tuple[LabOption, ...]:
-    """What is set in every kernel that is built."""
-    return _read(LAB)
+def lab_options(arch: str) -> tuple[LabOption, ...]:
+    """What is set in every kernel that is built. `arch` is the folder below arch/."""
+    return _read(LAB, arch)
 
 
 @functools.cache
-def small_options() -> tuple[LabOption, ...]:
+def small_options(arch: str) -> tuple[LabOption, ...]:
     """What makes a small useful kernel of allnoconfig, where there is no config to start from."""
-    return _read(SMALL)
+    return _read(SMALL, arch)
 
 
-def _read(name: str) -> tuple[LabOption, ...]:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return parse_lab_config(text)
+def _read(name: str, arch: str) -> tuple[LabOption, ...]:
+    """Those of any architecture and those of that one."""
+    folder = resources.files(__package__)
+    files = [folder.joinpath(f"{name}.config"), folder.joinpath(f"{name}-{arch}.config")]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+    return tuple(option for text in texts for option in parse_lab_config(text))
 
 
 def parse_lab_config(text: str) -> tuple[LabOption, ...]:

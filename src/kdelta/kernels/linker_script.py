@@ -11,7 +11,8 @@ import string
 from collections.abc import Collection, Iterable, Iterator
 
 SCRIPT = "include/asm-generic/vmlinux.lds.h"
-ARCH_SCRIPT = "arch/{arch}/kernel/vmlinux.lds.S"
+ARCH_SCRIPTS = ("arch/{arch}/kernel/vmlinux.lds.S", "arch/{arch}/include/asm/vmlinux.lds.h")
+"""Those of an architecture; not all have the second."""
 
 _MAIN = re.compile(r"^(#[ \t]*define[ \t]+TEXT_MAIN\b)(?:.*\\\n)*.*$", re.MULTILINE)
 _NAMED = re.compile(r"(?<![\w.])\.text\.(\w[\w.]*?)(\.?\*)?(?=[\s)\\]|$)", re.MULTILINE)

@@ -14,7 +14,6 @@ from kdelta.kernels.elf import (
     MERGE,
     NOBITS,
     RELOCATABLE,
-    Array,
     Elf,
     Section,
     parse_elf,
@@ -37,8 +36,13 @@ _PLAIN = (
     ".data", ".bss", ".rodata", ".init.data", ".init.rodata", ".ref.data", ".exit.data",
 )  # fmt: skip
 _PER_CPU = ".data..percpu"
-_LEFT_OUT = (".discard.", ".note", ".modinfo", ".comment", ".eh_frame", ".exitcall.exit")
-"""Sections that no kernel keeps or no kernel reads."""
+_LEFT_OUT = (
+    *(".discard.", ".note", ".modinfo", ".comment", ".eh_frame", ".exitcall.exit"),
+    ".ARM.ex",
+)
+"""Sections that no kernel keeps or no kernel reads; those of ARM's unwinder, one a function, say no
+more than what follows from the function.
+"""
 
 _NUMBERED = re.compile(r"(.+)\.\d+")
 _HASH_BYTES = 8
@@ -74,7 +78,7 @@ class ObjectContent(msgspec.Struct, frozen=True):
 
 
 def read_object(content: bytes) -> ObjectContent | None:
-    """What an x86-64 relocatable object holds; None for any other file (LTO's bitcode, say)."""
+    """What a relocatable object holds; None for any other file (LTO's bitcode, say)."""
     elf = parse_elf(content)
     if elf is None or elf.type != RELOCATABLE:
         return None
@@ -141,7 +145,11 @@ class _Reader:
         if index in referred or len(records) or piece.has_label:
             return True
         held = section.content[piece.start : piece.end]
-        return bool(np.any(~np.isin(held, _NOPS))) if self._is_code(piece) else bool(held.any())
+        return (
+            bool(np.any(~np.isin(held, self.elf.machine.nops)))
+            if self._is_code(piece)
+            else bool(held.any())
+        )
 
     def _code(self, index: int, piece: Piece, records: npt.NDArray[np.void]) -> Code:
         section = self.elf.sections[piece.section]
@@ -161,7 +169,7 @@ class _Reader:
         is_other = piece.names or piece.has_label or len(records) or is_snippets(section.name)
         if is_other or not self._is_code(piece):
             return False
-        return not np.any(~np.isin(section.content[piece.start : piece.end], _NOPS))
+        return not np.any(~np.isin(section.content[piece.start : piece.end], self.elf.machine.nops))
 
     def _hash_piece(self, piece: Piece, records: npt.NDArray[np.void], *more: bytes) -> int:
         if self._is_padding(piece, records):
@@ -300,7 +308,3 @@ def _together(known: Code | None, code: Code) -> Code:
     hashed = _hash(known.hash.to_bytes(8, "little"), code.hash.to_bytes(8, "little"))
     refs = tuple(sorted({*known.refs, *code.refs}))
     return Code(hashed, known.size + code.size, code.section, refs)
-
-
-_NOPS: Array = np.array([0x90, 0xCC, 0x66, 0x2E, 0x0F, 0x1F, 0x84, 0x80, 0x44, 0x40, 0x00])
-"""The bytes of what assemblers fill the space between functions with."""

@@ -22,26 +22,22 @@ from kdelta.kernels.elf import (
     Bytes,
     Elf,
     Relocations,
+    little_endian,
+    signed,
 )
+from kdelta.kernels.elf_machines import Branch, ElfMachine
 
 RECORD = np.dtype([("offset", "<u4"), ("type", "<u4"), ("key", "<u8"), ("target_offset", "<i8")])
 """A reference as it is hashed."""
 
-# System V ABI, AMD64 supplement, table 4.9.
-_R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX = (
-    1, 2, 4, 9, 24, 41, 42,
-)  # fmt: skip
-_PC_RELATIVE = (_R_PC32, _R_PLT32, _R_GOTPCREL, _R_PC64, _R_GOTPCRELX, _R_REX_GOTPCRELX)
-_EIGHT_BYTES = (_R_64, _R_PC64)
 _NO_RELOCATION = 0x100
 """The type, in records, of a jump or call that the assembler resolved."""
 
-_FIELD_BYTES = 4
+_MASK_BYTES = 8
 _RELATIVE_MODRM, _OPERAND_SIZE, _ESCAPE = 0x05, 0x66, 0x0F
 _IMMEDIATE_1 = (0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6)
 _IMMEDIATE_4 = (0x69, 0x81, 0xC7)
 _LONG_IMMEDIATE_1 = (0x70, 0x71, 0x72, 0x73, 0xA4, 0xAC, 0xBA, 0xC2, 0xC4, 0xC5, 0xC6)
-_CALL, _JUMP, _SHORT_JUMP = 0xE8, 0xE9, 0xEB
 
 
 def _any_of(values: npt.NDArray[np.integer], wanted: tuple[int, ...]) -> npt.NDArray[np.bool_]:
@@ -147,10 +143,18 @@ def _cuts(elf: Elf, numbers: list[int]) -> dict[int, list[int]]:
         defined = symbols.section[relocations.symbol]
         at = symbols.value[relocations.symbol] + relocations.addend
         if elf.sections[number].flags & EXECUTABLE:
-            at = at + np.where(_any_of(relocations.type, _PC_RELATIVE), _FIELD_BYTES, 0)
+            at = at + _origins(elf.machine, relocations.type)
         for target in wanted:
             found[target].update(at[defined == target].tolist())
     return {number: sorted(offsets) for number, offsets in found.items()}
+
+
+def _origins(machine: ElfMachine, types: Array) -> Array:
+    """How far behind its place a relative operand of code counts from, by type."""
+    found = np.zeros(len(types), dtype=np.int64)
+    for kind, origin in machine.origins.items():
+        found[types == kind] = origin
+    return found
 
 
 def is_snippets(section: str) -> bool:
@@ -188,9 +192,9 @@ class _Finder:
         relocations = self.elf.relocations.get(number, NO_RELOCATIONS)
         if section.kind != NOBITS and len(relocations.offset):
             self._add_relocations(number, relocations)
-            _clear(content, relocations.offset, _FIELD_BYTES)
-            wide = relocations.offset[_any_of(relocations.type, _EIGHT_BYTES)]
-            _clear(content, wide, 2 * _FIELD_BYTES)
+            for kind in np.unique(relocations.type).tolist():
+                filled = self.elf.machine.filled.get(kind, self.elf.machine.usual)
+                _clear(content, relocations.offset[relocations.type == kind], filled)
         if section.flags & EXECUTABLE:
             self._add_calls(number, content, relocations)
         self.content[number] = content
@@ -235,14 +239,15 @@ class _Finder:
         places, types = relocations.offset[chosen], relocations.type[chosen]
         at = symbols.value[symbol] + relocations.addend[chosen]
         is_code = bool(self.elf.sections[number].flags & EXECUTABLE)
-        is_relative = _any_of(types, _PC_RELATIVE) & is_code
-        # An instruction's relative operand counts from its end: 4 bytes on, where no immediate
-        # follows the operand.
-        at = at + np.where(is_relative, _FIELD_BYTES, 0)
+        # On x86 an instruction's relative operand counts from its end: 4 bytes on, where no
+        # immediate follows the operand.
+        origins = _origins(self.elf.machine, types) if is_code else 0 * types
+        at = at + origins
         if self.elf.sections[target].flags & (STRINGS | MERGE):
             self._append(number, places, types, self._text_targets(target, at), 0 * at)
             return
-        relative = np.flatnonzero(is_relative & (symbols.kind[symbol] == SECTION))
+        may_have_tail = (origins > 0) & self.elf.machine.has_tails
+        relative = np.flatnonzero(may_have_tail & (symbols.kind[symbol] == SECTION))
         content = self.elf.sections[number].content
         immediates = immediate_bytes(content, places[relative])
         least, most = at.copy(), at.copy()
@@ -285,17 +290,14 @@ class _Finder:
         indexes = np.array(named, dtype=np.int64)
         starts = self.layout.starts(indexes)
         original = self.elf.sections[number].content
-        for opcodes, width in (((_CALL, _JUMP), 4), ((_SHORT_JUMP,), 1)):
-            at = np.flatnonzero(_any_of(original, opcodes))
-            at = at[at + 1 + width <= len(original)] + 1
-            at = at[~np.isin(at, relocations.offset)]
-            targets = at + width + _signed(original, at, width)
+        for branch in self.elf.machine.branches:
+            at, targets = _branches(original, branch, relocations.offset)
             nearest = np.clip(np.searchsorted(starts, targets), 0, len(starts) - 1)
             sources = self.layout.find(number, at)
             hit = (starts[nearest] == targets) & (sources != indexes[nearest])
             at, found = at[hit], indexes[nearest[hit]]
             self._append(number, at, np.full(len(at), _NO_RELOCATION), found, 0 * at)
-            _clear(content, at, width)
+            _clear(content, at, (1 << branch.bits) - 1)
 
     def references(self) -> References:
         rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 5), dtype=np.int64)
@@ -330,18 +332,21 @@ def immediate_bytes(content: Bytes, at: Array) -> tuple[Array, Array]:
     return np.where(is_operand, least, 0), np.where(is_operand, most, 0)
 
 
-def _signed(content: Bytes, at: Array, width: int) -> Array:
-    """The little-endian signed numbers of `width` bytes at those offsets."""
-    value = np.zeros(len(at), dtype=np.int64)
-    for byte in range(width):
-        value |= content[at + byte].astype(np.int64) << (8 * byte)
-    sign = np.int64(1) << (8 * width - 1)
-    return (value ^ sign) - sign
+def _branches(content: Bytes, branch: Branch, relocated: Array) -> tuple[Array, Array]:
+    """Where distances of such branches stand without a relocation, and where they lead."""
+    places = np.arange(0, len(content) - branch.at - branch.width + 1, branch.step)
+    opcodes = little_endian(content, places, branch.step) & branch.mask
+    at = places[_any_of(opcodes, branch.opcodes)] + branch.at
+    at = at[~np.isin(at, relocated)]
+    distance = signed(little_endian(content, at, branch.width), branch.bits) << branch.shift
+    return at, at - branch.at + branch.origin + distance
 
 
-def _clear(content: Bytes, at: Array, width: int) -> None:
-    for byte in range(width):
-        content[at + byte] = 0
+def _clear(content: Bytes, at: Array, mask: int) -> None:
+    """Puts the bits of a mask to nought in the bytes at those offsets."""
+    for byte in range(_MASK_BYTES):
+        if held := mask >> (8 * byte) & 0xFF:
+            content[at + byte] &= 0xFF ^ held
 
 
 def find_references(elf: Elf, layout: Layout) -> References:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.files import lab_errors, make_folder
-from kdelta.kernels.linker_script import ARCH_SCRIPT, SCRIPT, with_function_sections
+from kdelta.kernels.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.order_file import read_order
 from kdelta.kernels.source import Source, Talk, source_file, with_files
 from kdelta.kernels.toolchain import takes, toolchain
@@ -95,12 +95,12 @@ def relinkable(source: Source, arch: str, talk: Talk) -> Source | str:
     passes on `FLAGS`; or why it cannot be had. `arch` is the folder below arch/.
     """
     makefile = _ARCH_MAKEFILE.format(arch=arch)
-    arch_script = source_file(source, ARCH_SCRIPT.format(arch=arch)) or ""
+    arch_scripts = [source_file(source, one.format(arch=arch)) or "" for one in ARCH_SCRIPTS]
     script, rules = source_file(source, SCRIPT), source_file(source, makefile)
     for path, text in ((SCRIPT, script), (makefile, rules)):
         if text is None:
             return f"its functions cannot be moved: the tree has no {path}"
-    changed = with_function_sections(script or "", [arch_script])
+    changed = with_function_sections(script or "", arch_scripts)
     if changed is None:
         return (
             "its functions cannot be moved: the macros TEXT_TEXT and TEXT_MAIN are not in the "

@@ -14,15 +14,8 @@ import msgspec
 
 from kdelta.host.command import run
 from kdelta.host.dirs import cache_dir
-from kdelta.spec.errors import LabError, UserError
-
-# What kbuild calls the folder of an architecture, where the name of the machine is another one.
-_FOLDERS = {"x86_64": "x86", "i386": "x86"}
-# What kbuild calls the host's architecture, likewise.
-_ARCHES = {"x86_64": "x86", "aarch64": "arm64", "riscv64": "riscv", "armv7l": "arm"}
-
-BOOTED = "x86"
-"""The folder of the architecture whose kernels can be booted."""
+from kdelta.kernels.arches import kernel_arch
+from kdelta.spec.errors import LabError
 
 CCACHE_SIZE = "10G"
 
@@ -64,13 +57,13 @@ class Toolchain(msgspec.Struct, frozen=True):
     @property
     def folder(self) -> str:
         """The folder below arch/ that is built."""
-        return _FOLDERS.get(self.arch, self.arch)
+        return kernel_arch(self.arch).folder
 
     @property
     def flavour(self) -> str:
         """What output folders are told apart by: objects of one are no use to another."""
         words = [self.arch]
-        if self.compiler[-1] != "gcc":
+        if self.compiler[-1] not in ("gcc", f"{kernel_arch(self.arch).cross_compile}gcc"):
             words.append(Path(self.compiler[-1]).name)
         built_in = self.variables.get("CFLAGS_KERNEL", "").split()
         if "-ffunction-sections" in built_in:
@@ -104,17 +97,16 @@ class Toolchain(msgspec.Struct, frozen=True):
 def toolchain(variables: Mapping[str, str]) -> Toolchain:
     """The toolchain for these variables (ARCH, LLVM, CC, CROSS_COMPILE, LD, KCFLAGS, ...).
 
-    UserError for an architecture whose kernels cannot be booted here; LabError, with what to
-    install, when a program is missing.
+    CROSS_COMPILE is that of the architecture, if the host is of another one and nothing else is
+    said. UserError for an architecture that the lab does not know; LabError, with what to install,
+    when a program is missing.
     """
     values = dict(variables)
-    machine = platform.machine()
-    arch = values.get("ARCH") or _ARCHES.get(machine, machine)
-    if _FOLDERS.get(arch, arch) != BOOTED:
-        raise UserError(
-            f"kernels for {arch} cannot be booted by kdelta yet",
-            "name ARCH=x86_64, with CROSS_COMPILE= or LLVM= on another architecture",
-        )
+    host = platform.machine()
+    arch = values.get("ARCH") or kernel_arch(host).folder
+    built = kernel_arch(arch)
+    if host not in (*built.names, *built.hosts) and not values.get("LLVM"):
+        values.setdefault("CROSS_COMPILE", built.cross_compile)
     host_compiler = "gcc"
     # LLVM=0 is like LLVM=1, says the kernel's documentation: only what is not set is not.
     if llvm := values.get("LLVM", ""):

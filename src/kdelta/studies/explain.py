@@ -32,7 +32,7 @@ def _about_config(kernel: Kernel) -> str:
     if not kernel.config:
         return ""
     text = Path(kernel.config).read_text(errors="replace")
-    missing = missing_options(text, kernel.image_format)
+    missing = missing_options(text, kernel.image_format, kernel.arch)
     named = [f"{option.option} ({option.needed_for})" for option in missing]
     return f"; its config lacks {', '.join(named)}" if named else ""
 
