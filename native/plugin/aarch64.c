@@ -22,8 +22,9 @@ static bool is_tagged(uint32_t word, struct insn_facts *f)
     return false;
 }
 
-static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
+static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch, struct insn_facts *f)
 {
+    (void)stretch;
     memset(f, 0, sizeof *f);
     f->can_fault = true;
     if (size != 4)

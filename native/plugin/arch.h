@@ -30,6 +30,8 @@ struct insn_facts {
     bool trap_counts;      /* in user code: QEMU counts it before it finds that it is not allowed */
     bool jumps;            /* what follows is not always the next instruction */
     bool frame_return;     /* ends an exception or interrupt frame */
+    bool calls;            /* traps on purpose, and is executed: a system call */
+    bool optional;         /* it may be executed without making its accesses: its loads and stores are those of one access */
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */
     uint8_t special;       /* index into arch->special_names, 0: none */
@@ -37,6 +39,20 @@ struct insn_facts {
     uint8_t element_bytes; /* of a string operation */
     bool switch_store;     /* saves the stack pointer of the task that leaves */
     bool switch_load;      /* loads the stack pointer of the task that comes */
+};
+
+/* What an instruction's meaning hangs on beside its bytes. */
+struct stretch {
+    bool thumb;
+    uint8_t conditional; /* instructions that are left of an IT block */
+};
+
+/* One instruction of a block. */
+struct insn {
+    uint64_t vaddr;
+    const uint8_t *bytes;
+    size_t size;
+    struct insn_facts facts;
 };
 
 struct arch {
@@ -50,7 +66,10 @@ struct arch {
     unsigned max_insn_bytes;
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
     const char *const *special_names; /* ends with NULL */
-    void (*classify)(const uint8_t *bytes, size_t size, struct insn_facts *facts);
+    /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
+    void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);
+    size_t (*insn_bytes)(const uint8_t *bytes, size_t size, const struct stretch *stretch);
+    void (*classify)(const uint8_t *bytes, size_t size, struct stretch *stretch, struct insn_facts *facts);
 };
 
 extern const struct arch arch_x86_64, arch_arm, arch_aarch64, arch_riscv64;

@@ -2,6 +2,7 @@
 /* Blocks by address and bytes, cut into groups. */
 #include "block.h"
 
+#include "insn.h"
 #include "memory.h"
 #include "qemu_api.h"
 
@@ -17,22 +18,26 @@ static uint32_t hash_of(uint64_t vaddr, uint64_t n)
     return (uint32_t)(h >> 40) & (CHAINS - 1);
 }
 
+/* A translation's instructions. */
+struct code {
+    const struct insn *insns;
+    size_t n;
+    bool in_kernel, doubtful;
+};
+
 /* The groups of a translation; groups is NULL when they are only counted. */
-static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bool doubtful,
-                    struct group *groups)
+static uint16_t cut(const struct code *code, struct group *groups)
 {
-    size_t n = qemu_plugin_tb_n_insns(tb);
+    size_t n = code->n;
     uint16_t group = 0, length = 0;
-    bool in_kernel = arch_is_kernel(arch, qemu_plugin_tb_vaddr(tb));
 
     for (size_t i = 0; i < n; i++) {
-        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        struct insn_facts facts;
+        const struct insn *insn = &code->insns[i];
+        struct insn_facts facts = insn->facts;
 
-        arch->classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
-        if (facts.always_there && in_kernel)
+        if (facts.always_there && code->in_kernel)
             facts.can_fault = false;
-        bool stands_alone = facts.mark || (doubtful && i == n - 1);
+        bool stands_alone = facts.mark || (code->doubtful && i == n - 1);
 
         if (stands_alone && length)
             group++, length = 0;
@@ -46,8 +51,8 @@ static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bo
             }
             g->insns = length;
             g->last = facts;
-            g->last_vaddr = qemu_plugin_insn_vaddr(insn);
-            g->end_vaddr = g->last_vaddr + qemu_plugin_insn_size(insn);
+            g->last_vaddr = insn->vaddr;
+            g->end_vaddr = insn->vaddr + insn->size;
         }
         if ((facts.can_fault || facts.mark) && i < n - 1)
             group++, length = 0;
@@ -55,15 +60,11 @@ static uint16_t cut(const struct qemu_plugin_tb *tb, const struct arch *arch, bo
     return group + 1;
 }
 
-static bool last_is_doubtful(const struct qemu_plugin_tb *tb, const struct arch *arch)
+static bool last_is_doubtful(const struct insn *insns, size_t n, const struct arch *arch)
 {
-    size_t n = qemu_plugin_tb_n_insns(tb);
-
     if (!arch->drops_page_crossing || n < 2)
         return false;
-    uint64_t last = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, n - 1));
-
-    return last % arch->page_bytes + arch->max_insn_bytes > arch->page_bytes;
+    return insns[n - 1].vaddr % arch->page_bytes + arch->max_insn_bytes > arch->page_bytes;
 }
 
 static struct block *allocate(uint16_t n_groups)
@@ -84,23 +85,21 @@ struct block *block_dummy(void)
     return allocate(1);
 }
 
-static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *arch,
-                          const uint8_t *bytes, uint32_t n_bytes)
+static struct block *make(const struct qemu_plugin_tb *tb, const struct code *code, const struct bytes *bytes)
 {
-    bool doubtful = last_is_doubtful(tb, arch);
-    struct block *b = allocate(cut(tb, arch, doubtful, NULL));
+    struct block *b = allocate(cut(code, NULL));
     struct origin *o = b->origin;
 
-    cut(tb, arch, doubtful, o->groups);
+    cut(code, o->groups);
     b->id = blocks++;
     o->vaddr = qemu_plugin_tb_vaddr(tb);
     o->host = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
-    o->doubtful = doubtful;
-    o->bytes = must(malloc(n_bytes));
-    memcpy(o->bytes, bytes, n_bytes);
-    o->n_bytes = n_bytes;
-    b->user = !arch_is_kernel(arch, o->vaddr);
-    b->insns = (uint16_t)qemu_plugin_tb_n_insns(tb);
+    o->doubtful = code->doubtful;
+    o->bytes = must(malloc(bytes->size));
+    memcpy(o->bytes, bytes->data, bytes->size);
+    o->n_bytes = (uint32_t)bytes->size;
+    b->user = !code->in_kernel;
+    b->insns = (uint16_t)code->n;
     const struct insn_facts *last = &o->groups[o->n_groups - 1].last;
 
     for (uint16_t g = 0; g < o->n_groups; g++)
@@ -111,25 +110,28 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct arch *ar
     return b;
 }
 
-struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch)
+struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch, const struct insn *insns)
 {
-    static struct bytes code;
+    static struct bytes bytes;
     uint64_t vaddr = qemu_plugin_tb_vaddr(tb);
     size_t n = qemu_plugin_tb_n_insns(tb);
 
-    code.size = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-
-        bytes_add(&code, qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
-    }
+    bytes.size = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes_add(&bytes, insns[i].bytes, insns[i].size);
     struct block **chain = &chains[hash_of(vaddr, n)];
 
     for (struct block *b = *chain; b; b = b->origin->next)
-        if (b->origin->vaddr == vaddr && b->origin->n_bytes == code.size &&
-            !memcmp(b->origin->bytes, code.data, code.size))
+        if (b->origin->vaddr == vaddr && b->origin->n_bytes == bytes.size &&
+            !memcmp(b->origin->bytes, bytes.data, bytes.size))
             return b;
-    struct block *b = make(tb, arch, code.data, (uint32_t)code.size);
+    const struct code code = {
+        .insns = insns,
+        .n = n,
+        .in_kernel = arch_is_kernel(arch, vaddr),
+        .doubtful = last_is_doubtful(insns, n, arch),
+    };
+    struct block *b = make(tb, &code, &bytes);
 
     b->origin->next = *chain;
     return *chain = b;

@@ -89,7 +89,7 @@ static inline bool is_silent(const struct block *b)
 struct qemu_plugin_tb;
 
 /* The block of a translation; the same one each time for the same address, bytes and cut. */
-struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch);
+struct block *block_of(const struct qemu_plugin_tb *tb, const struct arch *arch, const struct insn *insns);
 struct block *block_dummy(void);
 
 /* From power-on: which code was ever translated. */

@@ -93,7 +93,7 @@ static void define(struct bytes *out_bytes, struct block *b)
     for (uint16_t i = 0; i < o->n_groups; i++) {
         const struct group *g = &o->groups[i];
         const uint8_t facts[6] = {
-            g->last.special, g->last.is_string + g->last.repeats, g->last.element_bytes,
+            g->last.special, (g->last.is_string || g->last.optional) + g->last.repeats, g->last.element_bytes,
             g->last.loads, g->last.stores, 0,
         };
 

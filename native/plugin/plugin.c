@@ -13,6 +13,7 @@
 #include "count.h"
 #include "data.h"
 #include "icache.h"
+#include "insn.h"
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
@@ -63,12 +64,9 @@ static void act_at_mark(struct qemu_plugin_insn *insn, enum mark mark, struct si
         qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS, site);
 }
 
-static void note_seen(const struct qemu_plugin_tb *tb, size_t n)
+static void note_seen(const struct insn *insns, size_t n)
 {
-    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
-    uint64_t start = qemu_plugin_tb_vaddr(tb);
-
-    seen_add(start, (uint32_t)(qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - start));
+    seen_add(insns->vaddr, (uint32_t)(insns[n - 1].vaddr + insns[n - 1].size - insns->vaddr));
 }
 
 /* Before the first region: only what the guest says. */
@@ -76,14 +74,14 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     static struct site sites[MARK_KINDS];
     size_t n = qemu_plugin_tb_n_insns(tb);
+    const struct insn *insns = insns_of(tb, &arch);
 
     (void)id;
-    note_seen(tb, n);
+    note_seen(insns, n);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        struct insn_facts facts;
+        struct insn_facts facts = insns[i].facts;
 
-        arch.classify(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn), &facts);
         if (facts.argument)
             listen(insn, channel_byte, NULL);
         if (facts.mark) {
@@ -117,6 +115,8 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
         listen(insn, task_switch_load, &g->site);
     if (g->last.is_string)
         instrument_string(insn, b, g);
+    else if (g->last.optional)
+        qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW, QEMU_PLUGIN_INLINE_ADD_U64, &g->elements, 1);
     else if (!b->user && b->insns == 1 && g->last.loads + g->last.stores)
         listen(insn, count_device_access, b);
     /* In user code the fetch after the block can fault as well as its last instruction. */
@@ -139,16 +139,17 @@ static bool needs_shield(const struct block *b)
 {
     const struct insn_facts *last = &b->origin->groups[b->origin->n_groups - 1].last;
 
-    return last->is_string || (data_wanted && last->jumps && !last->special);
+    return last->is_string || ((data_wanted || last->optional) && last->jumps && !last->special);
 }
 
 static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t n = qemu_plugin_tb_n_insns(tb), index = 0;
-    struct block *b = block_of(tb, &arch);
+    const struct insn *insns = insns_of(tb, &arch);
+    struct block *b = block_of(tb, &arch, insns);
 
     (void)id;
-    note_seen(tb, n);
+    note_seen(insns, n);
     find_place(b);
     icache_place(b);
     if (!b->unit)

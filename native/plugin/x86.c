@@ -458,10 +458,11 @@ static bool jumps(struct decoded d)
            (op >= 0xe8 && op <= 0xeb) || op == 0xc2 || op == 0xc3 || (op >= 0xca && op <= 0xcf) || op == 0xf1 || op == 0xf4;
 }
 
-static void classify(const uint8_t *bytes, size_t size, struct insn_facts *f)
+static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch, struct insn_facts *f)
 {
     struct decoded d = { .next = bytes, .end = bytes + size };
 
+    (void)stretch;
     memset(f, 0, sizeof *f);
     if (is_tagged(bytes, size, f))
         return;

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the plugin reads from the bytes of x86-64 instructions, checked by a table and objdump."""
 
-import re
-import subprocess
-from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from kdelta.host.native import native_folder
-
 from .att import accesses, jumps, parse, special
-from .conftest import HERE, SANITIZERS, compile_c
+from .classifying import X86, Insn, assembled, classify, disassembled
 
 LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
 KERNEL_TEXT = 0xFFFFFFFF81000000
@@ -74,71 +68,12 @@ STRINGS = {
     "rep stosw": (0, 1, 2, 1), "lodsb": (1, 0, 1, 0), "repne scasb": (1, 0, 1, 0),
     "repe cmpsb": (2, 0, 1, 0), "repe cmpsl": (2, 0, 4, 0),
 }  # fmt: skip
-_LINE = re.compile(r"^\s*[0-9a-f]+:\t([0-9a-f ]+?)\s*\t(.*)$")
 
 
-class Facts(NamedTuple):
-    """One line of the classifier's answer."""
-
-    mark: int
-    argument: int
-    can_fault: int
-    loads: int
-    stores: int
-    is_string: int
-    repeats: int
-    element_bytes: int
-    leaves_kernel: int
-    frame_return: int
-    trap_counts: int
-    jumps: int
-    special: str
-
-
-class Insn(NamedTuple):
-    code: bytes
-    text: str
-
-
-@pytest.fixture(scope="session")
-def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    plugin = native_folder() / "plugin"
-    return compile_c(
-        tmp_path_factory.mktemp("classify") / "classify",
-        [HERE / "classify.c", plugin / "x86.c"],
-        f"-I{plugin}",
-        *SANITIZERS,
-    )
-
-
-def classify(classifier: Path, codes: Iterable[bytes]) -> list[Facts]:
-    said = subprocess.run(
-        [classifier],
-        input="".join(code.hex() + "\n" for code in codes),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    rows = (line.rpartition(",") for line in said.splitlines())
-    return [Facts._make((*map(int, numbers.split(",")), name)) for numbers, _, name in rows]
-
-
-def disassembled(*argv: str | Path) -> list[Insn]:
-    """Every different instruction of what objdump shows."""
-    said = subprocess.run(
-        ["objdump", "-d", "-w", "--insn-width=16", *argv],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    found = {m[1]: m[2] for line in said.splitlines() if (m := _LINE.match(line))}
-    return [Insn(bytes.fromhex(code), text) for code, text in found.items()]
-
-
-def disagreements(classifier: Path, insns: list[Insn]) -> tuple[list[str], int]:
+def disagreements(insns: list[Insn]) -> tuple[list[str], int]:
     """Where the plugin and objdump's text differ, and how many could be compared."""
     wrong, compared = [], 0
-    for insn, facts in zip(insns, classify(classifier, (i.code for i in insns)), strict=True):
+    for insn, facts in zip(insns, classify(X86, (i.code for i in insns)), strict=True):
         if "(bad)" in insn.text:
             continue
         words = parse(insn.text)
@@ -157,85 +92,72 @@ def disagreements(classifier: Path, insns: list[Insn]) -> tuple[list[str], int]:
     return wrong, compared
 
 
-def test_the_c_librarys_code_is_read_as_objdump_reads_it(classifier: Path) -> None:
-    insns = disassembled(LIBC)
-    wrong, compared = disagreements(classifier, insns)
+def test_the_c_librarys_code_is_read_as_objdump_reads_it() -> None:
+    insns = disassembled(X86, LIBC)
+    wrong, compared = disagreements(insns)
     assert wrong == []
     assert compared > 0.97 * len(insns) > 50_000
 
 
 @pytest.mark.network
-def test_a_kernels_code_is_read_as_objdump_reads_it(classifier: Path, tmp_path: Path) -> None:
+def test_a_kernels_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     from tests.machines.bench import NEW, kernel
     from tests.studies.known_change import extract_vmlinux
 
     extract_vmlinux(Path(kernel(NEW).image), tmp_path / "vmlinux")
     insns = disassembled(
+        X86,
         tmp_path / "vmlinux",
         f"--start-address={KERNEL_TEXT}",
         f"--stop-address={KERNEL_TEXT + KERNEL_TEXT_BYTES}",
     )
-    wrong, compared = disagreements(classifier, insns)
+    wrong, compared = disagreements(insns)
     assert wrong == []
     assert compared > 0.97 * len(insns) > 50_000
-    assert {f.special for f in classify(classifier, (i.code for i in insns))} >= {
+    assert {f.special for f in classify(X86, (i.code for i in insns))} >= {
         "", "wrmsr", "mov-cr", "cpuid", "lock", "pause", "cli-sti",
     }  # fmt: skip
 
 
-def assembled(folder: Path, lines: Iterable[str]) -> list[bytes]:
-    """The bytes of each line of assembly."""
-    lines = list(lines)
-    source = "".join(f"i{n}: {line}\n" for n, line in enumerate(lines)) + f"i{len(lines)}:\n"
-    (folder / "table.s").write_text(source)
-    subprocess.run(["as", folder / "table.s", "-o", folder / "table.o"], check=True)
-    code = folder / "table.bin"
-    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", folder / "table.o", code], check=True)
-    nm = subprocess.run(["nm", folder / "table.o"], capture_output=True, text=True, check=True)
-    places = {line.split()[2]: int(line.split()[0], 16) for line in nm.stdout.splitlines()}
-    whole = code.read_bytes()
-    return [whole[places[f"i{n}"] : places[f"i{n + 1}"]] for n in range(len(lines))]
-
-
-def test_the_table(classifier: Path, tmp_path: Path) -> None:
-    found = classify(classifier, assembled(tmp_path, (row[0] for row in TABLE)))
+def test_the_table(tmp_path: Path) -> None:
+    found = classify(X86, assembled(X86, tmp_path, (row[0] for row in TABLE)))
     rows = zip(TABLE, found, strict=True)
     got = [(row[0], facts.special, facts.loads, facts.stores) for row, facts in rows]
     assert got == TABLE
     assert not [row[0] for row, facts in zip(TABLE, found, strict=True) if facts.mark]
 
 
-def test_what_can_fault_and_what_cannot(classifier: Path, tmp_path: Path) -> None:
-    found = classify(classifier, assembled(tmp_path, (*FAULTS, *CANNOT_FAULT)))
+def test_what_can_fault_and_what_cannot(tmp_path: Path) -> None:
+    found = classify(X86, assembled(X86, tmp_path, (*FAULTS, *CANNOT_FAULT)))
     assert [facts.can_fault for facts in found] == [1] * len(FAULTS) + [0] * len(CANNOT_FAULT)
 
 
 def test_which_instructions_are_counted_though_they_are_not_allowed(
-    classifier: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    found = classify(classifier, assembled(tmp_path, (*PRIVILEGED, *FAULTS)))
+    found = classify(X86, assembled(X86, tmp_path, (*PRIVILEGED, *FAULTS)))
     assert [facts.trap_counts for facts in found] == [1] * len(PRIVILEGED) + [0] * len(FAULTS)
 
 
-def test_string_operations(classifier: Path, tmp_path: Path) -> None:
-    found = classify(classifier, assembled(tmp_path, STRINGS))
+def test_string_operations(tmp_path: Path) -> None:
+    found = classify(X86, assembled(X86, tmp_path, STRINGS))
     assert all(facts.is_string and facts.can_fault for facts in found)
     got = [(facts.loads, facts.stores, facts.element_bytes, facts.repeats) for facts in found]
     assert dict(zip(STRINGS, got, strict=True)) == STRINGS
 
 
-def test_marks_and_bytes(classifier: Path) -> None:
+def test_marks_and_bytes() -> None:
     marks = [bytes([0x0F, 0x1F, 0x80, kind, 0, 0x64, 0x4B]) for kind in range(11)]
-    found = classify(classifier, marks)
+    found = classify(X86, marks)
     assert [facts.mark for facts in found] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0]
-    (byte,) = classify(classifier, [bytes.fromhex("0fb68800 10644b")])
+    (byte,) = classify(X86, [bytes.fromhex("0fb68800 10644b")])
     assert (byte.argument, byte.loads, byte.stores, byte.mark) == (1, 1, 0, 0)
-    (other,) = classify(classifier, [bytes.fromhex("0fb69800 10644b")])
+    (other,) = classify(X86, [bytes.fromhex("0fb69800 10644b")])
     assert (other.argument, other.loads) == (0, 1)
 
 
-def test_instructions_that_are_cut_short_do_no_harm(classifier: Path, tmp_path: Path) -> None:
+def test_instructions_that_are_cut_short_do_no_harm(tmp_path: Path) -> None:
     """QEMU shows the start of an instruction that goes on in the next page."""
-    whole = assembled(tmp_path, (row[0] for row in TABLE))
+    whole = assembled(X86, tmp_path, (row[0] for row in TABLE))
     parts = [code[:size] for code in whole for size in range(len(code))]
-    assert len(classify(classifier, parts)) == len(parts)
+    assert len(classify(X86, parts)) == len(parts)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the plugin says of an architecture's instructions, and what its binutils say of them."""
+
+import re
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from kdelta.host.native import native_folder
+
+from .conftest import HERE, SANITIZERS, compile_c
+
+_LINE = re.compile(r"^\s*[0-9a-f]+:\t([0-9a-f ]+?)\s*\t(.*)$")
+
+
+class Facts(NamedTuple):
+    """One line of the classifier's answer."""
+
+    mark: int
+    argument: int
+    can_fault: int
+    loads: int
+    stores: int
+    is_string: int
+    repeats: int
+    element_bytes: int
+    leaves_kernel: int
+    frame_return: int
+    trap_counts: int
+    jumps: int
+    always_there: int
+    calls: int
+    optional: int
+    switch_store: int
+    switch_load: int
+    special: str
+
+
+class Insn(NamedTuple):
+    code: bytes
+    text: str
+
+
+class Target(NamedTuple):
+    """An instruction set: the plugin's words for it, and its binutils'."""
+
+    words: tuple[str, ...]
+    prefix: str = ""
+    assembler: tuple[str, ...] = ()
+    head: str = ""
+    unit_bytes: int = 1
+    """objdump prints code by units of so many bytes, each with its highest byte first."""
+
+    def tool(self, name: str) -> str:
+        return self.prefix + name
+
+
+_FOLDER = TemporaryDirectory(prefix="kdelta-classify-")
+X86 = Target(("x86_64",))
+
+
+@cache
+def classifier() -> Path:
+    """The program, compiled once, with sanitizers."""
+    plugin = native_folder() / "plugin"
+    sources = [plugin / f"{name}.c" for name in ("x86", "arm", "thumb", "aarch64", "riscv")]
+    return compile_c(
+        Path(_FOLDER.name) / "classify", [HERE / "classify.c", *sources], f"-I{plugin}", *SANITIZERS
+    )
+
+
+def classify(target: Target, codes: Iterable[bytes]) -> list[Facts]:
+    said = subprocess.run(
+        [classifier(), *target.words],
+        input="".join(code.hex() + "\n" for code in codes),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    rows = (line.rpartition(",") for line in said.splitlines())
+    return [Facts._make((*map(int, numbers.split(",")), name)) for numbers, _, name in rows]
+
+
+def _bytes(shown: str, target: Target) -> bytes:
+    units = re.findall("..?" * target.unit_bytes if target.unit_bytes == 1 else r"\S+", shown)
+    return b"".join(bytes.fromhex(unit)[::-1] for unit in units)
+
+
+def disassembled(target: Target, *argv: str | Path) -> list[Insn]:
+    """Every different instruction of what objdump shows."""
+    said = subprocess.run(
+        [target.tool("objdump"), "-d", "-z", "-w", "--insn-width=16", *argv],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return list(dict.fromkeys(_insns(said, target)))
+
+
+def _insns(said: str, target: Target) -> Iterable[Insn]:
+    for line in said.splitlines():
+        if match := _LINE.match(line):
+            shown = match[1].replace(" ", "") if target.unit_bytes == 1 else match[1]
+            yield Insn(_bytes(shown, target), match[2])
+
+
+def assembled(target: Target, folder: Path, lines: Iterable[str]) -> list[bytes]:
+    """The bytes of each line of assembly."""
+    lines = list(lines)
+    source = target.head + "".join(f"i{n}: {line}\n" for n, line in enumerate(lines))
+    (folder / "table.s").write_text(source + f"i{len(lines)}:\n")
+    made, code = folder / "table.o", folder / "table.bin"
+    assembler = [target.tool("as"), *target.assembler]
+    subprocess.run([*assembler, folder / "table.s", "-o", made], check=True)
+    copy = [target.tool("objcopy"), "-O", "binary", "-j", ".text"]
+    subprocess.run([*copy, made, code], check=True)
+    nm = subprocess.run([target.tool("nm"), made], capture_output=True, text=True, check=True)
+    places = {line.split()[2]: int(line.split()[0], 16) for line in nm.stdout.splitlines()}
+    whole = code.read_bytes()
+    return [whole[places[f"i{n}"] : places[f"i{n + 1}"]] for n in range(len(lines))]
