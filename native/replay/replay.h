@@ -46,6 +46,35 @@ EXPORTED int replay_filter(const struct replay_trace *trace, const struct replay
                            struct replay_filtered *result);
 EXPORTED void replay_filter_free(struct replay_filtered *result);
 
+/* A trace whose calls are followed. Of each block: its address; its function, or NONE if that is no function of the kernel; whether it
+ * is where that is called. Of each function, as bits, the rules that have it in `calls` and in `through`. always: rules without these.
+ */
+enum { INSIDE, ENTRY, NEAR_ENTRY }; /* NEAR_ENTRY: past a landing pad, or just near */
+struct replay_phases {
+    const struct replay_trace *trace;
+    const uint64_t *addresses;
+    const uint32_t *functions;
+    const uint8_t *entries;
+    const uint64_t *rules, *through;
+    uint64_t always;
+};
+
+/* From this item of that executed piece on, all is in call number `call`, or 0 for none, up to the next change. */
+struct replay_change { uint64_t executed; uint32_t item, call; };
+
+#define NO_RULE UINT8_MAX
+
+/* rules: of each call from 0 on, the rule that it fits, or NO_RULE. */
+struct replay_split {
+    struct replay_change *changes;
+    uint8_t *rules;
+    uint64_t n_changes, n_calls;
+};
+
+/* What the result points to is the caller's, to free with replay_split_free. Of the trace there need not be `functions`, `offsets`. */
+EXPORTED int replay_split(const struct replay_phases *phases, struct replay_split *result);
+EXPORTED void replay_split_free(struct replay_split *result);
+
 EXPORTED struct plan *replay_plan(const struct replay_trace *trace);
 EXPORTED void replay_free(struct plan *plan);
 EXPORTED int replay_run(const struct plan *plan, const struct replay_job *job);

@@ -16,7 +16,9 @@ from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.collisions import collisions
 from kdelta.replay.hierarchy import replay_hierarchy
+from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.spec.phase import PhaseRule
 from tests.replay.traces import Block, Made, looping, make_trace
 
 SMALL = Cache(16, 4, 64)
@@ -54,6 +56,11 @@ def replay_all(made: Made) -> None:
     sizes = np.resize([4096, 2 << 20, 0], layouts.shape[1])
     prepared.replay(layouts, Cache(1, 8, 4096), line_bytes=sizes)
     collisions(prepared, None, layouts[0], SMALL)
+    rules = [
+        PhaseRule(f"p{n}", (f"f{n}", f"f{n + 7}"), ("f3",) if n % 2 else ()) for n in range(20)
+    ]
+    symbols = [(0x10000 * n, "t", f"f{n}", "kernel") for n in range(40)]
+    PhasedTrace(with_data(trace), symbols, rules).prepared(placed).replay(layouts, SMALL)
     for warm in (True, False):
         l1d, l2 = Cache(4, 2, 64), Cache(32, 8, 64)
         replay_hierarchy(

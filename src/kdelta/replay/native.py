@@ -96,6 +96,31 @@ class NativeFiltered(ctypes.Structure):
     )
 
 
+class NativePhases(ctypes.Structure):
+    """struct replay_phases."""
+
+    _fields_ = (
+        ("trace", ctypes.POINTER(NativeTrace)),
+        ("addresses", _U64),
+        ("functions", _U32),
+        ("entries", _U8),
+        ("rules", _U64),
+        ("through", _U64),
+        ("always", ctypes.c_uint64),
+    )
+
+
+class NativeSplit(ctypes.Structure):
+    """struct replay_split; `changes` points to structs replay_change."""
+
+    _fields_ = (
+        ("changes", ctypes.c_void_p),
+        ("rules", _U8),
+        ("n_changes", ctypes.c_uint64),
+        ("n_calls", ctypes.c_uint64),
+    )
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
@@ -123,6 +148,10 @@ def library() -> ctypes.CDLL:
     loaded.replay_filter.restype = ctypes.c_int
     loaded.replay_filter_free.argtypes = (ctypes.POINTER(NativeFiltered),)
     loaded.replay_filter_free.restype = None
+    loaded.replay_split.argtypes = (ctypes.POINTER(NativePhases), ctypes.POINTER(NativeSplit))
+    loaded.replay_split.restype = ctypes.c_int
+    loaded.replay_split_free.argtypes = (ctypes.POINTER(NativeSplit),)
+    loaded.replay_split_free.restype = None
     loaded.replay_forget.argtypes = (collisions,)
     loaded.replay_forget.restype = None
     return loaded
@@ -137,7 +166,7 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
 
 
 def copied(field: Any, n: int, kind: Any) -> npt.NDArray[Any]:
-    """A copy of the n numbers that a field of the library's points to."""
+    """A copy of the n numbers, or structs, that a field of the library's points to."""
     size = n * np.dtype(kind).itemsize
     return np.frombuffer(ctypes.string_at(field, size) if n else b"", dtype=kind)
 
