@@ -9,6 +9,7 @@ import msgspec
 
 from kdelta.host.command import Result, run
 from kdelta.host.dirs import cache_dir
+from kdelta.host.target import host_target
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 
@@ -38,9 +39,13 @@ class OutdatedListsError(Exception):
 
 
 class Apt:
-    """apt with the system's package lists, or with kdelta's own, which need no root to update."""
+    """apt with the system's package lists, or with kdelta's own, which need no root to update.
 
-    def __init__(self, own_lists: Path | None = None) -> None:
+    For another architecture than the host's (`foreign`, by Debian's name) only its packages are
+    seen, none is installed, and all of apt's state is kdelta's own.
+    """
+
+    def __init__(self, own_lists: Path | None = None, foreign: str | None = None) -> None:
         self._own = own_lists
         # As root apt drops to a user that cannot write into the caller's cache.
         self._options = ["-q", "-o", "APT::Sandbox::User=root"]
@@ -50,6 +55,16 @@ class Apt:
                 f"Dir::State::Lists={own_lists / 'lists'}",
                 "-o",
                 f"Dir::Cache={own_lists / 'cache'}",
+            ]
+        if own_lists is not None and foreign is not None:
+            # An empty name adds to a list of settings.
+            self._options += [
+                "-o",
+                f"APT::Architecture={foreign}",
+                "-o",
+                f"APT::Architectures::={foreign}",
+                "-o",
+                "Dir::State::status=/dev/null",
             ]
 
     @classmethod
@@ -62,6 +77,16 @@ class Apt:
     def with_own_lists(cls) -> "Apt":
         """With the lists that kdelta keeps in its cache; they may be empty."""
         return cls(cache_dir("apt"))
+
+    @classmethod
+    def of(cls, architecture: str, *, own_lists: bool = False) -> "Apt":
+        """For the packages of an architecture, by Debian's name. own_lists: not the system's, so
+        that they can be updated; those of another architecture never are the system's.
+        """
+        host = host_target()
+        if host is None or host.dpkg != architecture:
+            return cls(cache_dir(f"apt-{architecture}"), architecture)
+        return cls.with_own_lists() if own_lists else cls.best()
 
     def updated(self) -> float:
         """When the lists were last updated, in seconds since the epoch; 0 for never."""

@@ -73,8 +73,8 @@ class Workload(msgspec.Struct, frozen=True):
     """A workload: where its sources are, the path of its program in the guest, what it measures.
 
     `modules` a kernel must have or have built in, `modules_if_there` it may lack. `needs` are the
-    options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of which
-    the program is part, or "job", with which it comes. `phases` split a region's work.
+    options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of
+    which the program is part, or "job", with which it comes. `phases` split a region's work.
     """
 
     folder: Path

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian packages of one architecture, unpacked without root into the cache, seen as one tree."""
+
+import posixpath
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.command import run
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, new_folder, remove, sha256_file, write_atomic
+from kdelta.host.lock import locked
+from kdelta.host.target import target
+from kdelta.kernels.apt import Apt, Offer, OutdatedListsError
+from kdelta.spec.errors import LabError, UserError
+
+_RECORD = "package.json"
+_ROOT = "root"
+_MAX_LINKS = 16
+_UNNEEDED = ("usr/share", "usr/include", "var", "etc")
+"""Documentation, translations and settings of a system: nothing that a program loads."""
+
+_EVERYWHERE = "libc6"
+"""A package that each architecture has for which there are packages at all."""
+
+
+class Deb(msgspec.Struct, frozen=True):
+    """A package that was taken: its version, the hash of its file, what it depends on."""
+
+    package: str
+    version: str
+    sha256: str
+    dependencies: tuple[str, ...]
+
+
+class File(msgspec.Struct, frozen=True):
+    """A regular file of a package: by which path it was asked for, and where it lies here."""
+
+    asked: str
+    package: str
+    host: Path
+
+
+class Debs:
+    """Packages of one architecture; `taken` are those that were asked for so far."""
+
+    def __init__(self, arch: str, talk: Callable[[str], None]) -> None:
+        self._arch = arch
+        self._talk = talk
+        self._dpkg = target(arch).dpkg
+        self._apt: Apt | None = None
+        self._taken: dict[str, Deb] = {}
+        self._paths: dict[str, tuple[str, Path]] = {}
+
+    @property
+    def taken(self) -> tuple[Deb, ...]:
+        """The packages in the order in which they were taken."""
+        return tuple(self._taken.values())
+
+    def state(self) -> str:
+        """Changes whenever apt could offer another version."""
+        return self._known_apt().state()
+
+    def take(self, debs: Sequence[Deb]) -> bool:
+        """Takes packages that the cache has; False, and none of them, if it lacks one."""
+        if not all(self._kept(deb) for deb in debs):
+            return False
+        for deb in debs:
+            self._take(deb)
+        return True
+
+    def fetch(self, packages: Iterable[str]) -> None:
+        """Takes the current versions of packages, which are downloaded unless the cache has them.
+
+        UserError for one that there is not for this architecture; LabError if it cannot be had.
+        """
+        names = [name for name in dict.fromkeys(packages) if name not in self._taken]
+        if not names:
+            return
+        offers = self._offers(names)
+        try:
+            self._take_all(offers[name] for name in names)
+        except OutdatedListsError:
+            self._update()
+            offers = self._offers(names)
+            try:
+                self._take_all(offers[name] for name in names)
+            except OutdatedListsError as error:
+                raise LabError(f"the mirror lacks a package: {error}", "try again later") from error
+
+    def dependencies(self, package: str) -> tuple[str, ...]:
+        """The packages that a taken one depends on."""
+        return self._taken[package].dependencies
+
+    def paths(self) -> list[str]:
+        """The paths of all files and links of the packages."""
+        return sorted(self._paths)
+
+    def find(self, path: str) -> File | None:
+        """The regular file that a path leads to, through links; None if there is none."""
+        at = path
+        for _ in range(_MAX_LINKS):
+            if at not in self._paths:
+                return None
+            package, host = self._paths[at]
+            if not host.is_symlink():
+                return File(path, package, host)
+            with lab_errors("reading", host):
+                at = posixpath.normpath(posixpath.join(posixpath.dirname(at), str(host.readlink())))
+        return None
+
+    def _known_apt(self) -> Apt:
+        if self._apt is None:
+            self._apt = Apt.of(self._dpkg)
+        return self._apt
+
+    def _offers(self, names: Sequence[str]) -> dict[str, Offer]:
+        offers = self._known_apt().offers(names)
+        if len(offers) < len(names) and not self._known_apt().names(_EVERYWHERE):
+            self._update()
+            offers = self._known_apt().offers(names)
+        missing = [name for name in names if name not in offers]
+        if not missing:
+            return offers
+        if not self._known_apt().names(_EVERYWHERE):
+            raise UserError(
+                f"the distribution of this host has no packages for {self._dpkg}",
+                "the workload needs programs of it; use another architecture, or another workload",
+            )
+        raise UserError(
+            f"there is no package {', '.join(missing)} for {self._dpkg}",
+            "see: apt-cache search, and the `packages` of the workload",
+        )
+
+    def _update(self) -> None:
+        apt = Apt.of(self._dpkg, own_lists=True)
+        with locked(f"apt-lists-{self._dpkg}", "loading package lists", self._talk):
+            try:
+                apt.update(self._talk)
+            except LabError as error:
+                # One list that cannot be had (of updates, say) leaves the others, which are signed.
+                if not apt.names(_EVERYWHERE):
+                    raise
+                self._talk(f"going on without some of them: {error.message}")
+        self._apt = apt
+
+    def _take_all(self, offers: Iterable[Offer]) -> None:
+        for offer in offers:
+            needed = tuple(dict.fromkeys(one.package for one in offer.dependencies))
+            deb = Deb(offer.package, offer.version, offer.sha256, needed)
+            if not self._kept(deb):
+                self._download(deb)
+            self._take(deb)
+
+    def _folder(self, deb: Deb) -> Path:
+        version = deb.version.replace(":", "%3a")
+        return cache_dir("userland") / f"{deb.package}_{version}_{self._dpkg}"
+
+    def _kept(self, deb: Deb) -> bool:
+        try:
+            content = (self._folder(deb) / _RECORD).read_bytes()
+            return msgspec.json.decode(content, type=Deb).sha256 == deb.sha256
+        except (OSError, msgspec.DecodeError):
+            return False
+
+    def _download(self, deb: Deb) -> None:
+        folder = self._folder(deb)
+        with locked(folder.name, f"fetching {folder.name}", self._talk):
+            if self._kept(deb):
+                return
+            self._talk(f"downloading {deb.package} {deb.version} for {self._dpkg}")
+            with new_folder(folder) as partial:
+                archive = self._known_apt().download(deb.package, deb.version, partial)
+                found = sha256_file(archive)
+                if found != deb.sha256:
+                    raise LabError(
+                        f"{archive.name} is not what the package lists say: its SHA-256 is {found}",
+                        "the mirror or the network damages files; try again",
+                    )
+                unpack(archive, partial / _ROOT)
+                remove(archive)
+                write_atomic(partial / _RECORD, msgspec.json.encode(deb))
+
+    def _take(self, deb: Deb) -> None:
+        root = self._folder(deb) / _ROOT
+        with lab_errors("reading", root):
+            for path in sorted(root.rglob("*")):
+                if not stat.S_ISDIR(path.lstat().st_mode):
+                    place = f"/{path.relative_to(root).as_posix()}"
+                    self._paths.setdefault(place, (deb.package, path))
+        self._taken[deb.package] = deb
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpacks a .deb, without what no program loads; LabError when it is damaged."""
+    result = run(["dpkg-deb", "-x", archive, folder])
+    if not result.ok:
+        raise LabError(f"the package {archive.name} is damaged: {result.last_words(1)}")
+    for name in _UNNEEDED:
+        remove(folder / name)
