@@ -90,7 +90,7 @@ def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
     """
     elf = read_elf(vmlinux)
     if elf is None:
-        raise LabError(f"{vmlinux} is no kernel for x86-64", "build it again")
+        raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
     is_code = [bool(section.flags & EXECUTABLE) for section in elf.sections]
     columns = (elf.symbols.section, elf.symbols.value, elf.symbols.kind, elf.symbols.binding)
     rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)

@@ -62,7 +62,7 @@ class ObjectDigest(msgspec.Struct, frozen=True):
     source tree, or to the output folder where it is generated. `options` are the CONFIG_ options
     that it was compiled with a look at, those of the files it is made from included (not those of
     generated headers: `generated` names these). `module` is "" for vmlinux. `is_opaque`: not an
-    object that can be read.
+    object that can be read. `alignments`: by section with code, what its address is a multiple of.
     """
 
     path: str
@@ -75,6 +75,7 @@ class ObjectDigest(msgspec.Struct, frozen=True):
     functions: dict[str, Code]
     data: dict[str, Code]
     collected: dict[str, Code]
+    alignments: dict[str, int] = {}
 
 
 class GeneratedFile(msgspec.Struct, frozen=True):
@@ -192,6 +193,7 @@ class _Build:
             functions=held.functions,
             data=held.data,
             collected=held.collected,
+            alignments=held.alignments,
         )
 
     def _opaque(self, path: str) -> ObjectContent:

@@ -40,6 +40,7 @@ class _StoredObject(msgspec.Struct, array_like=True, gc=False):
     functions: list[_StoredCode]
     data: list[_StoredCode]
     collected: list[_StoredCode]
+    alignments: list[tuple[int, int]]  # section, bytes
 
 
 class _StoredGenerated(msgspec.Struct, array_like=True):
@@ -114,6 +115,7 @@ def save_digest(digest: Digest, path: Path) -> None:
                 functions=names.codes(thing.functions),
                 data=names.codes(thing.data),
                 collected=names.codes(thing.collected),
+                alignments=[(names(name), held) for name, held in thing.alignments.items()],
             )
             for thing in digest.objects.values()
         ],
@@ -170,6 +172,7 @@ def _restore(stored: _Stored) -> Digest:
             functions=codes(thing.functions),
             data=codes(thing.data),
             collected=codes(thing.collected),
+            alignments={names[name]: held for name, held in thing.alignments},
         )
         for thing in stored.objects
     }

@@ -68,7 +68,9 @@ _SYMBOL_BYTES = np.array([1, 1 << 8, 1 << 16])
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One section; `content` is empty for one that takes no space in the file (.bss)."""
+    """One section; `content` is empty for one that takes no space in the file (.bss). `alignment`
+    is of its address.
+    """
 
     name: str
     flags: int
@@ -76,6 +78,7 @@ class Section(msgspec.Struct, frozen=True):
     size: int
     entry_bytes: int
     content: Bytes
+    alignment: int = 1
 
 
 class Symbols(msgspec.Struct, frozen=True):
@@ -147,11 +150,12 @@ def _parse(content: bytes, header: np.void, machine: ElfMachine) -> Elf:
     tables: list[tuple[int, int, bytes]] = []
     symbols = _symbols(np.zeros(0, _SYMBOL[machine.bits]), b"", machine)
     for row in rows:
-        name, kind, flags, _, offset, size, link, info, _, entry_bytes = row
+        name, kind, flags, _, offset, size, link, info, alignment, entry_bytes = row
         held = whole[:0] if kind == NOBITS else whole[offset : offset + size]
         if len(held) != size and kind not in (NOBITS, 0):
             raise ValueError("a section ends after the file")
-        sections.append(Section(_name(names, name), flags, kind, size, entry_bytes, held))
+        named = _name(names, name)
+        sections.append(Section(named, flags, kind, size, entry_bytes, held, max(1, alignment)))
         if kind == _SYMTAB:
             table = np.frombuffer(text(row), _SYMBOL[machine.bits])
             symbols = _symbols(table, text(rows[link]), machine)

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+_ANCHOR_BYTES = 4095  # TARGET_MAX_ANCHOR_OFFSET of gcc for ARM and AArch64; the least is nearer
 _WORD, _LONG = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -49,6 +50,8 @@ class ElfMachine(msgspec.Struct, frozen=True):
     nops          the bytes of what assemblers fill the space between functions with
     marks         names of symbols that only mark code and data
     has_tails     whether an immediate may follow a relative operand
+    anchors       names of symbols by whose address compilers reach what lies within `anchor_bytes`
+                  of them, without a relocation of its own; 0 where they never do
     """
 
     number: int
@@ -62,6 +65,8 @@ class ElfMachine(msgspec.Struct, frozen=True):
     void: tuple[int, ...] = (0,)
     marks: str = ""
     has_tails: bool = False
+    anchors: str = ""
+    anchor_bytes: int = 0
 
     def is_mark(self, name: str) -> bool:
         """Whether a symbol of that name says no more than what lies there."""
@@ -108,6 +113,8 @@ _ARM = ElfMachine(
     },
     void=(0, 40),
     marks=r"\$[adt](\..*)?",
+    anchors=r"\.LANCHOR\d+",
+    anchor_bytes=_ANCHOR_BYTES,
 )
 
 # ELF for the Arm 64-bit Architecture (AAELF64). What relocations fill in is nought in an object.
@@ -117,6 +124,9 @@ _AARCH64 = ElfMachine(
     nops=(0x1F, 0x20, 0x03, 0xD5, 0x00),
     branches=(Branch(4, 0x7C000000, (0x14000000,), at=0, width=4, bits=26, shift=2, origin=0),),
     marks=r"\$[xd](\..*)?",
+    # Assemblers put the section's symbol, which has no name, in place of an anchor.
+    anchors=r"(\.LANCHOR\d+)?",
+    anchor_bytes=_ANCHOR_BYTES,
 )
 
 # RISC-V ELF psABI, "Relocations": RELAX (51) and ALIGN (43) tell the linker what it may shorten.

@@ -127,7 +127,7 @@ def linked_map(vmlinux: Path, digest: Digest, relink: Relink) -> Linked | str:
     """
     elf = read_elf(vmlinux)
     if elf is None:
-        raise LabError(f"{vmlinux} is no kernel for x86-64", "build it again")
+        raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
     symbols = _symbols(elf)
     named = _functions(symbols, digest)
     functions = list({one.address: one for one in named.values()}.values())

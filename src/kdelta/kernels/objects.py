@@ -69,12 +69,13 @@ class ObjectContent(msgspec.Struct, frozen=True):
     for static ones. Static variables that the compiler numbered are named by the function that uses
     them first (":buffer@do_it"), since the number changes with what comes before. `collected` has
     the sections whose records the linker puts side by side for somebody who walks from one boundary
-    to the other: __ex_table, .initcall6.init, __param, ...
+    to the other: __ex_table, .initcall6.init, __param, ... `alignments`: of sections with code.
     """
 
     functions: dict[str, Code]
     data: dict[str, Code]
     collected: dict[str, Code]
+    alignments: dict[str, int] = {}
 
 
 def read_object(content: bytes) -> ObjectContent | None:
@@ -130,7 +131,15 @@ class _Reader:
             else:
                 data[self.keys[index]] = code
                 data.update(dict.fromkeys(piece.global_names, code))
-        return ObjectContent(functions, data, self._collected())
+        return ObjectContent(functions, data, self._collected(), self._alignments())
+
+    def _alignments(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number in self.layout.of_section:
+            section = self.elf.sections[number]
+            if section.flags & EXECUTABLE and section.size:
+                found[section.name] = max(found.get(section.name, 1), section.alignment)
+        return found
 
     def _is_code(self, piece: Piece) -> bool:
         return bool(self.elf.sections[piece.section].flags & EXECUTABLE)
@@ -278,6 +287,9 @@ class _Reader:
             source, target = divmod(pair, len(self.keys))
             if self.keys[target]:
                 found.setdefault(source, set()).add(self.keys[target])
+        for source, targets in references.nearby.items():
+            keys = {self.keys[target] for target in targets if target != source}
+            found.setdefault(source, set()).update(keys - {""})
         return {source: tuple(sorted(names)) for source, names in found.items()}
 
     def _collected(self) -> dict[str, Code]:

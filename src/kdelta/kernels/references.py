@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which piece of an object refers to which: from relocations, and from calls that need none."""
 
+import re
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +98,8 @@ class Layout:
         for start, minus_size, is_local, name in symbols:
             end = min(start - minus_size, size)
             last = self.pieces[-1] if self.pieces and self.pieces[-1].section == number else None
-            if start == end:
-                labels.append(start)
+            if start >= end:
+                labels.append(min(start, size))
             elif last and last.names and start < last.end:
                 last.names.append(name)
                 last.end = at = max(last.end, end)
@@ -166,7 +168,8 @@ class References(msgspec.Struct):
     """Columns of shape (n,), ordered by source and offset.
 
     A target is the index of a piece; beyond these, of a symbol; beyond these, of a text.
-    `content` is each section's bytes, with what a reference fills in put to zero.
+    `content` is each section's bytes, with what a reference fills in put to zero. `nearby`: of
+    sources that refer to an anchor, all pieces that they may reach by its address.
     """
 
     source: Array
@@ -176,6 +179,7 @@ class References(msgspec.Struct):
     target_offset: Array
     texts: list[bytes]
     content: dict[int, Bytes]
+    nearby: dict[int, set[int]] = {}
 
 
 class _Finder:
@@ -185,6 +189,7 @@ class _Finder:
         self.texts: dict[bytes, int] = {}
         self.rows: list[npt.NDArray[np.int64]] = []  # (source, offset, type, target, its offset)
         self.content: dict[int, Bytes] = {}
+        self.nearby: dict[int, set[int]] = {}
 
     def add_section(self, number: int) -> None:
         section = self.elf.sections[number]
@@ -246,6 +251,8 @@ class _Finder:
         if self.elf.sections[target].flags & (STRINGS | MERGE):
             self._append(number, places, types, self._text_targets(target, at), 0 * at)
             return
+        if is_code and self.elf.machine.anchor_bytes and target != number:
+            self._add_nearby(number, target, symbol, places, at)
         may_have_tail = (origins > 0) & self.elf.machine.has_tails
         relative = np.flatnonzero(may_have_tail & (symbols.kind[symbol] == SECTION))
         content = self.elf.sections[number].content
@@ -259,6 +266,23 @@ class _Finder:
         differ = np.flatnonzero(others != pieces)
         offsets = most[differ] - self.layout.starts(others[differ])
         self._append(number, places[differ], types[differ], others[differ], offsets)
+
+    def _add_nearby(
+        self, number: int, target: int, symbol: Array, places: Array, at: Array
+    ) -> None:
+        """Compilers reach several variables by the address of one place among them (an anchor), and
+        no relocation says which.
+        """
+        anchors = re.compile(self.elf.machine.anchors)
+        is_anchor = [
+            bool(anchors.fullmatch(self.elf.symbols.names[one])) for one in symbol.tolist()
+        ]
+        at, sources = at[is_anchor], self.layout.find(number, places[is_anchor])
+        reach = self.elf.machine.anchor_bytes
+        first = self.layout.find(target, at - reach)
+        last = self.layout.find(target, at + reach)
+        for source, low, high in zip(sources.tolist(), first.tolist(), last.tolist(), strict=True):
+            self.nearby.setdefault(source, set()).update(range(low, high + 1))
 
     def _text_targets(self, number: int, offsets: Array) -> Array:
         """Strings and constants that the linker merges are what they say, not where they are."""
@@ -304,7 +328,7 @@ class _Finder:
         rows = rows[np.lexsort((rows[:, 4], rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
         source, offset, kind, target, target_offset = np.ascontiguousarray(rows.T)
         return References(
-            source, offset, kind, target, target_offset, list(self.texts), self.content
+            source, offset, kind, target, target_offset, list(self.texts), self.content, self.nearby
         )
 
 
