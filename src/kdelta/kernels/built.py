@@ -85,6 +85,7 @@ class BuiltKernel(msgspec.Struct, frozen=True):
             banner=self.banner,
             image_format=self.image_format,
             built=self.key,
+            device_trees=str(path / DTBS) if (path / DTBS).is_dir() else None,
         )
 
 
