@@ -3,6 +3,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -25,6 +26,7 @@ from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.placement import kept_digest, was_relinked
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.studies.same_code import Known, codes_of
+from kdelta.studies.userland import carried_files, check_needs
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
@@ -76,6 +78,8 @@ async def run_compare(
     kernels = [side.kernel for side in wanted if side.kernel]
     for named, kernel in itertools.product(request.cpus, kernels):
         _must_fit(named, kernel)
+    for kernel in kernels:
+        check_needs(workload, kernel)
     works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
     found: list[Comparison] = []
     for cpu, lab_request in machines:
@@ -231,9 +235,12 @@ def workload_work(
     for the kernel is left out, and the work's warnings say why.
     """
     with interruptible():
-        program = build_workload(workload, arch=kernel.arch).read_bytes()
+        program = build_workload(workload, arch=kernel.arch)
         part = build_kernel_part(workload, kernel, talk)
-    binaries, files, warnings = {workload.name: program}, [], list(part.warnings)
+        carried = carried_files(workload, program, kernel.arch, talk)
+    binaries, files, warnings = {workload.name: program.read_bytes()}, [], list(part.warnings)
+    files += carried
+    binaries |= {Path(file.guest).name: file.host.read_bytes() for file in carried}
     optional = modules_if_there(workload.modules_if_there, kernel)
     if part.program:
         binaries[part.program.name] = part.program.read_bytes()

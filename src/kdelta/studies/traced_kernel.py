@@ -15,6 +15,7 @@ from kdelta.studies.compare import workload_work
 from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import tracing
 from kdelta.studies.requests import LabRequest, Progress, machine_like
+from kdelta.studies.userland import check_needs
 from kdelta.workloads.catalog import find_workload
 
 
@@ -67,6 +68,8 @@ async def traced_kernel(
             f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
             "kdelta cpus lists the CPUs",
         )
+    for workload, _ in found:
+        check_needs(workload, kernel)
     works = [workload_work(one, operations, kernel, progress.say) for one, operations in found]
     done = await runner.runs([kernel] * len(works), works)
     first = tuple(runs[0] for runs in done)

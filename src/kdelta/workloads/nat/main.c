@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Runs operations, each as a region of its own in a world of its own, and tells how many packets the router received in it.
+ *
+ * An operation is a process: what it leaves (namespaces, sockets, connections that are tracked) goes with it.
+ */
+#include "nat.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kdelta_clock.h"
+
+#define WARM_UP_PART 4         /* of the iterations */
+#define OPERATION_SECONDS 120  /* of the guest's time: a call that waits for what was lost waits no longer */
+#define LEFT_OUT 3             /* exit status of an operation's process */
+
+static const struct operation *const tables[] = {udp_operations, tcp_operations, generator_operations, check_operations, NULL};
+
+/* A message for the host, of one type for all regions; sent once, at the end. Operations' processes share it. */
+struct lines {
+    char text[8 << 10];
+    size_t size;
+};
+
+static struct {
+    struct lines clock, packets, warnings;
+} *told;
+
+static const struct operation *current;
+static unsigned long scale_percent = 100;
+static bool clock_wanted, named;
+static struct timespec settle_time;
+static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
+
+static void add_line(struct lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_line(struct lines *lines, const char *format, ...)
+{
+    size_t left = sizeof lines->text - lines->size;
+    va_list arguments;
+    int size;
+
+    va_start(arguments, format);
+    size = vsnprintf(lines->text + lines->size, left, format, arguments);
+    va_end(arguments);
+    if (size < 0 || (size_t)size >= left)
+        fail("too many regions to tell of");
+    lines->size += (size_t)size;
+}
+
+static void send_lines(const char *type, const struct lines *lines)
+{
+    if (!lines->size)
+        return;
+    kdelta_send(type, strlen(type));
+    kdelta_send("\n", 1);
+    kdelta_message(lines->text, lines->size);
+}
+
+/* Why a workload fails is told to the host as well. */
+void fail(const char *format, ...)
+{
+    char text[OUTPUT_BYTES + 256] = "failure\n", *why = text + strlen(text);
+    size_t left = sizeof text - strlen(text);
+    va_list arguments;
+    int size = snprintf(why, left, "%s: ", current ? current->name : "start");
+
+    va_start(arguments, format);
+    vsnprintf(why + size, left - (size_t)size, format, arguments);
+    va_end(arguments);
+    dprintf(STDERR_FILENO, "nat: %s\n", why);
+    kdelta_message(text, strlen(text));
+    _exit(1);
+}
+
+void lacks(const char *needed)
+{
+    if (named || !current->optional)
+        fail("this workload needs %s", needed);
+    add_line(&told->warnings, "%s is left out: it needs %s\n", current->name, needed);
+    dprintf(STDERR_FILENO, "nat: %s is left out: it needs %s\n", current->name, needed);
+    _exit(LEFT_OUT);
+}
+
+long must(long result, const char *what)
+{
+    if (__builtin_expect(result < 0, 0))
+        fail("%s: %s", what, strerror(errno));
+    return result;
+}
+
+static void too_long(int signal)
+{
+    (void)signal;
+    fail("packets were lost: a call did not end within %d s", OPERATION_SECONDS);
+}
+
+static void repeat(const struct operation *op, unsigned long times)
+{
+    for (; times; times--)
+        op->step();
+}
+
+static void check(const struct operation *op, const struct traffic *sum)
+{
+    if (op->finish)
+        op->finish();
+    if (sum->lost)
+        fail("%llu packets were lost by the router's devices", (unsigned long long)sum->lost);
+    if (sum->packets < op->iterations * scale_percent / 100)
+        fail("the router received %llu packets only: they took another way", (unsigned long long)sum->packets);
+}
+
+static void measure(const struct operation *op)
+{
+    unsigned long iterations = op->iterations * scale_percent / 100 + (op->iterations * scale_percent < 100);
+    struct traffic before, after;
+    uint64_t begin, end;
+
+    signal(SIGALRM, too_long);
+    alarm(OPERATION_SECONDS);
+    world_make(op->rules == FORWARD);
+    rules_load(op->rules);
+    expect_sender(op->rules == FORWARD ? LAN_HOST : WAN_ROUTER);
+    op->setup(op);
+    /* What making all this left to be done later is done now. */
+    if (settle_time.tv_sec) {
+        nanosleep(&settle_time, NULL);
+        kdelta_clock_align(start_ticks);
+    }
+    repeat(op, iterations > 1 ? 1 + iterations / WARM_UP_PART : 0);
+    before = world_traffic();
+    kdelta_announce(op->name);
+    begin = kdelta_clock_begin();
+    for (unsigned long n = iterations; n; n--) {
+        op->step();
+        kdelta_iter();
+    }
+    end = kdelta_clock_end();
+    after = world_traffic();
+    after.packets -= before.packets;
+    after.bytes -= before.bytes;
+    check(op, &after);
+    add_line(&told->packets, "%s %llu %llu\n", op->name, (unsigned long long)after.packets, (unsigned long long)after.bytes);
+    if (clock_wanted)
+        add_line(&told->clock, "%s %llu %llu\n", op->name, (unsigned long long)(end - begin),
+                 (unsigned long long)kdelta_clock_overhead());
+}
+
+static void run(const struct operation *op)
+{
+    int status;
+    pid_t child;
+
+    current = op;
+    child = (pid_t)must(fork(), "a process");
+    if (!child) {
+        measure(op);
+        _exit(0);
+    }
+    must(waitpid(child, &status, 0), "waiting for an operation");
+    if (WIFSIGNALED(status))
+        fail("ended by signal %d", WTERMSIG(status));
+    if (WEXITSTATUS(status) && WEXITSTATUS(status) != LEFT_OUT)
+        _exit(1); /* it has said why */
+    current = NULL;
+}
+
+static const struct operation *find(const char *name)
+{
+    for (const struct operation *const *table = tables; *table; table++)
+        for (const struct operation *op = *table; op->name; op++)
+            if (!strcmp(op->name, name))
+                return op;
+    return NULL;
+}
+
+static void run_all(void (*each)(const struct operation *op))
+{
+    for (const struct operation *const *table = tables; *table; table++)
+        for (const struct operation *op = *table; op->name; op++)
+            if (!op->hidden)
+                each(op);
+}
+
+static void print(const struct operation *op)
+{
+    puts(op->name);
+}
+
+static _Noreturn void usage(const char *wrong)
+{
+    dprintf(STDERR_FILENO,
+            "nat: %s\n"
+            "usage: nat [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [OPERATION...]\n",
+            wrong);
+    _exit(2);
+}
+
+static unsigned long number(const char *text)
+{
+    char *end;
+    unsigned long value;
+
+    if (!text)
+        usage("a number is missing");
+    value = strtoul(text, &end, 10);
+    if (*end || end == text)
+        usage(text);
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    start_ticks = kdelta_clock_now();
+    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (told == MAP_FAILED)
+        fail("no memory");
+    for (argv++, argc--; argc && **argv == '-'; argv++, argc--) {
+        bool valued = !strcmp(*argv, "--settle") || !strcmp(*argv, "--scale");
+
+        if (!strcmp(*argv, "--clock"))
+            clock_wanted = true;
+        else if (!strcmp(*argv, "--list"))
+            return run_all(print), 0;
+        else if (!strcmp(*argv, "--settle"))
+            settle_time.tv_sec = (time_t)number(argv[1]);
+        else if (!strcmp(*argv, "--scale"))
+            scale_percent = number(argv[1]);
+        else
+            usage(*argv);
+        argv += valued, argc -= valued;
+    }
+    for (int i = 0; i < argc; i++)
+        if (!find(argv[i]))
+            usage(argv[i]);
+    named = argc;
+    if (!named)
+        run_all(run);
+    for (int i = 0; i < argc; i++)
+        run(find(argv[i]));
+    send_lines("packets", &told->packets);
+    send_lines("region-clock", &told->clock);
+    send_lines("warning", &told->warnings);
+    return 0;
+}
