@@ -50,7 +50,7 @@ from kdelta.workloads.catalog import find_workload
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "src/kdelta/workloads/nat/router.config"
 CHIPS = ROOT / "docs/cases/router/two-chips.patch"
-BASE = f"deb-src:linux-source-6.12 ARCH=arm +{CONFIG}"
+BASE = f"deb-src:linux-source-6.12 ARCH=arm +{CONFIG} +sections"
 CPU_NAME = "cortex-a9"
 WORKLOAD = "nat"
 OPERATIONS = ("udp-64b", "udp-1400b")
@@ -217,7 +217,7 @@ class Study:
     def placed(self, file: Path) -> PlaceReport:
         """An order that is looked for, linked and measured."""
         request = PlaceRequest(
-            kernel=f"{_spec(0, '')} +sections",
+            kernel=_spec(0, ""),
             cpu=self.cpu,
             file=file,
             workloads=(WORKLOAD,),
@@ -256,7 +256,7 @@ def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
 
 
 def _spec(alignment: int, change: str) -> str:
-    flag = f" +KCFLAGS=-falign-functions={alignment}" if alignment else ""
+    flag = f" +align:{alignment}" if alignment else ""
     return f"{BASE}{flag}{CHANGES[change]}"
 
 
