@@ -64,7 +64,7 @@ static void vulnerabilities(void)
 static void vdso(void)
 {
     static char maps[16 << 10];
-    uint64_t base = getauxval(AT_SYSINFO_EHDR), end = 0;
+    uint64_t base = getauxval(AT_SYSINFO_EHDR), end;
     char start[32], *line;
 
     message_start("vdso");
@@ -72,8 +72,9 @@ static void vdso(void)
     snprintf(start, sizeof start, "%llx-", (unsigned long long)base);
     read_file("/proc/self/maps", maps, sizeof maps);
     line = base ? strstr(maps, start) : NULL;
-    if (line && sscanf(line + strlen(start), "%lx", &end) == 1 && end > base)
-        message_bytes((const void *)(uintptr_t)base, end - base);
+    end = line ? strtoull(line + strlen(start), NULL, 16) : 0;
+    if (end > base)
+        message_bytes((const void *)(uintptr_t)base, (size_t)(end - base));
     message_end();
 }
 

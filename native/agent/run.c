@@ -121,6 +121,8 @@ static void tell(const struct job *job, const struct child *told, bool in_time, 
 
 static void clock_tell(const struct job *job, uint64_t began_ticks, uint64_t ended_ticks)
 {
+    if (!kdelta_clock_counts())
+        return;
     message("region-clock", "%s %llu %llu", job->region, (unsigned long long)(ended_ticks - began_ticks),
             (unsigned long long)kdelta_clock_overhead());
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: 0BSD */
-/* The guest's clock around a region: the time-stamp counter right before its BEGIN mark and right after its END mark.
+/* The guest's clock, under which an executed instruction takes 1 ns: read around a region, right before its BEGIN mark and right after
+ * its END mark; and executing instructions until a moment.
  *
- * Under a clock that counts instructions,
  *     end - begin = instructions of the region, string iterations included, + kdelta_clock_overhead() + time spent idle.
- * They are told to the host by a message of the type "region-clock" with lines of "REGION TICKS OVERHEAD".
+ *
+ * They are told to the host by a message of the type "region-clock" with lines of "REGION TICKS OVERHEAD"; of a machine whose clock
+ * has no steps as small as that (kdelta_clock_counts() is false) there is none.
  */
 #ifndef KDELTA_CLOCK_H
 #define KDELTA_CLOCK_H
@@ -71,31 +73,13 @@ static inline void kdelta_clock_burn_until(uint64_t tick)
                      : "r"(tick)
                      : "rax", "rdx", "cc");
 }
+static inline int kdelta_clock_counts(void)
+{
+    return 1;
+}
+
 #else
-static inline void kdelta_clock_burn_until(uint64_t tick)
-{
-    (void)tick;
-}
-
-static inline uint64_t kdelta_clock_now(void)
-{
-    return 0;
-}
-
-static inline uint64_t kdelta_clock_begin(void)
-{
-    return KDELTA_MARK(KDELTA_BEGIN), 0;
-}
-
-static inline uint64_t kdelta_clock_end(void)
-{
-    return KDELTA_MARK(KDELTA_END), 0;
-}
-
-static inline uint64_t kdelta_clock_overhead(void)
-{
-    return 0;
-}
+#include "kdelta_clock_steps.h"
 #endif
 
 /* How exact a start has to be. QEMU's main loop can take a guest for idle that has just begun to work or has not yet accounted for

@@ -6,6 +6,8 @@
  */
 #include "count.h"
 
+#include <unistd.h>
+
 #include "icache.h"
 #include "output.h"
 #include "symbols.h"
@@ -323,16 +325,25 @@ void count_silently(struct block *b)
     now.silent[now.n_silent++] = b;
 }
 
+/* A machine may have several CPUs, of which the guest starts one: all that is kept here is of one. */
+static _Noreturn void refuse_cpu(unsigned int vcpu)
+{
+    fprintf(stderr, "kdelta plugin: CPU %u executes code; only the first one may\n", vcpu);
+    _exit(1);
+}
+
 void count_block(unsigned int vcpu, void *data)
 {
     struct block *b = data, *before = now.block;
     uint64_t early = before->live[0] - before->left - before->live[before->tail];
     uint64_t rare = early | b->flags | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
-        (task_depth & -(unsigned)b->user);
+        (task_depth & -(unsigned)b->user) | vcpu;
 
-    (void)vcpu;
-    if (__builtin_expect(rare != 0, 0))
+    if (__builtin_expect(rare != 0, 0)) {
+        if (vcpu)
+            refuse_cpu(vcpu);
         count_rare(b, before, early);
+    }
     now.block = b;
     now.run[b->user] += b->insns;
     b->live[0] += b->head;

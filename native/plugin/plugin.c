@@ -288,8 +288,6 @@ static bool fits(const qemu_info_t *info)
             arch = *arches[i];
     if (!info->system_emulation || !arch.target_name)
         fprintf(stderr, "kdelta plugin: %s emulation is not supported\n", info->target_name);
-    else if (info->system.max_vcpus != 1)
-        fputs("kdelta plugin: one CPU only\n", stderr);
     else
         return true;
     return false;

@@ -38,12 +38,10 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An architecture's exact machines: the emulator, its boards, the kernel symbols watched.
+    """An architecture's exact machines: its boards, and the kernel symbols watched.
     `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped.
     """
 
-    emulator: str
-    package: str
     breakpoint_bytes: int
     boards: tuple[Board, ...]
     symbols: dict[str, tuple[str, ...]]

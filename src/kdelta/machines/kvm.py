@@ -4,6 +4,7 @@
 import os
 
 from kdelta.host.command import run
+from kdelta.host.target import target
 from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import LabError
@@ -22,10 +23,9 @@ def why_no_kvm(kernel: Kernel) -> str:
         return f"there is no {DEVICE}"
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return f"{DEVICE} may not be opened by you"
-    arch = arch_machine(kernel.arch)
-    board = arch.board("")
+    board = arch_machine(kernel.arch).board("")
     argv = [
-        arch.emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+        target(kernel.arch).emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "kvm", "-m", "512", "-serial", "stdio",
         "-kernel", kernel.image, "-append", f"console={board.serial} panic=-1",
     ]  # fmt: skip

@@ -85,4 +85,6 @@ def workload_outcome(
         return RunStatus.OK, ""
     if result.startswith("timeout"):
         return RunStatus.TIMED_OUT, "the workload ran longer than its limit in the guest's own time"
-    return RunStatus.WORKLOAD_FAILED, result
+    # Its own words, where it has any, say more than its exit status.
+    told = messages.get("failure", b"").decode("utf-8", "replace").strip()
+    return RunStatus.WORKLOAD_FAILED, f"{told} ({result})" if told else result

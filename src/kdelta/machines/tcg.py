@@ -17,6 +17,7 @@ import msgspec
 from kdelta.cpus.model import Cache
 from kdelta.host.files import PARTIAL, lab_errors, make_folder
 from kdelta.host.native import build
+from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
@@ -68,7 +69,7 @@ class Guest(msgspec.Struct, frozen=True):
             "append": self.append,
             "machine": msgspec.to_builtins(self.board),
             "rules": arch.rules(),
-            "qemu": qemu_version(arch.emulator),
+            "qemu": qemu_version(target(self.arch).emulator),
             "format": 3,
         }
 
@@ -186,7 +187,7 @@ def command_line(
     """
     board = guest.board
     argv = [
-        arch_machine(guest.arch).emulator,
+        target(guest.arch).emulator,
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
@@ -216,7 +217,7 @@ def _explain_start(error: LabError, guest: Guest) -> LabError:
     said = str(error)
     if "plugin" not in said:
         return error
-    version = qemu_version(arch_machine(guest.arch).emulator)
+    version = qemu_version(target(guest.arch).emulator)
     if "invalid option" in said:
         return LabError(
             f"QEMU {version} was built without TCG plugins",

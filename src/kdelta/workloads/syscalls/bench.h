@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -52,8 +53,22 @@ void partner_stop(void);
 /* Executes exactly so many NOPs, at most SPIN_MAX, and a constant. */
 #define SPIN_MAX 4096
 void spin(unsigned nops);
+/* A block whose last instruction lies on two pages, on architectures that have such. */
+void cross_page(void);
 
-/* A function of the vDSO, or NULL. */
+/* Calls by the names and the forms that architectures of 32 bits have for them. */
+#ifdef SYS_fstatat64
+#define SYS_newfstatat SYS_fstatat64
+#define SYS_newfstat SYS_fstat64
+#define OFFSET_0 0l, 0l, 0l /* an aligned pair of registers */
+typedef struct stat64 facts_of_file;
+#else
+#define SYS_newfstat SYS_fstat
+#define OFFSET_0 0l
+typedef struct stat facts_of_file;
+#endif
+
+/* The vDSO's function for a call, or NULL. */
 void *vdso_function(const char *name);
 
 #endif

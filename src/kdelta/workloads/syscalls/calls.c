@@ -17,8 +17,8 @@ static struct utsname names;
 static bool find_vdso(long unused)
 {
     (void)unused;
-    vdso_gettimeofday = vdso_function("__vdso_gettimeofday");
-    vdso_clock_gettime = vdso_function("__vdso_clock_gettime");
+    vdso_gettimeofday = vdso_function("gettimeofday");
+    vdso_clock_gettime = vdso_function("clock_gettime");
     if (!vdso_gettimeofday)
         vdso_gettimeofday = gettimeofday;
     if (!vdso_clock_gettime)

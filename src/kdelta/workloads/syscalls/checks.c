@@ -16,50 +16,6 @@ static void step_nothing(void)
 {
 }
 
-#ifdef __x86_64__
-/* A slide of NOPs (one byte each) that is entered so far from its end. */
-__asm__(".pushsection .text\n"
-        ".type spin_slide, @function\n"
-        "spin_slide:\n"
-        ".fill 4096, 1, 0x90\n"
-        "spin_slide_end:\n"
-        "ret\n"
-        ".size spin_slide, . - spin_slide\n"
-        ".popsection");
-
-void spin(unsigned nops)
-{
-    extern const char spin_slide_end[];
-    void (*enter)(void) = (void (*)(void))(spin_slide_end - nops);
-
-    enter();
-}
-
-/* A block whose last instruction lies on two pages: 3 bytes of it on the first, 2 on the second. */
-__asm__(".pushsection .text\n"
-        ".balign 4096\n"
-        ".type cross_page, @function\n"
-        ".fill 4096 - 3 - 6, 1, 0x90\n"
-        "cross_page:\n"
-        ".fill 6, 1, 0x90\n"
-        "mov $1, %eax\n"
-        "ret\n"
-        ".size cross_page, . - cross_page\n"
-        ".popsection");
-
-void cross_page(void);
-#else
-void spin(unsigned nops)
-{
-    while (nops--)
-        __asm__ volatile("nop");
-}
-
-static void cross_page(void)
-{
-}
-#endif
-
 static bool spin_setup(long nops)
 {
     spin_nops = (unsigned)nops;

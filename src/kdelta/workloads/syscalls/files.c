@@ -4,11 +4,10 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int fd;
 static size_t size;
-static struct stat facts;
+static facts_of_file facts;
 static char buffer[64 * KIB] __attribute__((aligned(4096)));
 
 static bool open_as(const char *path, int flags, long bytes)
@@ -53,17 +52,17 @@ static void step_stat(void)
 
 static void step_fstat(void)
 {
-    must(syscall(SYS_fstat, fd, &facts));
+    must(syscall(SYS_newfstat, fd, &facts));
 }
 
 static void step_pread(void)
 {
-    must(syscall(SYS_pread64, fd, buffer, size, 0l));
+    must(syscall(SYS_pread64, fd, buffer, size, OFFSET_0));
 }
 
 static void step_pwrite(void)
 {
-    must(syscall(SYS_pwrite64, fd, buffer, size, 0l));
+    must(syscall(SYS_pwrite64, fd, buffer, size, OFFSET_0));
 }
 
 static void step_read(void)

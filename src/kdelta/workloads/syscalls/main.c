@@ -171,7 +171,7 @@ int main(int argc, char **argv)
         for (const struct operation *each = *table; each->name; each++)
             if (!each->hidden)
                 measure(each);
-    if (clock_wanted) {
+    if (clock_wanted && kdelta_clock_counts()) {
         kdelta_send("region-clock\n", strlen("region-clock\n"));
         kdelta_message(clock_lines, clock_lines_bytes);
     }

@@ -5,8 +5,10 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,28 +41,42 @@ static void step_fork(void)
     must(waitpid(child, NULL, 0));
 }
 
-/* The smallest program: exit(0), in a file of one page. */
-static bool tiny_setup(long unused)
-{
-#ifdef __x86_64__
-    static const unsigned char code[] = {0x31, 0xff, 0xb8, SYS_exit, 0, 0, 0, 0x0f, 0x05}; /* xor edi, edi; mov eax, N; syscall */
-    const Elf64_Half machine = EM_X86_64;
+/* exit(0): the instructions, and what the ELF header says of them. */
+#if defined(__x86_64__)
+static const unsigned char exit_code[] = {0x31, 0xff, 0xb8, SYS_exit, 0, 0, 0, 0x0f, 0x05}; /* xor edi, edi; mov eax, N; syscall */
+enum { TINY_MACHINE = EM_X86_64, TINY_FLAGS = 0 };
+#elif defined(__arm__)
+static const uint32_t exit_code[] = {0xe3a00000, 0xe3a07000 + SYS_exit, 0xef000000}; /* mov r0, 0; mov r7, N; svc 0 */
+enum { TINY_MACHINE = EM_ARM, TINY_FLAGS = EF_ARM_EABI_VER5 };
+#elif defined(__aarch64__)
+static const uint32_t exit_code[] = {0xd2800000, 0xd2800008 + (SYS_exit << 5), 0xd4000001}; /* mov x0, 0; mov x8, N; svc 0 */
+enum { TINY_MACHINE = EM_AARCH64, TINY_FLAGS = 0 };
+#elif defined(__riscv)
+static const uint32_t exit_code[] = {0x00000513, 0x00000893 + (SYS_exit << 20), 0x00000073}; /* li a0, 0; li a7, N; ecall */
+enum { TINY_MACHINE = EM_RISCV, TINY_FLAGS = 0 };
 #else
 #error "the code of exit(0) on this architecture"
 #endif
+
+#define TINY_CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
+
+/* The smallest program: exit(0), in a file of one page. */
+static bool tiny_setup(long unused)
+{
     struct {
-        Elf64_Ehdr header;
-        Elf64_Phdr text, stack;
-        unsigned char code[sizeof code];
+        ElfW(Ehdr) header;
+        ElfW(Phdr) text, stack;
+        unsigned char code[sizeof exit_code];
     } tiny = {
-        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, TINY_CLASS, ELFDATA2LSB, EV_CURRENT},
                    .e_type = ET_EXEC,
-                   .e_machine = machine,
+                   .e_machine = TINY_MACHINE,
                    .e_version = EV_CURRENT,
-                   .e_entry = TINY_ADDRESS + sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr),
-                   .e_phoff = sizeof(Elf64_Ehdr),
-                   .e_ehsize = sizeof(Elf64_Ehdr),
-                   .e_phentsize = sizeof(Elf64_Phdr),
+                   .e_flags = TINY_FLAGS,
+                   .e_entry = TINY_ADDRESS + sizeof(ElfW(Ehdr)) + 2 * sizeof(ElfW(Phdr)),
+                   .e_phoff = sizeof(ElfW(Ehdr)),
+                   .e_ehsize = sizeof(ElfW(Ehdr)),
+                   .e_phentsize = sizeof(ElfW(Phdr)),
                    .e_phnum = 2},
         .text = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = TINY_ADDRESS, .p_align = PAGE_BYTES},
         .stack = {.p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W},
@@ -69,7 +85,7 @@ static bool tiny_setup(long unused)
 
     (void)unused;
     tiny.text.p_filesz = tiny.text.p_memsz = sizeof tiny;
-    memcpy(tiny.code, code, sizeof code);
+    memcpy(tiny.code, exit_code, sizeof exit_code);
     snprintf(tiny_path, sizeof tiny_path, "%s/tiny", folder_path);
     fd = (int)must(open(tiny_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700));
     must(write(fd, &tiny, sizeof tiny));
