@@ -389,7 +389,7 @@ def test_symbols_of_a_vmlinux_number_functions_by_the_order_of_objects(tmp_path:
     ]  # fmt: skip
     symbols_by_object = [(at, kind, name, "kernel") for at, kind, name in rows]
     assert [piece.name for piece in kernel_text(symbols_by_object).pieces] == ["same#2", "same"]
-    with pytest.raises(LabError, match="is no kernel"):
+    with pytest.raises(LabError, match="is no ELF file"):
         vmlinux_symbols(source)
 
 

@@ -43,6 +43,7 @@ from kdelta.kernels.prune import make_room
 from kdelta.kernels.relink import (
     Relink,
     link_words,
+    orders_in_the_middle,
     relink_of,
     relinkable,
     relinking_variables,
@@ -326,7 +327,8 @@ def _build(
     digest = load_digest(sibling.path / DIGEST) if sibling else digest_of(kbuild.out)
     linked = None
     if request.relink is not None:
-        linked = linked_map(kbuild.out / "vmlinux", digest, request.relink)
+        middle = orders_in_the_middle(request.tools.compiler, request.tools.linker)
+        linked = linked_map(kbuild.out / VMLINUX, digest, request.relink, middle=middle)
         if isinstance(linked, str):
             return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)
         linked = msgspec.structs.replace(linked, objects=request.objects(config.text))

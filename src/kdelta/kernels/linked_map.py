@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.elf import (
@@ -119,9 +120,12 @@ class _Function(msgspec.Struct, frozen=True):
         return "unlikely" if word in _COLD else word
 
 
-def linked_map(vmlinux: Path, digest: Digest, relink: Relink) -> Linked | str:
+def linked_map(
+    vmlinux: Path, digest: Digest, relink: Relink, *, middle: bool = False
+) -> Linked | str:
     """How the functions of a vmlinux lie, or what is wrong with it: sections that are not where
-    they belong, or functions that did not move. `digest` is that of its objects.
+    they belong, or functions that did not move. `digest` is that of its objects. `middle`: what is
+    put into an order lies in the middle of the rest, not before it.
 
     LabError when it is no ELF file.
     """
@@ -139,7 +143,8 @@ def linked_map(vmlinux: Path, digest: Digest, relink: Relink) -> Linked | str:
     )
     if wrong:
         return wrong
-    found = _described([one for one in functions if one.kind], named, symbols, relink)
+    movable = [one for one in functions if one.kind]
+    found = _described(movable, named, symbols, relink, middle=middle)
     return _unmoved(found) or found
 
 
@@ -225,6 +230,8 @@ def _described(
     named: Mapping[str, _Function],
     symbols: Mapping[str, Sequence[int]],
     relink: Relink,
+    *,
+    middle: bool,
 ) -> Linked:
     own = [one for one in movable if one.is_own]
     pairs = [(a, b) for a, b in itertools.pairwise(own) if a.kind == b.kind]
@@ -233,7 +240,8 @@ def _described(
     for name in relink.order:
         if name in named:
             asked.setdefault(named[name].address, named[name])
-    kept, displaced = _in_order([one for one in asked.values() if one.kind], movable)
+    wanted = [one for one in asked.values() if one.kind]
+    kept, displaced = _in_order(wanted, movable, middle=middle)
     text = "".join(f"{name}\n" for name in relink.order).encode()
     return Linked(
         functions=len(own),
@@ -250,9 +258,10 @@ def _described(
 
 
 def _in_order(
-    asked: Sequence[_Function], movable: Sequence[_Function]
+    asked: Sequence[_Function], movable: Sequence[_Function], *, middle: bool
 ) -> tuple[int, list[_Function]]:
-    """How many lie in the order asked for, and before those that were not asked for; the others.
+    """How many lie in the order asked for, and before those that were not asked for, or side by
+    side in the middle of these; the others.
 
     What is in a section with others need only be in order: it brings them along.
     """
@@ -261,15 +270,26 @@ def _in_order(
     for kind in KINDS:
         wanted = [one for one in asked if one.kind == kind]
         own = [one.address for one in movable if one.kind == kind and one.is_own]
-        front = sum(one.is_own for one in wanted)
-        last = own[front - 1] if front else 0
+        together = _block(own, {one.address for one in wanted if one.is_own}, middle=middle)
         rising = _longest_rising([one.address for one in wanted])
         for index, one in enumerate(wanted):
-            if index in rising and (one.address <= last or not one.is_own):
+            if index in rising and (one.address in together or not one.is_own):
                 kept += 1
             else:
                 displaced.append(one)
     return kept, displaced
+
+
+def _block(own: Sequence[int], wanted: Collection[int], *, middle: bool) -> Collection[int]:
+    """The addresses side by side, as many as are wanted: the first ones, or those with most of what
+    is wanted among them.
+    """
+    if not middle:
+        return set(own[: sum(address in wanted for address in own)])
+    held = np.cumsum([0, *(address in wanted for address in own)])
+    size = sum(address in wanted for address in own)
+    first = int(np.argmax(held[size:] - held[: len(held) - size]))
+    return set(own[first : first + size])
 
 
 def _longest_rising(values: Sequence[int]) -> Collection[int]:

@@ -6,20 +6,24 @@ link only. The tree's linker script must take the sections, and its makefile the
 both files are changed in kdelta's own copy.
 """
 
+import functools
 import hashlib
 import shlex
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import run
 from kdelta.host.files import lab_errors, make_folder
+from kdelta.kernels.elf import read_elf
 from kdelta.kernels.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.order_file import read_order
 from kdelta.kernels.source import Source, Talk, source_file, with_files
 from kdelta.kernels.toolchain import takes, toolchain
 from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 
 LINKER = "ld.lld"
 FLAGS = "KDELTA_LDFLAGS"
@@ -107,6 +111,35 @@ def relinkable(source: Source, arch: str, talk: Talk) -> Source | str:
             f"tree's {SCRIPT} (kernels have them since 4.14)"
         )
     return with_files(source, {SCRIPT: changed, makefile: f"{rules}{_ADDED}"}, talk)
+
+
+@functools.cache
+def orders_in_the_middle(compiler: tuple[str, ...], linker: str) -> bool:
+    """Whether the linker puts functions that are ordered in the middle of the others, and not
+    before them, as some versions of lld do where branches do not reach everywhere.
+
+    It is seen from a link of four functions. LabError when they cannot be compiled or linked.
+    """
+    code = "".join(f'.section .text.{name},"ax"\n{name}: .long 0\n' for name in "abcd")
+    with tempfile.TemporaryDirectory(prefix="kdelta-") as name, lab_errors("writing", Path(name)):
+        folder = Path(name)
+        (folder / "four.s").write_text(code)
+        (folder / "order").write_text("d\n")
+        # ccache has nothing to say here.
+        words = compiler[1:] if compiler[0] == "ccache" else compiler
+        option = f"--symbol-ordering-file={folder / 'order'}"
+        steps: tuple[list[str | Path], ...] = (
+            [*words, "-c", "-o", folder / "four.o", folder / "four.s"],
+            [*shlex.split(linker), "-e", "0", option, "-o", folder / "four", folder / "four.o"],
+        )
+        for argv in steps:
+            if not (done := run(argv)).ok:
+                raise LabError(f"a link that is only tried failed: {done.last_words(1)}")
+        elf = read_elf(folder / "four")
+    if elf is None:
+        raise LabError(f"{linker} links for an architecture that is not known")
+    at = dict(zip(elf.symbols.names, elf.symbols.value.tolist(), strict=True))
+    return bool(at["a"] < at["d"] < at["c"])
 
 
 def link_words(relink: Relink, out: Path) -> list[str]:

@@ -13,8 +13,8 @@ from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.objects import Code
-from kdelta.replay.input_sections import input_sections
-from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text
+from kdelta.replay.input_sections import input_sections, own_alignments
+from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text, plain
 from kdelta.replay.simulate import Placed
 from kdelta.spec.errors import UserError
 
@@ -28,7 +28,8 @@ FIXED = -1
 """The group of a function that no relink moves."""
 
 _CODE_TYPES = frozenset("tTwW")
-_ASSEMBLER_ALIGNMENT = 16  # __ALIGN of arch/x86/include/asm/linkage.h, where -Os aligns nothing
+# __ALIGN of arch/x86/include/asm/linkage.h, where -Os aligns nothing; if a digest says no more.
+_ASSEMBLER_ALIGNMENT = 16
 _FAR_BYTES = 1 << 20  # after the last symbol before a gap: no function is that long
 _MAY_CROSS = 4
 # Of 30,000 to 60,000 blocks of a boot, with its own symbols, at most 3 cross (6.1 and 6.12, all in
@@ -48,6 +49,7 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     bytes of that padding. bytes: to the next function, so with what the linker filled up, unless a
     digest tells its size. alignment: in bytes. group: functions of one group keep their distance,
     since one goes on into the next; FIXED for those that do not move, and then why_not says why.
+    is_assembler: its object was not compiled, so no compiler aligns it.
     kind: "hot", "main" or "unlikely", the part of .text that it can move in; "" if it does not.
     """
 
@@ -61,16 +63,19 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     group: int
     kind: str
     why_not: str
+    is_assembler: bool = False
 
 
 class Range(msgspec.Struct, frozen=True):
     """A stretch [start, end) of .text in which a linker orders groups of functions freely.
 
     By group, in order of address: `keys` (hash of the first function's name), `bytes`,
-    `alignments` and `first` (its first function), each of shape (n_groups,). By function in it:
+    `alignments`, `first` (its first function) and `is_compiled` (whether a compiler aligns it),
+    each of shape (n_groups,). By function in it:
     `members` (index of the function), `groups` (index of its group here), `offsets` (bytes from its
     group's start), each of shape (n_members,). `holes` are stretches with code that stays, by
-    address.
+    address. `split`: of one that stands for a larger one, how many of its groups lie before those
+    that are put into an order; None where that is found out, see `Placement.middle`.
     """
 
     kind: str
@@ -84,6 +89,8 @@ class Range(msgspec.Struct, frozen=True):
     groups: I64
     offsets: U64
     holes: tuple[tuple[int, int], ...]
+    is_compiled: npt.NDArray[np.bool_]
+    split: int | None = None
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -92,7 +99,9 @@ class Placement(msgspec.Struct, frozen=True):
     functions: those of .text by address, then others of the kernel that were executed, then REST.
     placed: for each trace, where its blocks lie in these functions. text: start and end of .text.
     ranges: by address. indexes: all names that a symbol gives -> indexes of functions; a name may
-    stand for several. executed: for each function whether any trace executes it.
+    stand for several. executed: for each function whether any trace executes it. middle: functions
+    that are put into an order lie in the middle of their range, and not before all others: as lld
+    has it where branches do not reach everywhere.
     """
 
     functions: tuple[Function, ...]
@@ -101,6 +110,7 @@ class Placement(msgspec.Struct, frozen=True):
     ranges: tuple[Range, ...]
     indexes: dict[str, tuple[int, ...]]
     executed: npt.NDArray[np.bool_]
+    middle: bool = False
 
     def addresses(self) -> U64:
         """Of each function as linked, of shape (n_functions,); that of REST is 0."""
@@ -114,6 +124,7 @@ def placement_of(
     digest: Digest | None = None,
     alignment: int | None = None,
     merged: bool = False,
+    middle: bool = False,
 ) -> Placement:
     """The functions that can move, and where the blocks of each trace lie.
 
@@ -121,11 +132,12 @@ def placement_of(
     kernel, if there is one: it tells sections, and assembler objects, which move as one. alignment:
     the kernel's CONFIG_FUNCTION_ALIGNMENT, where known: the most that its addresses can say.
     merged: its objects were made one object before that was linked, so that all sections of one
-    name move as one: all assembler's .text, and all functions of one name.
+    name move as one: all assembler's .text, and all functions of one name. middle: see Placement.
     UserError for a kernel without symbols, and for symbols of another kernel than was traced.
     """
     symbols = list(symbols)
-    text = kernel_text(symbols, *_sections_and_sizes(digest), alignment)
+    own = own_alignments(digest)
+    text = kernel_text(symbols, *_sections_and_sizes(digest), alignment, own)
     pieces = text.pieces
     starts = np.array([piece.start for piece in pieces], dtype=np.uint64)
     ends = np.array([piece.end for piece in pieces], dtype=np.uint64)
@@ -142,7 +154,7 @@ def placement_of(
         for a in sections.is_assembler
     ]
     functions = [
-        _function(piece, text, int(number), aligned)
+        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned))
         for piece, number, aligned in zip(pieces, numbers, least, strict=True)
     ]
     outside = _Outside(symbols, text, functions)
@@ -157,6 +169,7 @@ def placement_of(
         ranges=_ranges(functions),
         indexes=_indexes(pieces, functions),
         executed=_executed(placed, len(functions)),
+        middle=middle,
     )
 
 
@@ -282,9 +295,15 @@ def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
     return numbers
 
 
-def _function(piece: Piece, text: KernelText, group: int, least: int) -> Function:
+def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]) -> Function:
+    """known: the alignment of its own section, and at least what an assembler object is aligned to;
+    0 where there is none.
+    """
     aligned = 1
-    if piece.kind and not piece.joined:
+    own, least = known
+    if own and piece.kind and piece.start % own == 0:
+        aligned = own
+    elif piece.kind and not piece.joined:
         lowest = piece.start & -piece.start
         aligned = max(text.alignments[piece.kind], min(least, lowest), piece.alignment)
     return Function(
@@ -298,6 +317,7 @@ def _function(piece: Piece, text: KernelText, group: int, least: int) -> Functio
         group=group,
         kind=piece.kind,
         why_not=piece.why_not,
+        is_assembler=least > 0,
     )
 
 
@@ -389,6 +409,7 @@ def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> 
         keys=np.array([_key(held[index].name) for index in first.tolist()], dtype=np.uint64),
         bytes=ends[last] - starts[first],
         alignments=_alignments(held, first, starts),
+        is_compiled=np.array([not held[at].is_assembler for at in first.tolist()], dtype=bool),
         first=np.array(members, dtype=np.int64)[first],
         members=np.array(members, dtype=np.int64),
         groups=groups,

@@ -2,6 +2,7 @@
 """Which functions share an input section of the link, and so are never parted by it."""
 
 import itertools
+import re
 from collections.abc import Collection, Sequence
 
 import msgspec
@@ -12,6 +13,7 @@ from kdelta.kernels.digest import Digest, ObjectDigest
 from kdelta.replay.kernel_text import Piece, is_nameless, plain
 
 _TEXT = ".text"
+_OWN = re.compile(r"\.text\.\w")
 
 
 class InputSections(msgspec.Struct, frozen=True, eq=False):
@@ -39,6 +41,21 @@ def input_sections(
     return InputSections(
         np.array(goes_on, dtype=bool), np.array([bool(owner) for owner in assembler], dtype=bool)
     )
+
+
+def own_alignments(digest: Digest | None) -> dict[str, int]:
+    """By name, what the address of the section is a multiple of that a function has for itself, or
+    an assembler object's functions have together; only where all functions of the name agree.
+    """
+    found: dict[str, set[int]] = {}
+    for thing in digest.objects.values() if digest else ():
+        if not thing.module:
+            for name, code in thing.functions.items():
+                is_own = thing.is_assembler or _OWN.match(code.section)
+                alignment = thing.alignments.get(code.section, 0) if is_own else 0
+                found.setdefault(name, set()).add(alignment)
+    alike = {name: next(iter(held)) for name, held in found.items() if len(held) == 1}
+    return {name: alignment for name, alignment in alike.items() if alignment}
 
 
 def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:

@@ -141,13 +141,14 @@ def kernel_text(
     sections: Mapping[str, str] | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
     alignment: int | None = None,
+    own: Mapping[str, int] | None = None,
 ) -> KernelText:
     """The functions between _stext and _etext, and which of them a relink can move.
 
     sections: from a digest, for names that stand for one function, the one that it has. sizes: the
     bytes of each function of a name, ascending; that of a piece is the largest for which there is
     room. Without any a function reaches to the next. alignment: the most that the compiler can have
-    been asked for.
+    been asked for. own: by name, what the address of a function's own section is a multiple of.
     UserError without symbols that say where the text is.
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
@@ -161,7 +162,8 @@ def kernel_text(
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
-    return KernelText(start, end, list(_trimmed(pieces, sizes or {}, alignments)), alignments)
+    trimmed = _trimmed(pieces, sizes or {}, alignments, own or {})
+    return KernelText(start, end, list(trimmed), alignments)
 
 
 def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
@@ -239,10 +241,14 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
 
 
 def _trimmed(
-    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], alignments: Mapping[str, int]
+    pieces: list[Piece],
+    sizes: Mapping[str, Sequence[int]],
+    alignments: Mapping[str, int],
+    own: Mapping[str, int],
 ) -> Iterator[Piece]:
     """The same without the padding after a function, where no more is there than aligns what
-    follows: as others, or to a page. What is more is code without a name, a piece of its own.
+    follows: by its own section, as others, or to a page. What is more is code without a name, a
+    piece of its own.
     """
     for piece, after in itertools.pairwise(pieces):
         yield piece
@@ -257,13 +263,17 @@ def _trimmed(
         most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
         end = piece.entry + size
         padding = piece.end - end
+        least = 0 if is_last else own.get(plain(after.name), 0)
+        if least and -(-end // least) * least == piece.end:
+            piece.end = end
+            continue
         # Less before a page may be a short function that happens to lie there.
         at_page = padding >= _LARGEST_ALIGNMENT and after.start % _PAGE_BYTES == 0
         if at_page and not is_last:
             after.alignment = most = _PAGE_BYTES
         if padding < most:
             piece.end = end
-        elif padding >= most >= _LEAST_ALIGNED and not is_last:
+        elif padding >= most and (least or most >= _LEAST_ALIGNED) and not is_last:
             begin = -(-end // most) * most
             name = nameless(piece.name)
             yield Piece(name, (), begin, begin, piece.end, kind=piece.kind)

@@ -85,7 +85,8 @@ def draws_of(n: int, seed: int) -> tuple[int, ...]:
 def aligned(placement: Placement, n: int) -> U64:
     """The same order with each movable function at a multiple of n bytes: shape (n_functions,).
 
-    Functions of .text.unlikely keep theirs, as gcc before 14 does not align them. UserError when n
+    Functions of .text.unlikely keep theirs, as gcc before 14 does not align them, and so do those
+    of assembler. UserError when n
     is no power of two up to 4096.
     """
     alignments = _aligned_kinds(n)
@@ -108,7 +109,8 @@ def ordered(placement: Placement, names: Iterable[str]) -> tuple[U64, tuple[str,
     """The layout that a linker makes of a symbol ordering file, and the names that it cannot use.
 
     The named functions come first, each in its own range, then the others in the order they had,
-    as lld's --symbol-ordering-file does. A name that several functions have orders all of them, as
+    as lld's --symbol-ordering-file does; or in the middle of them, see Placement.
+    A name that several functions have orders all of them, as
     there; name#2 is only the second. Names of functions that do not move are among the unusable.
     """
     chosen: dict[int, None] = {}
@@ -142,7 +144,7 @@ def in_orders(placement: Placement, chosen: Sequence[Sequence[int]]) -> U64:
     for begin in range(0, len(chosen), _AT_ONCE):
         rows = chosen[begin : begin + _AT_ONCE]
         orders = [
-            np.stack([_given_order(part, row, len(placement.functions)) for row in rows])
+            np.stack([_given_order(placement, part, row) for row in rows])
             for part in placement.ranges
         ]
         _lay_out(placement, found[begin : begin + len(rows)], orders, relinked=True)
@@ -175,8 +177,8 @@ def _random_orders(part: Range, streams: U64) -> I64:
     return (tagged & np.uint64((1 << int(bits)) - 1)).astype(np.int64)
 
 
-def _given_order(part: Range, chosen: Sequence[int], n_functions: int) -> I64:
-    group_of = np.full(n_functions, -1, dtype=np.int64)
+def _given_order(placement: Placement, part: Range, chosen: Sequence[int]) -> I64:
+    group_of = np.full(len(placement.functions), -1, dtype=np.int64)
     group_of[part.members] = part.groups
     wanted = group_of[np.array(chosen, dtype=np.int64)]
     wanted = wanted[wanted >= 0]
@@ -184,7 +186,19 @@ def _given_order(part: Range, chosen: Sequence[int], n_functions: int) -> I64:
     head = wanted[np.sort(first)]
     is_rest = np.ones(len(part.keys), dtype=bool)
     is_rest[head] = False
-    return np.concatenate([head, np.flatnonzero(is_rest)])
+    rest = np.flatnonzero(is_rest)
+    split = 0
+    if placement.middle and len(head):
+        split = middle_of(part, is_rest) if part.split is None else part.split
+    return np.concatenate([rest[rest < split], head, rest[rest >= split]])
+
+
+def middle_of(part: Range, is_rest: npt.NDArray[np.bool_]) -> int:
+    """Before which group an order lies in the middle of the others, is_rest (n_groups,): that with
+    which they pass half of their bytes. (sortISDBySectionOrder in ELF/Writer.cpp of lld 14.)
+    """
+    passed = np.cumsum(np.where(is_rest, part.bytes, np.uint64(0)))
+    return int(np.searchsorted(passed, passed[-1] // np.uint64(2), side="right"))
 
 
 def _lay_out(
@@ -216,7 +230,7 @@ def _lay_out(
             part, order = parts[first]
             passed += 1
             forced = (alignments or {}).get(part.kind)
-            sizes = part.alignments if forced is None else np.full_like(part.alignments, forced)
+            sizes = part.alignments if forced is None else _forced(part, forced)
             if relinked and 0 <= part.start - linked_end < _LINE_BYTES:
                 begins = np.uint64(part.start) + _moved(ends, linked_end, int(sizes.min()))
             elif relinked and _asks_for_page(part, linked_end):
@@ -240,6 +254,11 @@ def _lay_out(
         layouts[:, first:last] += pushed[:, np.newaxis]
         linked_end = _end_of_run(placement.functions[last - 1])
         ends = pushed + np.uint64(linked_end)
+
+
+def _forced(part: Range, alignment: int) -> U64:
+    """The alignments of groups if a compiler is asked for this one; assembler keeps its own."""
+    return np.where(part.is_compiled, np.uint64(alignment), part.alignments)
 
 
 def _asks_for_page(part: Range, linked_end: int) -> bool:

@@ -85,9 +85,10 @@ class _Packer:
     def __init__(self, placement: Placement, units: Units, order: I64, cache: Cache) -> None:
         self._placement, self._units, self._order, self._cache = placement, units, order, cache
         part = max(units.small.ranges, key=lambda part: len(part.members))
-        self._start = part.start
         self._groups = _groups_of(units, part)
         self._base = units.layouts([order])[0]
+        ours = [at for unit, held in enumerate(self._groups) if held for at in units.chosen[unit]]
+        self._start = int(self._base[ours].min()) if ours else part.start
         self._unit_of = units.of_function[units.functions]
         whole = next(found for found in placement.ranges if found.start == part.start)
         self._alignment = int(whole.alignments.min())

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kdelta.replay.functions import Placement, Range
 from kdelta.replay.kernel_text import plain
-from kdelta.replay.layouts import in_orders
+from kdelta.replay.layouts import in_orders, middle_of
 from kdelta.replay.simulate import Placed
 
 U64 = npt.NDArray[np.uint64]
@@ -136,17 +136,20 @@ def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
     functions in the whole one.
     """
     keeps = np.array([not f.movable or f.group in running for f in placement.functions], dtype=bool)
-    rests = []
+    rests, splits = [], []
     for part in placement.ranges:
         is_special = part.alignments > part.alignments.min()
+        is_rest = np.ones(len(part.keys), dtype=bool)
+        is_rest[part.groups[keeps[part.members]]] = False
+        splits.append(middle_of(part, is_rest) if placement.middle else 0)
         keeps[part.members[is_special[part.groups]]] = True
-        rests.append(_rests(part, keeps, is_special))
+        rests.append(_rests(part, keeps, is_special, splits[-1]))
     kept = np.flatnonzero(keeps)
     stand_ins = [rest.member for found in rests for rest in found]
     kept = np.sort(np.concatenate([kept, stand_ins])).astype(np.int64)
     place = np.full(len(placement.functions), -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    parts = zip(placement.ranges, rests, strict=True)
+    parts = zip(placement.ranges, rests, splits, strict=True)
     small = Placement(
         functions=tuple(placement.functions[index] for index in kept.tolist()),
         placed=tuple(
@@ -154,9 +157,10 @@ def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
             for found in placement.placed
         ),
         text=placement.text,
-        ranges=tuple(_part(part, place, found) for part, found in parts),
+        ranges=tuple(_part(part, place, found, split) for part, found, split in parts),
         indexes={},
         executed=placement.executed[kept],
+        middle=placement.middle,
     )
     return small, kept
 
@@ -173,12 +177,14 @@ class _Rest(msgspec.Struct, frozen=True):
 
 
 def _rests(
-    part: Range, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_]
+    part: Range, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_], split: int
 ) -> list[_Rest]:
-    """A run each of what is not kept, from one special group to the next."""
+    """A run each of what is not kept, from one special group to the next; none goes over the split,
+    where an order may come to lie.
+    """
     is_rest = np.ones(len(part.keys), dtype=bool)
     is_rest[part.groups[keeps[part.members]]] = False
-    run = np.cumsum(is_special)
+    run = np.cumsum(is_special) * 2 + (np.arange(len(part.keys)) >= split)
     found = []
     for number in np.unique(run[is_rest]).tolist():
         groups = np.flatnonzero(is_rest & (run == number))
@@ -192,7 +198,7 @@ def _rests(
     return found
 
 
-def _part(part: Range, place: I64, rests: Sequence[_Rest]) -> Range:
+def _part(part: Range, place: I64, rests: Sequence[_Rest], split: int) -> Range:
     """A range of only those functions that have a place."""
     is_kept = place[part.members] >= 0
     groups = np.unique(part.groups[is_kept])
@@ -211,4 +217,6 @@ def _part(part: Range, place: I64, rests: Sequence[_Rest]) -> Range:
         groups=np.searchsorted(groups, part.groups[is_kept]),
         offsets=part.offsets[is_kept],
         holes=part.holes,
+        is_compiled=part.is_compiled[groups],
+        split=int(np.searchsorted(groups, split)),
     )

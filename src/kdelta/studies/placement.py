@@ -22,11 +22,13 @@ from kdelta.host.files import lab_errors
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
 from kdelta.infer.executed import executed_estimates
-from kdelta.kernels.built import DIGEST, built_folder, load_built
+from kdelta.kernels.built import DIGEST, VMLINUX, built_folder, load_built
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.digest_file import is_current, load_digest
 from kdelta.kernels.kconfig import Config, number, parse_config
 from kdelta.kernels.model import Kernel
+from kdelta.kernels.relink import Relink, orders_in_the_middle, relinking_variables
+from kdelta.kernels.toolchain import toolchain
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
@@ -175,6 +177,7 @@ def place_traces(
         digest=digest,
         alignment=alignment_of(kernel),
         merged=was_merged(kernel),
+        middle=_ordered_in_the_middle(kernel),
     )
     executed = np.flatnonzero(placement.executed)
     places = tuple(
@@ -204,6 +207,25 @@ def alignment_of(kernel: Kernel) -> int | None:
     """What the config says that functions are aligned to; None if it says nothing."""
     config = _config_of(kernel)
     return number(config[_ALIGNMENT]) if _ALIGNMENT in config else None
+
+
+def vmlinux_of(kernel: Kernel) -> Path | None:
+    """The vmlinux, with its symbols, of a kernel that was built; None where there is none."""
+    if kernel.built is None:
+        return None
+    if kernel.image_format == "vmlinux":
+        return Path(kernel.image)
+    path = built_folder(kernel.built) / VMLINUX
+    return path if path.is_file() else None
+
+
+def _ordered_in_the_middle(kernel: Kernel) -> bool:
+    """Where a relink of a built kernel would have functions in an order."""
+    built = load_built(kernel.built) if kernel.built is not None else None
+    if built is None:
+        return False
+    tools = toolchain(relinking_variables(built.variables, Relink()))
+    return orders_in_the_middle(tools.compiler, tools.linker)
 
 
 def was_merged(kernel: Kernel) -> bool:
@@ -375,6 +397,5 @@ def _linked_symbols(kernel: Kernel) -> list[Symbol]:
     They are in the order of linked objects, whatever the order of functions: so functions that
     share a name are told apart alike in all links of the same objects.
     """
-    if kernel.built is None or kernel.image_format != "vmlinux":
-        return []
-    return vmlinux_symbols(Path(kernel.image))
+    vmlinux = vmlinux_of(kernel)
+    return [] if vmlinux is None else vmlinux_symbols(vmlinux)

@@ -7,8 +7,6 @@
 The other kernel need not have run: its symbols say where its functions lie.
 """
 
-from pathlib import Path
-
 import msgspec
 import numpy as np
 
@@ -21,7 +19,14 @@ from kdelta.replay.layouts import I64, U64
 from kdelta.replay.other_kernel import Mapped, as_in
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
-from kdelta.studies.placement import OWN, PlacedKernel, alignment_of, kept_digest, was_merged
+from kdelta.studies.placement import (
+    OWN,
+    PlacedKernel,
+    alignment_of,
+    kept_digest,
+    vmlinux_of,
+    was_merged,
+)
 
 _TAIL = 4  # of the last stretch without interrupts, so much less is the region's end
 
@@ -30,10 +35,11 @@ def layout_in(one: PlacedKernel, other: Kernel) -> Mapped:
     """Where another kernel has the functions that this one executed; its `layout` is of these,
     (n_executed,). UserError for one that was not built here, or has no symbols.
     """
-    if other.built is None or other.image_format != "vmlinux":
+    vmlinux = vmlinux_of(other)
+    if vmlinux is None:
         raise UserError(f"nothing is known of where {other.spec} has its functions")
     digest = kept_digest(other)
-    symbols = vmlinux_symbols(Path(other.image))
+    symbols = vmlinux_symbols(vmlinux)
     theirs = placement_of(
         (), symbols, digest=digest, alignment=alignment_of(other), merged=was_merged(other)
     )
