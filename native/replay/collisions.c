@@ -2,7 +2,7 @@
 /* Who puts out whose lines: each miss is laid to the function whose touch evicted that line the last time. */
 #include "worker.h"
 
-#include "kdelta_cache.h"
+#include "replacement.h"
 
 struct collisions {
     struct replay_collision *all;
@@ -10,6 +10,7 @@ struct collisions {
     struct numbers lines; /* that were missed or evicted */
     uint32_t *evictors;   /* of each of them */
     uint32_t *tags;       /* the cache */
+    uint32_t random;      /* and its generator */
     uint64_t n, capacity, n_evictors;
     bool measured;
 };
@@ -63,10 +64,11 @@ static uint32_t *evictor_of(struct collisions *c, uint32_t line)
     return number ? &c->evictors[number - 1] : NULL;
 }
 
-static bool touch(struct collisions *c, const struct geometry *g, struct touch touch)
+static bool touch(struct collisions *c, const struct worker *w, struct touch touch)
 {
+    const struct geometry *g = &w->geometry;
     uint32_t set = touch.line & (g->sets - 1), tag = touch.line >> g->set_bits;
-    uint32_t out = kdelta_cache_touch32(c->tags + (size_t)set * g->ways, g->ways, tag);
+    uint32_t out = cache_touch(&w->job->caches[0], c->tags + (size_t)set * g->ways, tag, &c->random);
 
     if (out == tag)
         return true;
@@ -99,7 +101,7 @@ static bool pass(struct collisions *c, struct worker *w)
             if (!touches)
                 return false;
             for (uint64_t t = 0; t < n; t++)
-                if (!touch(c, &w->geometry, touches[t]))
+                if (!touch(c, w, touches[t]))
                     return false;
         }
     }

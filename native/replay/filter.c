@@ -2,7 +2,7 @@
 /* Data through its first-level cache. Layouts do not move data, so this is done once, and what hits there is seen by nothing else. */
 #include "replay.h"
 
-#include "kdelta_cache.h"
+#include "replacement.h"
 
 struct filter {
     const struct replay_trace *trace;
@@ -11,6 +11,7 @@ struct filter {
     struct table table;    /* of the pieces that are left */
     struct numbers lines;
     uint32_t *tags;        /* of all sets */
+    uint32_t random;       /* the generator's state */
     uint32_t *set, *tag;   /* of each line of data */
     uint64_t items_capacity, starts_capacity;
 };
@@ -78,7 +79,7 @@ static bool missed(struct filter *f, uint32_t line)
     const struct replay_cache *cache = f->cache;
     uint32_t tag = f->tag[line];
 
-    return kdelta_cache_touch32(f->tags + (size_t)f->set[line] * cache->ways, cache->ways, tag) != tag;
+    return cache_touch(cache, f->tags + (size_t)f->set[line] * cache->ways, tag, &f->random) != tag;
 }
 
 /* Leaves the piece's code and its misses at the end of the items. Returns their hash. */

@@ -6,7 +6,7 @@
  */
 #include "worker.h"
 
-#include "kdelta_cache.h"
+#include "replacement.h"
 
 static size_t tags_of(const struct replay_cache *cache)
 {
@@ -15,7 +15,7 @@ static size_t tags_of(const struct replay_cache *cache)
 
 static size_t state_bytes(const struct replay_job *job)
 {
-    size_t tags = 0;
+    size_t tags = CACHES; /* a generator each */
 
     for (int i = 0; i < CACHES; i++)
         tags += tags_of(&job->caches[i]);
@@ -94,26 +94,37 @@ static enum status place(struct worker *w, const uint64_t *layout)
     return DONE;
 }
 
-static inline bool missed(uint32_t *tags, const struct replay_cache *cache, uint32_t set, uint32_t tag)
+/* The tags of both caches in a state, and behind them their generators. */
+struct levels { uint32_t *tags[CACHES], *random; };
+
+static struct levels levels_of(const struct worker *w)
 {
-    return kdelta_cache_touch32(tags + (size_t)set * cache->ways, cache->ways, tag) != tag;
+    uint32_t *l1i = (uint32_t *)w->state, *l2 = l1i + tags_of(&w->job->caches[L1I]);
+
+    return (struct levels){ { l1i, l2 }, l2 + tags_of(&w->job->caches[L2]) };
 }
 
-static void touch_code(struct worker *w, uint32_t *l1i, uint32_t *l2, uint32_t run, uint32_t context)
+static inline bool missed(const struct worker *w, const struct levels *levels, int level, uint32_t set, uint32_t tag)
+{
+    const struct replay_cache *cache = &w->job->caches[level];
+
+    return cache_touch(cache, levels->tags[level] + (size_t)set * cache->ways, tag, levels->random + level) != tag;
+}
+
+static void touch_code(struct worker *w, const struct levels *levels, uint32_t run, uint32_t context)
 {
     const struct hierarchy *h = &w->hierarchy;
-    const struct replay_cache *caches = w->job->caches;
     uint32_t function = w->plan->runs[run].function;
 
     for (uint64_t k = h->starts[run]; k < h->starts[run + 1]; k++) {
         struct where where = h->code[k];
 
         w->stats[TOUCHES]++;
-        if (!missed(l1i, &caches[L1I], where.first_set, where.tag))
+        if (!missed(w, levels, L1I, where.first_set, where.tag))
             continue;
         w->misses[L1I_MISSES * CONTEXTS + context]++;
         *w->log_end++ = function;
-        if (!missed(l2, &caches[L2], where.second_set, where.tag))
+        if (!missed(w, levels, L2, where.second_set, where.tag))
             continue;
         w->misses[L2_CODE * CONTEXTS + context]++;
         *w->log_end++ = (uint32_t)w->job->n_functions + function;
@@ -123,8 +134,7 @@ static void touch_code(struct worker *w, uint32_t *l1i, uint32_t *l2, uint32_t r
 static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
 {
     const struct plan *plan = w->plan;
-    const struct replay_cache *caches = w->job->caches;
-    uint32_t *l1i = (uint32_t *)w->state, *l2 = l1i + tags_of(&caches[L1I]);
+    const struct levels levels = levels_of(w);
 
     for (uint64_t i = plan->starts[piece]; i < plan->starts[piece + 1]; i++) {
         uint32_t item = plan->items[i];
@@ -132,16 +142,16 @@ static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
         if (!(item & DATA_ITEM)) {
             if (!log_reserve(w, 2 * (w->hierarchy.starts[item + 1] - w->hierarchy.starts[item])))
                 return false;
-            touch_code(w, l1i, l2, item, context);
+            touch_code(w, &levels, item, context);
             continue;
         }
         struct where where = w->hierarchy.data[item & ~DATA_ITEM];
 
         w->stats[TOUCHES]++;
-        w->misses[L2_DATA * CONTEXTS + context] += missed(l2, &caches[L2], where.second_set, where.tag);
+        w->misses[L2_DATA * CONTEXTS + context] += missed(w, &levels, L2, where.second_set, where.tag);
     }
     return true;
 }
 
 /* What reaches the second level depends on the first one, so no order of lines tells how a pass leaves it. */
-const struct mode mode_hierarchy = { state_bytes, init, place, NULL, simulate_piece, release };
+const struct mode mode_hierarchy = { state_bytes, init, place, NULL, NULL, simulate_piece, release };

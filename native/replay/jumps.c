@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Branch targets: an entry is the address of a run's last byte, its value the address that the run was left for. */
+#include "replacement.h"
 #include "worker.h"
 
-/* In the state: tags of all sets, their values in the same places, then the run that is under way, plus one, and its context. */
-struct under_way { uint32_t run, context; };
+/* In the state: tags of all sets, their values in the same places, then the run that is under way, plus one, its context, and the state
+ * of the generator.
+ */
+struct under_way { uint32_t run, context, random; };
 
 static uint32_t *values_of(const struct worker *w)
 {
@@ -65,7 +68,16 @@ static enum status place(struct worker *w, const uint64_t *layout)
     return (uint64_t)j->tags.n << g->set_bits > UINT32_MAX ? TOO_MANY_LINES : DONE;
 }
 
-/* Makes the branch the most recent of its set. Whether it was not there, or went elsewhere the last time. */
+/* Puts the branch before the first so many of its set. */
+static void put_first(uint32_t *tags, uint32_t *values, uint32_t before, uint32_t tag, uint32_t target)
+{
+    memmove(tags + 1, tags, before * sizeof *tags);
+    memmove(values + 1, values, before * sizeof *values);
+    tags[0] = tag;
+    values[0] = target;
+}
+
+/* Uses the branch. Whether it was not there, or went elsewhere the last time. */
 static bool missed(struct worker *w, uint32_t branch, uint32_t target)
 {
     const struct geometry *g = &w->geometry;
@@ -75,12 +87,20 @@ static bool missed(struct worker *w, uint32_t branch, uint32_t target)
 
     while (way < g->ways - 1 && tags[way] != tag)
         way++;
-    bool hit = tags[way] == tag && values[way] == target;
+    bool there = tags[way] == tag, hit = there && values[way] == target;
 
-    memmove(tags + 1, tags, way * sizeof *tags);
-    memmove(values + 1, values, way * sizeof *values);
-    tags[0] = tag;
-    values[0] = target;
+    if (g->replacement == LEAST_RECENT || (g->replacement == ROUND_ROBIN && !there)) {
+        put_first(tags, values, way, tag, target);
+        return !hit;
+    }
+    if (!there && (way = way_of(tags, g->ways, tag)) == g->ways) {
+        uint32_t *random = &under_way(w)->random;
+
+        *random = next_random(*random);
+        way = random_way(*random, g->ways);
+    }
+    tags[way] = tag;
+    values[way] = target;
     return !hit;
 }
 
@@ -117,11 +137,18 @@ static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
             w->log_end += missed(w, w->jumps.branch[from], w->jumps.target[to]);
             w->stats[TOUCHES]++;
         }
-        at = (struct under_way){ to + 1, context };
+        at = (struct under_way){ to + 1, context, 0 };
     }
+    at.random = under_way(w)->random;
     *under_way(w) = at;
     w->misses[context] += w->log_end - w->log - before;
     return true;
 }
 
-const struct mode mode_branches = { state_bytes, init, place, warm, simulate_piece, release };
+/* No branch goes from one pass to the next. */
+static void settle(struct worker *w)
+{
+    under_way(w)->run = under_way(w)->context = 0;
+}
+
+const struct mode mode_branches = { state_bytes, init, place, warm, settle, simulate_piece, release };

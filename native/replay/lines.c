@@ -133,4 +133,4 @@ static bool warm(struct worker *w)
     return true;
 }
 
-const struct mode mode_lines = { most_state_bytes, init, place, warm, simulate_piece, release };
+const struct mode mode_lines = { most_state_bytes, init, place, warm, NULL, simulate_piece, release };

@@ -145,8 +145,7 @@ static void add_edges(struct worker *w, uint64_t *total, uint64_t *by_function)
     }
 }
 
-/* The state from the memo into the worker's buffer. */
-static void leave_memo(struct worker *w)
+void memo_leave(struct worker *w)
 {
     struct memo *m = &w->memo;
 
@@ -160,7 +159,7 @@ static bool step_directly(struct worker *w, uint32_t unit, uint64_t *total, uint
 {
     uint64_t used = w->log_end - w->log;
 
-    leave_memo(w);
+    memo_leave(w);
     if (!simulate_unit(w, unit))
         return false;
     for (uint32_t i = 0; total && i < w->n_misses; i++)
@@ -207,7 +206,7 @@ static bool memo_on(struct worker *w)
 {
     struct memo *m = &w->memo;
 
-    if (!(w->job->flags & MEMO))
+    if (!(w->job->flags & MEMO) || w->is_random)
         return false;
     if (m->rest) {
         m->rest--;
@@ -246,7 +245,7 @@ static bool step(struct worker *w, uint32_t unit, uint64_t *total, uint64_t *by_
         return step_directly(w, unit, total, by_function);
     if (memo_full(w)) {
         add_edges(w, total, by_function);
-        leave_memo(w);
+        memo_leave(w);
         memo_clear(m, w->plan);
         w->log_end = w->log;
     }

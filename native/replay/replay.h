@@ -16,7 +16,9 @@ enum status { DONE, NO_MEMORY, TOO_MANY_LINES };
 
 enum { TOUCHES, UNITS, SIMULATED, STATES, STATS };
 
-struct replay_cache { uint32_t sets, ways, line_shift; };
+enum replacement { LEAST_RECENT, ROUND_ROBIN, RANDOM }; /* replacement.h */
+
+struct replay_cache { uint32_t sets, ways, line_shift, replacement; };
 
 /* What is asked for. total: n_layouts x CONTEXTS; by_function: n_layouts x n_functions or NULL; stats: STATS sums. With a HIERARCHY,
  * total is n_layouts x KINDS x CONTEXTS, by_function n_layouts x 2 x n_functions. shifts: NULL, or of each function the size of its
@@ -118,9 +120,10 @@ void numbers_free(struct numbers *numbers);
 
 /* How a cache's state lies in memory. */
 struct geometry {
-    uint32_t sets, ways, set_bits, line_shift;
+    uint32_t sets, ways, set_bits, line_shift, replacement;
     uint32_t lanes;     /* tags that a set has room for */
     uint32_t tag_bytes;
+    size_t random_at;   /* where in the state the generator's is, under RANDOM */
     size_t state_bytes;
 };
 
@@ -130,6 +133,9 @@ typedef uint32_t *touch_fn(const struct geometry *g, void *state, const struct t
 
 /* Chooses the fastest one and lays out the state for it. few: tags fit in 16 bits. */
 touch_fn *touch_choose(struct geometry *g, bool few, bool portable);
+
+/* The same for policies other than LEAST_RECENT. It lays out the sets. */
+touch_fn *touch_choose_other(struct geometry *g, bool few, bool portable);
 
 /* What the state takes at most, whichever is chosen. */
 size_t touch_most_state_bytes(const struct replay_cache *cache);

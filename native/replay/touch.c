@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The inner loop: a line becomes the most recent of its set, and what leaves the set tells whether it was there.
  *
- * There is no branch on hit or miss: both move the tags before the line's old place by one and put the line first.
+ * There is no branch on hit or miss: both move the tags before the line's old place by one and put the line first. The other policies
+ * are in touch_other.c.
  */
-#include "replay.h"
-
-#include "kdelta_cache.h"
+#include "replacement.h"
 
 #define SET_OF(g, touch) ((touch).line & ((g)->sets - 1))
 #define TAG_OF(g, touch) ((touch).line >> (g)->set_bits)
@@ -129,7 +128,7 @@ AVX2 static uint32_t *touch_avx2_wide(const struct geometry *g, void *state, con
 
 size_t touch_most_state_bytes(const struct replay_cache *cache)
 {
-    return (size_t)cache->sets * ((cache->ways + 15) / 16 * 16) * sizeof(uint32_t) + 31;
+    return (size_t)cache->sets * ((cache->ways + 15) / 16 * 16) * sizeof(uint32_t) + 31 + sizeof(uint32_t);
 }
 
 touch_fn *touch_choose(struct geometry *g, bool few, bool portable)
@@ -138,13 +137,16 @@ touch_fn *touch_choose(struct geometry *g, bool few, bool portable)
 
     g->tag_bytes = few ? 2 : 4;
     g->lanes = g->ways;
+    if (g->replacement != LEAST_RECENT)
+        chosen = touch_choose_other(g, few, portable);
 #ifdef __x86_64__
-    if (few && !portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
+    else if (few && !portable && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")) {
         g->lanes = g->ways <= 8 ? 8 : (g->ways + 15) / 16 * 16;
         chosen = g->ways <= 8 ? touch_avx2_8 : g->ways <= 16 ? touch_avx2_16 : touch_avx2_wide;
     }
 #endif
     (void)portable;
-    g->state_bytes = ((size_t)g->sets * g->lanes * g->tag_bytes + 31) / 32 * 32;
+    g->random_at = ((size_t)g->sets * g->lanes * g->tag_bytes + 3) / 4 * 4;
+    g->state_bytes = (g->random_at + (g->replacement == RANDOM ? sizeof(uint32_t) : 0) + 31) / 32 * 32;
     return chosen;
 }

@@ -15,10 +15,11 @@ enum status worker_init(struct worker *w, const struct plan *plan, const struct 
     w->plan = plan;
     w->job = job;
     w->mode = modes[job->kind];
+    w->is_random = cache->replacement == RANDOM || (job->kind == HIERARCHY && job->caches[L2].replacement == RANDOM);
     w->n_misses = job->kind == HIERARCHY ? KINDS * CONTEXTS : CONTEXTS;
     w->geometry = (struct geometry){
         .sets = cache->sets, .ways = cache->ways, .line_shift = cache->line_shift,
-        .set_bits = (uint32_t)__builtin_ctz(cache->sets),
+        .set_bits = (uint32_t)__builtin_ctz(cache->sets), .replacement = cache->replacement,
     };
     size_t most = w->mode->most_state_bytes(job);
 
@@ -60,19 +61,31 @@ enum status worker_prepare(struct worker *w, const uint64_t *layout)
     return status;
 }
 
+/* A whole pass, after which the caches are as it leaves them. */
+static bool pass_before(struct worker *w)
+{
+    if (!memo_walk(w, NULL, w->job->by_function))
+        return false;
+    if (w->mode->settle) {
+        memo_leave(w);
+        w->mode->settle(w);
+    }
+    return true;
+}
+
 enum status worker_layout(struct worker *w, uint64_t index)
 {
     const struct replay_job *job = w->job;
     uint64_t functions = job->n_functions * (job->kind == HIERARCHY ? 2 : 1);
     enum status status = worker_prepare(w, job->layouts + index * job->n_functions);
-    bool warm = job->flags & WARM;
+    bool warm = job->flags & WARM, by_order = w->mode->warm && job->caches[0].replacement == LEAST_RECENT;
 
     if (status != DONE)
         return status;
-    if (warm && w->mode->warm && !w->mode->warm(w))
+    if (warm && by_order && !w->mode->warm(w))
         return NO_MEMORY;
     memo_start(w);
-    if (warm && !w->mode->warm && !memo_walk(w, NULL, job->by_function))
+    if (warm && !by_order && !pass_before(w))
         return NO_MEMORY;
     uint64_t *by_function = job->by_function ? job->by_function + index * functions : NULL;
 

@@ -13,8 +13,10 @@ struct mode {
     bool (*init)(struct worker *w);
     /* Where everything lies under a layout, and how large the state is. */
     enum status (*place)(struct worker *w, const uint64_t *layout);
-    /* From the empty state to that at a pass's end. NULL: only a whole pass tells. */
+    /* From the empty state to that at a pass's end, where that is LEAST_RECENT; else, or if NULL, only a whole pass tells. */
     bool (*warm)(struct worker *w);
+    /* After a pass that is not measured: forgets in w->state what of its end the next one must not find. NULL: nothing. */
+    void (*settle)(struct worker *w);
     /* Simulates a piece from w->state on; adds to w->misses and appends to the log. */
     bool (*piece)(struct worker *w, uint32_t piece, uint32_t context);
     void (*free)(struct worker *w);
@@ -74,6 +76,7 @@ struct worker {
     const struct replay_job *job;
     const struct mode *mode;
     struct geometry geometry; /* of the first cache; state_bytes: of all */
+    bool is_random;           /* so that no state comes again */
     uint64_t layout;          /* a number of its own for each */
     uint8_t *state;
     uint32_t *log, *log_end;  /* of each miss that functions have: its column of by_function */
@@ -106,6 +109,8 @@ void memo_free(struct memo *m);
 void memo_start(struct worker *w);
 /* All units in turn. total: NULL if the pass is not measured; then the next one may go on from where it ends. */
 bool memo_walk(struct worker *w, uint64_t *total, uint64_t *by_function);
+/* The state at which the walk stands into w->state, from which it goes on. */
+void memo_leave(struct worker *w);
 bool log_reserve(struct worker *w, uint64_t more);
 
 #endif

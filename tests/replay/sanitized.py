@@ -6,13 +6,13 @@ A program of its own: their runtime has to be loaded before Python. Prints a lin
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
 
 from kdelta.counts.trace import DATA, Trace
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
 from kdelta.replay.collisions import collisions
 from kdelta.replay.hierarchy import replay_hierarchy
@@ -50,19 +50,21 @@ def replay_all(made: Made) -> None:
     prepared = PreparedTrace(trace, placed)
     ways: list[dict[str, Any]] = [{"threads": 3}, {"memo": False}, {"portable": True}]
     for how in [*ways, {"warm": False}, {"by_function": False}]:
-        for cache in (SMALL, Cache(2, 13, 64), Cache(4, 40, 16), Cache(1, 1, 4096)):
-            prepared.replay(layouts, cache, **how)
-        prepared.replay(layouts, Cache(8, 4, 1), kind="branches", **how)
-    sizes = np.resize([4096, 2 << 20, 0], layouts.shape[1])
-    prepared.replay(layouts, Cache(1, 8, 4096), line_bytes=sizes)
-    collisions(prepared, None, layouts[0], SMALL)
+        for policy in get_args(Replacement):
+            for sizes in ((16, 4, 64), (2, 13, 64), (4, 40, 16), (1, 1, 4096)):
+                prepared.replay(layouts, Cache(*sizes, policy), **how)
+            prepared.replay(layouts, Cache(8, 4, 1, policy), kind="branches", **how)
+    pages = np.resize([4096, 2 << 20, 0], layouts.shape[1])
+    prepared.replay(layouts, Cache(1, 8, 4096), line_bytes=pages)
+    for policy in get_args(Replacement):
+        collisions(prepared, None, layouts[0], Cache(16, 4, 64, policy))
     rules = [
         PhaseRule(f"p{n}", (f"f{n}", f"f{n + 7}"), ("f3",) if n % 2 else ()) for n in range(20)
     ]
     symbols = [(0x10000 * n, "t", f"f{n}", "kernel") for n in range(40)]
     PhasedTrace(with_data(trace), symbols, rules).prepared(placed).replay(layouts, SMALL)
     for warm in (True, False):
-        l1d, l2 = Cache(4, 2, 64), Cache(32, 8, 64)
+        l1d, l2 = Cache(4, 2, 64, "random"), Cache(32, 8, 64, "round-robin")
         replay_hierarchy(
             with_data(trace), placed, layouts, l1i=SMALL, l1d=l1d, l2=l2, threads=2, warm=warm
         )

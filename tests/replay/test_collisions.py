@@ -13,7 +13,7 @@ from kdelta.replay.collisions import Pair, collisions
 from kdelta.replay.simulate import PreparedTrace, replay
 from kdelta.spec.errors import UserError
 
-from .traces import L1I, OWN, Block, Made, caches, looping, made_traces, make_trace, steps
+from .traces import L1I, OWN, Block, Held, Made, caches, looping, made_traces, make_trace, steps
 
 NOBODY = -1
 
@@ -21,7 +21,7 @@ NOBODY = -1
 def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[int, int, int]]:
     """(set, function, evictor) -> misses of the first layout."""
     trace, placed, layouts = made
-    held: list[dict[int, None]] = [{} for _ in range(cache.sets)]
+    held = Held(cache)
     evictor: dict[int, int] = {}
     found: Counter[tuple[int, int, int]] = Counter()
     for measured in (False, True) if warm else (True,):
@@ -31,14 +31,10 @@ def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[i
             last = (address + int(trace.sizes[block]) - 1) // cache.line_bytes
             for line in range(address // cache.line_bytes, last + 1):
                 where = line % cache.sets
-                lines = held[where]
-                if line not in lines and measured:
+                before = {one[0] for one in held.sets[where] if one}
+                if held.misses(line, line) and measured:
                     found[where, function, evictor.get(line, NOBODY)] += 1
-                lines.pop(line, None)
-                lines[line] = None
-                if len(lines) > cache.ways:
-                    out = next(iter(lines))
-                    del lines[out]
+                for out in before - {one[0] for one in held.sets[where] if one}:
                     evictor[out] = function
     return found
 

@@ -16,13 +16,17 @@ from kdelta.replay.hierarchy import HierarchyMisses, PreparedHierarchy, replay_h
 from kdelta.replay.simulate import Placed, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
 
-from .traces import L1I, OWN, Block, LeastRecent, Made, looping, made_traces, make_trace
+from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace, replacements
 
 BIG = Cache(sets=1024, ways=16, line_bytes=64)
 PAGES = 0x1000
 LINE = np.uint64(64)
 small = st.builds(
-    Cache, sets=st.sampled_from([1, 2, 8]), ways=st.integers(1, 5), line_bytes=st.just(64)
+    Cache,
+    sets=st.sampled_from([1, 2, 8]),
+    ways=st.integers(1, 5),
+    line_bytes=st.just(64),
+    replacement=replacements,
 )
 
 
@@ -66,29 +70,37 @@ def naive(trace: Trace, placed: Placed, layout: U64, levels: Levels, *, warm: bo
     assert trace.physical is not None
     assert trace.data_virtual is not None
     assert trace.data_physical is not None
-    held = [LeastRecent(cache) for cache in levels]
+    held = [Held(cache) for cache in levels]
 
-    def fetch(first: int, virtual: int, physical: int) -> tuple[bool, bool]:
-        missed = held[first].misses(virtual // 64, physical // 64)
+    def below(missed: bool, physical: int) -> tuple[bool, bool]:
         return missed, missed and held[2].misses(physical // 64, physical // 64)
 
-    for line in accessed(trace) if warm else ():
-        held[1].misses(int(trace.data_virtual[line]) // 64, int(trace.data_physical[line]) // 64)
+    lines = [*zip(trace.data_virtual.tolist(), trace.data_physical.tolist(), strict=True)]
+
+    def data_misses() -> list[bool]:
+        """Of each access, whether its first level has not got it."""
+        where = [lines[line] for line in accessed(trace)]
+        return [held[1].misses(virtual // 64, physical // 64) for virtual, physical in where]
+
+    if warm:
+        data_misses()
+    of_data = data_misses()
     for measured in (False, True) if warm else (True,):
         total = np.zeros((4, 3), dtype=int)
         rows = np.zeros((2, len(layout)), dtype=int)
+        number = 0
         for piece, context in zip(trace.sequence, trace.contexts, strict=True):
             for item in map(int, trace.items[int(trace.starts[piece]) :][: lengths(trace)[piece]]):
                 if item & DATA:
-                    line = item - DATA
-                    virtual, physical = trace.data_virtual[line], trace.data_physical[line]
-                    total[2:, context] += fetch(1, int(virtual), int(physical))
+                    total[2:, context] += below(of_data[number], lines[item - DATA][1])
+                    number += 1
                     continue
                 function = placed.function[item]
                 start = int(layout[function]) + int(placed.offset[item])
                 shift = int(trace.physical[item]) - int(trace.addresses[item])
                 for line in range(start // 64, (start + int(trace.sizes[item]) - 1) // 64 + 1):
-                    missed = fetch(0, line * 64, line * 64 + shift)
+                    where = line * 64 + shift
+                    missed = below(held[0].misses(line, where // 64), where)
                     total[:2, context] += missed
                     rows[:, function] += missed
         if measured:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The replay against a cache written for clarity, in all geometries and by all ways through it."""
 
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import numpy as np
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, U64, Trace
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import Cache, Replacement
 from kdelta.host.native import build
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
@@ -264,9 +264,15 @@ def test_sizes_of_lines_that_do_not_fit_are_refused(sizes: Any, what: str) -> No
         prepared.replay(layouts, L1I, kind="branches", line_bytes=np.full(40, 4096))
 
 
-@pytest.mark.parametrize("ways", [*range(1, 34), 48, 64, 512])
+EVERY_WAYS = [("lru", ways) for ways in (*range(1, 34), 48, 64, 512)]
+SOME_WAYS = [
+    (policy, ways) for policy in ("round-robin", "random") for ways in (1, 2, 3, 4, 7, 8, 9, 16, 40)
+]
+
+
+@pytest.mark.parametrize(("replacement", "ways"), [*EVERY_WAYS, *SOME_WAYS])
 @pytest.mark.parametrize("portable", [False, True])
-def test_each_number_of_ways(ways: int, portable: bool) -> None:
+def test_each_number_of_ways(replacement: Replacement, ways: int, portable: bool) -> None:
     """Reuse at all distances about the number of ways, in two sets."""
     rng = np.random.default_rng(ways)
     blocks = [Block(number % 3, number * 64, 4) for number in range(ways * 3 + 3)]
@@ -275,7 +281,8 @@ def test_each_number_of_ways(ways: int, portable: bool) -> None:
     pieces += rng.permuted(np.tile(np.arange(len(blocks)), (3, 1)), axis=1).tolist()
     executed = [(int(piece), OWN) for piece in rng.integers(0, len(pieces), 40)]
     made = (*make_trace(blocks, pieces, executed), np.zeros((1, 3), dtype=np.uint64))
-    assert_as_naive(made, Cache(2, ways, 64), "lines", portable=portable, threads=1)
+    cache = Cache(2, ways, 64, replacement)
+    assert_as_naive(made, cache, "lines", portable=portable, threads=1)
 
 
 def test_pages_of_two_sizes_with_one_number_are_two() -> None:
@@ -298,6 +305,53 @@ def test_the_entry_of_an_interrupt_is_no_branch() -> None:
     trace, placed = make_trace(blocks, [[0, 1], [2, 3]], [(0, OWN), (1, OTHER)])
     found = replay(trace, placed, layouts, table, kind="branches")
     assert found.total.tolist() == [[1, 0, 2]]
+
+
+@pytest.mark.parametrize("kind", ["lines", "branches"])
+def test_a_loop_comes_to_repeat_itself_under_round_robin(kind: Kind) -> None:
+    """And never does where the generator goes on."""
+    trace, placed, layouts = looping(300)
+    cache = L1I if kind == "lines" else Cache(8, 4, 1)
+    for replacement in ("lru", "round-robin", "random"):
+        prepared = PreparedTrace(trace, placed)
+        other = msgspec.structs.replace(cache, replacement=replacement)
+        found = prepared.replay(layouts, other, kind=kind)
+        plain = prepared.replay(layouts, other, kind=kind, memo=False, portable=True)
+        assert found.total.tolist() == plain.total.tolist()
+        work = PreparedTrace(trace, placed)
+        work.replay(layouts, other, kind=kind, threads=1)
+        assert (work.work().simulated < work.work().units) == (replacement != "random")
+
+
+@pytest.mark.parametrize(
+    ("replacement", "misses"), [("lru", [0, 10, 10]), ("round-robin", [10, 10, 10])]
+)
+def test_what_is_used_all_the_time_leaves_under_round_robin(
+    replacement: Replacement, misses: list[int]
+) -> None:
+    """Two ways: one line in every other place, and two that take turns. Under LRU it stays."""
+    blocks = [Block(function, 0, 8) for function in range(3)]
+    trace, placed = make_trace(blocks, [[0, 1, 0, 2]], [(0, OWN)] * 10)
+    layouts = np.array([[0, 256, 512]], dtype=np.uint64)
+    found = replay(trace, placed, layouts, Cache(4, 2, 64, replacement)).by_function
+    assert found is not None
+    assert found[0].tolist() == misses
+
+
+def test_a_random_cache_is_as_good_as_chance() -> None:
+    """One line more than there are ways, in a loop: LRU and round robin miss each. Here what leaves
+    is any of the four but the one that came; the loop comes to it 1, 2, 3 or 4 steps later, each as
+    likely, and so misses every 2.5 steps. A generator that favours a way would show.
+    """
+    blocks = [Block(function, 0, 8) for function in range(5)]
+    trace, placed = make_trace(blocks, [range(5)], [(0, OWN)] * 20_000)
+    layouts = np.arange(5, dtype=np.uint64)[np.newaxis] * np.uint64(256)
+    misses = {
+        policy: replay(trace, placed, layouts, Cache(4, 4, 64, policy)).total.sum() / 20_000
+        for policy in get_args(Replacement)
+    }
+    assert misses["lru"] == misses["round-robin"] == 5
+    assert misses["random"] == pytest.approx(5 / 2.5, rel=0.01)
 
 
 def test_where_nothing_repeats_the_memo_rests() -> None:

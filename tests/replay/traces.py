@@ -50,21 +50,42 @@ def make_trace(
     return trace, placed
 
 
-class LeastRecent:
-    """A cache of (key -> value) that evicts what was least recently used of a set."""
+class Held:
+    """A cache of (key -> value), written for clarity."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
-        self.sets: list[dict[int, int]] = [{} for _ in range(cache.sets)]
+        self.sets: list[list[tuple[int, int] | None]] = [
+            [None] * cache.ways for _ in range(cache.sets)
+        ]
+        self.random = 0x9E3779B9
 
     def misses(self, number: int, key: int, value: int = 0) -> bool:
         """Whether the key was not there, or with another value, in the set of that number."""
-        held = self.sets[number % self.cache.sets]
-        missed = held.pop(key, None) != value
-        held[key] = value
-        if len(held) > self.cache.ways:
-            del held[next(iter(held))]
+        ways = self.sets[number % self.cache.sets]
+        at = next((way for way, held in enumerate(ways) if held and held[0] == key), None)
+        missed = at is None or ways[at] != (key, value)
+        if at is None:
+            at = self._leaves(ways)
+            if self.cache.replacement != "random":
+                ways.insert(0, ways.pop(at))
+                at = 0
+        elif self.cache.replacement == "lru":
+            ways.insert(0, ways.pop(at))
+            at = 0
+        ways[at] = (key, value)
         return missed
+
+    def _leaves(self, ways: list[tuple[int, int] | None]) -> int:
+        """The way of what leaves: the last one, but under "random"."""
+        if self.cache.replacement != "random":
+            return len(ways) - 1
+        if None in ways:
+            return ways.index(None)
+        for shift in (13, -17, 5):
+            moved = self.random << shift if shift > 0 else self.random >> -shift
+            self.random = (self.random ^ moved) % 2**32
+        return self.random * len(ways) // 2**32
 
 
 class Step(NamedTuple):
@@ -95,7 +116,7 @@ def naive_lines(
     line_bytes: Sequence[int] | None = None,
 ) -> Found:
     """Misses of one layout, touch by touch."""
-    held = LeastRecent(cache)
+    held = Held(cache)
     for measured in (False, True) if warm else (True,):
         total, by_function = [0, 0, 0], [0] * len(layout)
         for block, context in steps(trace):
@@ -114,7 +135,7 @@ def naive_lines(
 
 def naive_branches(trace: Trace, placed: Placed, layout: U64, cache: Cache, *, warm: bool) -> Found:
     """Misses of branch targets of one layout."""
-    held = LeastRecent(cache)
+    held = Held(cache)
     for measured in (False, True) if warm else (True,):
         total, by_function = [0, 0, 0], [0] * len(layout)
         before: Step | None = None
@@ -160,11 +181,14 @@ def made_traces(draw: st.DrawFn) -> Made:
     return (*make_trace(blocks, pieces, executed), np.array(layouts, dtype=np.uint64))
 
 
+replacements = st.sampled_from(["lru", "round-robin", "random"])
+
 caches = st.builds(
     Cache,
     sets=st.sampled_from([1, 2, 4, 64]),
     ways=st.one_of(st.integers(1, 20), st.sampled_from([32, 64, 512])),
     line_bytes=st.sampled_from([1, 16, 64, 4096]),
+    replacement=replacements,
 )
 
 

@@ -17,6 +17,11 @@ MissKind = Literal["l1i", "itlb", "btb", "l2"]
 
 MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
 
+Replacement = Literal["lru", "round-robin", "random"]
+"""What leaves a full set: what was used least recently, what came first, or any."""
+
+LRU: Replacement = "lru"
+
 Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
 along predicted branches ("decoupled"), which hides misses."""
@@ -28,9 +33,9 @@ MAX_WAYS = 64
 """Fully associative TLBs of the cores described here have up to so many entries."""
 
 
-class Cache(msgspec.Struct, frozen=True):
-    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte),
-    that evicts what was least recently used. One set is fully associative.
+class Cache(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte).
+    One set is fully associative.
 
     Raises UserError unless sets and line_bytes are powers of two and there is at least one way.
     """
@@ -38,6 +43,7 @@ class Cache(msgspec.Struct, frozen=True):
     sets: int
     ways: int
     line_bytes: int
+    replacement: Replacement = LRU
 
     def __post_init__(self) -> None:
         """Checks the geometry."""
@@ -60,7 +66,12 @@ class Cache(msgspec.Struct, frozen=True):
     @property
     def fully_associative(self) -> "Cache":
         """One of the same size whose lines can lie anywhere."""
-        return Cache(1, self.entries, self.line_bytes)
+        return Cache(1, self.entries, self.line_bytes, self.replacement)
+
+    @property
+    def least_recent(self) -> "Cache":
+        """The same, but evicting what was least recently used."""
+        return msgspec.structs.replace(self, replacement=LRU)
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -160,6 +171,16 @@ class CPU(msgspec.Struct, frozen=True):
     sources: dict[str, str]
 
     @property
+    def least_recent(self) -> "CPU":
+        """The same with caches that all evict what was least recently used."""
+        caches = {
+            name: cache.least_recent
+            for name in ("l1i", "l1d", "l2", "itlb", "itlb_small", "btb")
+            if (cache := getattr(self, name)) is not None
+        }
+        return msgspec.structs.replace(self, **caches)
+
+    @property
     def calibrated(self) -> bool:
         """Whether all prices of misses were measured with a clock on such a CPU."""
         return all(price.calibrated for price in self.misses.values())
@@ -171,6 +192,7 @@ class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     sets: int
     ways: int
+    replacement: Replacement = LRU
     bytes: int | None = None
     entries: int | None = None
     line_bytes: int | None = None
@@ -327,7 +349,7 @@ def _cache(field: str, array: _Array, unit: str, line: int) -> Cache:
             raise CPUFileError(f"`{field}.{name}` is {value}, which is no power of two")
     if not 1 <= array.ways <= MAX_WAYS:
         raise CPUFileError(f"`{field}.ways` is {array.ways}; it has to be from 1 to {MAX_WAYS}")
-    return Cache(array.sets, array.ways, line)
+    return Cache(array.sets, array.ways, line, array.replacement)
 
 
 def _is_power_of_two(value: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import Cache, Replacement
 from kdelta.host.native import build
 from kdelta.spec.errors import LabError
 
@@ -17,6 +17,7 @@ WARM, MEMO, PORTABLE = 1, 2, 4
 NO_MEMORY, TOO_MANY_LINES = 1, 2
 NOT_HERE = 255
 STATS = 4
+REPLACEMENTS: tuple[Replacement, ...] = ("lru", "round-robin", "random")
 
 _U8 = ctypes.POINTER(ctypes.c_uint8)
 _U32 = ctypes.POINTER(ctypes.c_uint32)
@@ -51,6 +52,7 @@ class NativeCache(ctypes.Structure):
         ("sets", ctypes.c_uint32),
         ("ways", ctypes.c_uint32),
         ("line_shift", ctypes.c_uint32),
+        ("replacement", ctypes.c_uint32),
     )
 
 
@@ -173,7 +175,12 @@ def copied(field: Any, n: int, kind: Any) -> npt.NDArray[Any]:
 
 def caches(*given: Cache) -> Any:
     """The caches of a job."""
-    return (NativeCache * 2)(*(NativeCache(c.sets, c.ways, log2(c.line_bytes)) for c in given))
+    return (NativeCache * 2)(
+        *(
+            NativeCache(c.sets, c.ways, log2(c.line_bytes), REPLACEMENTS.index(c.replacement))
+            for c in given
+        )
+    )
 
 
 def log2(power: int) -> int:
