@@ -397,6 +397,9 @@ void region_begin(const char *name, size_t length, const struct site *site)
     if (r->serial)
         region_end(site); /* the new one is inside it: what was before has its own record */
     segment_close_at(task_context(), site);
+    r->everyone = length && *name == '*';
+    if (r->everyone)
+        name++, length--;
     if (length >= sizeof r->name)
         length = sizeof r->name - 1;
     memcpy(r->name, name, length);

@@ -54,7 +54,7 @@ void task_init(void)
 
 static bool is_own(const struct task *t)
 {
-    return now.region.serial && (t->joined || t->region == now.region.serial);
+    return now.region.serial && (now.region.everyone || t->joined || t->region == now.region.serial);
 }
 
 static enum context context_of(const struct task *t)

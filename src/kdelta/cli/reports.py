@@ -7,6 +7,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.infer.effects import compare
+from kdelta.infer.packets import packet_effects
 from kdelta.infer.placement_model import Code
 from kdelta.report.model import (
     Compared,
@@ -60,6 +61,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
                 one.effects or compare(one.base.counts, one.other.counts),
                 _cycle_report(one, store),
                 tuple(_more(more, store) for more in one.more),
+                packet_effects(one.base.counts, one.other.counts),
             )
             for one in comparisons
         ),

@@ -104,13 +104,23 @@ class Iterations(msgspec.Struct, frozen=True, array_like=True):
         return tuple(user + kernel for user, kernel in rows)
 
 
+class Packets(msgspec.Struct, frozen=True, array_like=True):
+    """Packets of a region as the workload counted them, with the bytes of their Ethernet frames
+    without checksums.
+    """
+
+    count: int
+    frame_bytes: int
+
+
 class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     """One region of a run.
 
     The functions hold all that was executed between its begin and its end; the iterations may miss
     a few instructions before the end, after the last iteration's mark. `iterations_lost` were
     executed and not recorded one by one. `clock_ticks` is how far the virtual clock went, in its
-    ticks of 1 ns, idle time included; None if nobody knows.
+    ticks of 1 ns, idle time included; None if nobody knows. `packets`: None for a region that is
+    not about packets.
     """
 
     name: str
@@ -118,6 +128,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     functions: tuple[FunctionCost, ...]
     clock_ticks: int | None = None
     iterations_lost: int = 0
+    packets: Packets | None = None
 
     @property
     def iteration_count(self) -> int:
@@ -145,6 +156,14 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     def executed_insns(self) -> int:
         """What the virtual clock saw: all contexts, and every iteration of string operations."""
         return sum(row.cost.insns + row.cost.string_iterations for row in self.functions)
+
+    def packet_insns(self) -> Fraction | None:
+        """What everybody executed, interrupts and other tasks included, a packet; None without
+        packets. Packets are forwarded on anybody's time.
+        """
+        if self.packets is None or not self.packets.count:
+            return None
+        return Fraction(sum(row.cost.insns for row in self.functions), self.packets.count)
 
     def idle_ticks(self) -> int | None:
         """Clock ticks of 1 ns in which nothing was executed; None if nobody knows."""
@@ -215,10 +234,14 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
                 function.cost
             )
     ticks = [region.clock_ticks for region in regions]
+    packets = [region.packets for region in regions if region.packets is not None]
     return RegionCounts(
         name=regions[0].name,
         iterations=iterations,
         functions=tuple(FunctionCost(*key, total_cost(rows)) for key, rows in costs.items()),
         clock_ticks=None if None in ticks else sum(tick for tick in ticks if tick is not None),
         iterations_lost=sum(region.iteration_count for region in regions) - len(iterations),
+        packets=Packets(sum(p.count for p in packets), sum(p.frame_bytes for p in packets))
+        if len(packets) == len(regions)
+        else None,
     )

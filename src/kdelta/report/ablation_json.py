@@ -17,13 +17,8 @@ from kdelta.report.cycles_json import (
     json_cycle_effect,
     json_unlike,
 )
-from kdelta.report.json import (
-    JsonEstimate,
-    JsonSide,
-    document_text,
-    json_estimate,
-    json_side,
-)
+from kdelta.report.estimate_json import JsonEstimate, json_estimate
+from kdelta.report.json import JsonSide, document_text, json_side
 from kdelta.report.model import Facts
 
 JsonEffects = dict[str, JsonEstimate]

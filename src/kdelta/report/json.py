@@ -11,33 +11,35 @@ from typing import Literal
 import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
-from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect, Verdict
-from kdelta.infer.estimate import Estimate, Quantity
+from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect
 from kdelta.infer.functions import FunctionEffect
 from kdelta.report.cycles_json import JsonCPU, JsonCycles, json_cpu, json_cycles
-from kdelta.report.model import Compared, CompareReport, Facts, ReportedRun, RunReport, Side
+from kdelta.report.estimate_json import (
+    JsonEstimate,
+    JsonQuantity,
+    JsonVerdict,
+    Number,
+    json_estimate,
+    json_number,
+    json_quantity,
+    json_verdict,
+)
+from kdelta.report.model import (
+    Compared,
+    CompareReport,
+    Facts,
+    ReportedCPU,
+    ReportedRun,
+    RunReport,
+    Side,
+)
+from kdelta.report.packets_json import (
+    JsonPackets,
+    JsonRegionPackets,
+    json_packets,
+    json_region_packets,
+)
 from kdelta.store.model import Run
-
-Number = int | float
-
-
-class JsonEstimate(msgspec.Struct, frozen=True):
-    """A figure, its interval, from how many runs, and whether all of them agreed."""
-
-    value: Number
-    low: Number
-    high: Number
-    n: int
-    exact: bool
-
-
-class JsonQuantity(msgspec.Struct, frozen=True):
-    """A figure on both sides and the difference; per cent of the base unless that is nought."""
-
-    base: JsonEstimate
-    other: JsonEstimate
-    effect: JsonEstimate
-    percent: float | None
 
 
 class JsonFunction(msgspec.Struct, frozen=True):
@@ -56,14 +58,6 @@ class JsonUnchanged(msgspec.Struct, frozen=True):
 
     functions: int
     insns: Number
-
-
-class JsonVerdict(msgspec.Struct, frozen=True):
-    """A verdict on path; `within` are instructions, for "same"."""
-
-    word: str
-    within: Number | None
-    reason: str
 
 
 class JsonCosts(msgspec.Struct, frozen=True):
@@ -153,6 +147,7 @@ class JsonCompared(msgspec.Struct, frozen=True):
     warnings: list[str]
     cycles: JsonCycles | None
     more_runs: list[JsonMoreRuns]
+    packets: list[JsonPackets]
 
 
 class JsonMachine(msgspec.Struct, frozen=True):
@@ -197,7 +192,9 @@ class JsonFunctionCost(msgspec.Struct, frozen=True):
 
 
 class JsonRegion(msgspec.Struct, frozen=True):
-    """One region; the four rows of iterations have one entry an iteration."""
+    """One region; the four rows of iterations have one entry an iteration. `packets`: null for a
+    region that is not about any.
+    """
 
     name: str
     iterations: int
@@ -213,6 +210,7 @@ class JsonRegion(msgspec.Struct, frozen=True):
     by_interrupts: list[int]
     by_other: list[int]
     functions: list[JsonFunctionCost]
+    packets: JsonRegionPackets | None
 
 
 class JsonRunReport(msgspec.Struct, frozen=True):
@@ -274,45 +272,14 @@ def document_text(document: msgspec.Struct) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
-def json_number(value: Fraction) -> Number:
-    """A figure: whole ones as integers."""
-    return value.numerator if value.denominator == 1 else float(value)
-
-
-def json_estimate(estimate: Estimate) -> JsonEstimate:
-    """A figure with its interval."""
-    return JsonEstimate(
-        json_number(estimate.value),
-        json_number(estimate.low),
-        json_number(estimate.high),
-        estimate.n,
-        estimate.exact,
-    )
-
-
-def _quantity(quantity: Quantity) -> JsonQuantity:
-    percent = quantity.percent
-    return JsonQuantity(
-        json_estimate(quantity.base),
-        json_estimate(quantity.other),
-        json_estimate(quantity.effect),
-        None if percent is None else float(percent),
-    )
-
-
 def _costs(costs: Costs) -> JsonCosts:
     plain = {
-        name: _quantity(getattr(costs, name))
+        name: json_quantity(getattr(costs, name))
         for name in costs.__struct_fields__
         if name != "specials"
     }
-    specials = {kind: _quantity(cost) for kind, cost in costs.specials.items()}
+    specials = {kind: json_quantity(cost) for kind, cost in costs.specials.items()}
     return JsonCosts(specials=specials, **plain)
-
-
-def _verdict(verdict: Verdict) -> JsonVerdict:
-    within = None if verdict.within is None else json_number(verdict.within)
-    return JsonVerdict(verdict.word.value, within, verdict.reason)
 
 
 def _functions(functions: tuple[FunctionEffect, ...]) -> tuple[list[JsonFunction], JsonUnchanged]:
@@ -325,7 +292,7 @@ def _functions(functions: tuple[FunctionEffect, ...]) -> tuple[list[JsonFunction
             kernel=is_kernel(function.origin),
             change=function.change.value,
             moved_from=function.moved_from,
-            insns=_quantity(function.cost),
+            insns=json_quantity(function.cost),
         )
         for function in moved
     ]
@@ -337,7 +304,7 @@ def _operation(operation: OperationEffect) -> JsonOperation:
     functions, unchanged = _functions(operation.functions)
     return JsonOperation(
         name=operation.name,
-        verdict=_verdict(operation.verdict),
+        verdict=json_verdict(operation.verdict),
         base=None if operation.base is None else json_estimate(operation.base),
         other=None if operation.other is None else json_estimate(operation.other),
         costs=None if operation.costs is None else _costs(operation.costs),
@@ -350,7 +317,7 @@ def _operation(operation: OperationEffect) -> JsonOperation:
 def _background(row: BackgroundEffect) -> JsonBackground:
     functions, unchanged = _functions(row.functions)
     return JsonBackground(
-        row.context, _verdict(row.verdict), _quantity(row.rate), functions, unchanged
+        row.context, json_verdict(row.verdict), json_quantity(row.rate), functions, unchanged
     )
 
 
@@ -379,12 +346,12 @@ def _machine(report: CompareReport) -> JsonMachine:
         machine=report.machine,
         cpu=json_cpu(report.cpu) if report.cpu else None,
         base=json_side(report.base),
-        others=[_compared(compared) for compared in report.others],
+        others=[_compared(compared, report.cpu) for compared in report.others],
         warnings=list(report.warnings),
     )
 
 
-def _compared(compared: Compared) -> JsonCompared:
+def _compared(compared: Compared, cpu: ReportedCPU | None) -> JsonCompared:
     effects = compared.effects
     return JsonCompared(
         kernel=json_side(compared.side),
@@ -396,6 +363,7 @@ def _compared(compared: Compared) -> JsonCompared:
             JsonMoreRuns(one.operation, [_run(r) for r in one.base], [_run(r) for r in one.other])
             for one in compared.more
         ],
+        packets=[json_packets(one, compared.cycles, cpu) for one in compared.packets],
     )
 
 
@@ -416,6 +384,7 @@ def _region(region: RegionCounts) -> JsonRegion:
         own_kernel=list(region.iterations.own_kernel),
         by_interrupts=list(region.iterations.interrupts),
         by_other=list(region.iterations.other),
+        packets=json_region_packets(region),
         functions=[
             JsonFunctionCost(
                 row.context,

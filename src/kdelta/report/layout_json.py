@@ -9,7 +9,8 @@ from kdelta.infer.ensembles import Interval
 from kdelta.infer.sensitivity import Distribution
 from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.cycles_json import JsonCPU, JsonInterval, json_cpu
-from kdelta.report.json import JsonEstimate, JsonSide, document_text, json_estimate, json_side
+from kdelta.report.estimate_json import JsonEstimate, json_estimate
+from kdelta.report.json import JsonSide, document_text, json_side
 from kdelta.report.layout_model import LayoutRegion, LayoutReport
 from kdelta.report.model import Facts
 

@@ -5,6 +5,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects import Effects
+from kdelta.infer.packets import PacketEffect
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.cut_model import CutRegion
 from kdelta.spec.run import RunStatus
@@ -43,13 +44,15 @@ class Side(msgspec.Struct, frozen=True):
 
 class ReportedCPU(msgspec.Struct, frozen=True):
     """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price nobody ever calibrated.
+    those of them whose price nobody ever calibrated. `clock_hz`: at which it runs, where its file
+    says so.
     """
 
     name: str
     title: str
     kinds: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
+    clock_hz: float | None = None
 
 
 class Unlike(msgspec.Struct, frozen=True):
@@ -93,6 +96,7 @@ class Compared(msgspec.Struct, frozen=True):
     effects: Effects
     cycles: CycleReport | None = None
     more: tuple[MoreRuns, ...] = ()
+    packets: tuple[PacketEffect, ...] = ()
 
 
 class CompareReport(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from kdelta.report.layout import (
     wrapped,
 )
 from kdelta.report.model import ReportedRun, RunReport
+from kdelta.report.packets import run_lines as packet_lines
 from kdelta.report.text import COUNTED
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import short
@@ -82,6 +83,7 @@ def _counts(counts: RunCounts, asked: Sequence[str], functions: int) -> list[str
         return ["", "no region: the workload marked none, and did not run as one"]
     lines = ["", *_table(list(regions.values()))]
     lines += _meanwhile(list(regions.values()))
+    lines += packet_lines(regions.values())
     lines += _specials(list(regions.values()))
     chosen = list(asked) or (list(regions) if len(regions) <= EXPLAINED_REGIONS else [])
     for name in chosen:

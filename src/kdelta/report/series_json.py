@@ -17,7 +17,8 @@ from kdelta.report.ablation_json import (
     json_region,
 )
 from kdelta.report.ablation_model import AblationBuild
-from kdelta.report.json import JsonSide, document_text, json_estimate, json_side
+from kdelta.report.estimate_json import json_estimate
+from kdelta.report.json import JsonSide, document_text, json_side
 from kdelta.report.model import Facts
 from kdelta.report.series_held import held
 from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow

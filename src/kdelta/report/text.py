@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.comparison import comparison_lines
 from kdelta.report.cycles import cpu_line, cpus_lines, cycle_lines
 from kdelta.report.layout import (
@@ -13,6 +14,7 @@ from kdelta.report.layout import (
     warning_lines,
 )
 from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.report.packets import packet_lines
 from kdelta.spec.identity import short
 
 COUNTED = (
@@ -40,11 +42,18 @@ def compare_text(report: CompareReport, operations: int = 5, functions: int = 10
         lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
         lines += _more(compared)
         lines += comparison_lines(compared.effects, operations, functions, report.bytes_worked_on)
+        lines += packet_lines(compared.packets, _by_region(compared), report.cpu)
         if report.cpu and compared.cycles:
             lines += cycle_lines(report.cpu, compared.cycles, compared.effects.operations)
         lines += warning_lines(compared.effects.warnings)
     lines += warning_lines(report.warnings)
     return finished(lines)
+
+
+def _by_region(compared: Compared) -> dict[str, PlacementEffect]:
+    """The effects on model cycles, as far as they are known."""
+    effects = compared.cycles.effects if compared.cycles else ()
+    return {effect.region: effect for effect in effects}
 
 
 def _head(report: CompareReport) -> list[str]:

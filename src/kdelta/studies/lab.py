@@ -11,6 +11,7 @@ import msgspec
 
 from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
+from kdelta.counts.packets import with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.simulated import (
     SimulatedMisses,
@@ -317,7 +318,8 @@ async def _execute(
     warnings = (*counts.warnings, *wanted.work.warnings, *told)
     if b"\nquiet no\n" in outcome.messages.get("hello", b""):
         warnings = (*warnings, _NEVER_QUIET)
-    counts = msgspec.structs.replace(counts, warnings=warnings)
+    regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
+    counts = msgspec.structs.replace(counts, regions=regions, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
     executed = await asyncio.to_thread(_executed, files, sources)
     recorded = await asyncio.to_thread(_recorded, outcome.counts, sources, setting.recording)

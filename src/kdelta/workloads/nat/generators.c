@@ -161,14 +161,14 @@ static void step_pktgen(void)
 }
 
 #define FRAMES .step = step_frame, .setup = frames_setup, .finish = all_were_dropped
-#define PKTGEN .step = step_pktgen, .setup = pktgen_setup, .finish = all_were_dropped
+#define PKTGEN .step = step_pktgen, .everyone = true, .setup = pktgen_setup, .finish = all_were_dropped
 
 const struct operation generator_operations[] = {
     {"frames-64b", MASQUERADE, 400, FRAMES},
     {"frames-64b-forward", FORWARD, 400, FRAMES},
     {"frames-64b-flowtable", FLOWTABLE, 400, FRAMES, .optional = true},
     {"frames-64b-iptables", IPTABLES, 400, FRAMES, .optional = true},
-    {"pktgen-64b", MASQUERADE, 1, PKTGEN, .hidden = true},
-    {"pktgen-64b-forward", FORWARD, 1, PKTGEN, .hidden = true},
+    {"pktgen-64b", MASQUERADE, 1, PKTGEN, .optional = true},
+    {"pktgen-64b-forward", FORWARD, 1, PKTGEN, .optional = true},
     {0},
 };

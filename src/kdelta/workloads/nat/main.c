@@ -123,6 +123,7 @@ static void measure(const struct operation *op)
     unsigned long iterations = op->iterations * scale_percent / 100 + (op->iterations * scale_percent < 100);
     struct traffic before, after;
     uint64_t begin, end;
+    char name[64];
 
     signal(SIGALRM, too_long);
     alarm(OPERATION_SECONDS);
@@ -137,7 +138,8 @@ static void measure(const struct operation *op)
     }
     repeat(op, iterations > 1 ? 1 + iterations / WARM_UP_PART : 0);
     before = world_traffic();
-    kdelta_announce(op->name);
+    snprintf(name, sizeof name, "%s%s", op->everyone ? "*" : "", op->name);
+    kdelta_announce(name);
     begin = kdelta_clock_begin();
     for (unsigned long n = iterations; n; n--) {
         op->step();

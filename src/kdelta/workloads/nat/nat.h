@@ -44,6 +44,7 @@ struct operation {
     void (*finish)(void);           /* after the region: what can only be checked of all of it */
     size_t bytes;                   /* of the payload */
     bool optional;                  /* left out where the kernel cannot do it, unless it is named */
+    bool everyone;                  /* much of it is done by the kernel's threads: their work is the region's own */
     bool hidden;                    /* runs only when it is named */
 };
 
