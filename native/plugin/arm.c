@@ -92,32 +92,42 @@ static enum arm_special system_register(uint32_t word)
     return read ? ARM_CP15_READ : ARM_CP15_WRITE;
 }
 
+static bool is_vfp(unsigned coprocessor)
+{
+    return coprocessor >= 9 && coprocessor <= 11;
+}
+
 static void coprocessor_memory(uint32_t word, struct insn_facts *f)
 {
     unsigned coprocessor = field(word, 8, 4), words = field(word, 0, 8);
     bool load = word >> 20 & 1, one = (word >> 24 & 1) && !(word >> 21 & 1);
 
+    if (!is_vfp(coprocessor)) {
+        arm_special(f, ARM_COPROCESSOR);
+        one = true;
+    }
     /* vldm and vstm by the registers that they move; of a double register each is two words. */
     arm_moves(f, load, one ? 1 : coprocessor == 11 ? words / 2 : words);
     f->always_there = field(word, 16, 4) == ARM_SP || field(word, 16, 4) == ARM_PC;
-    if (coprocessor != 10 && coprocessor != 11)
-        arm_special(f, ARM_COPROCESSOR);
 }
 
 void arm_coprocessor(uint32_t word, struct insn_facts *f)
 {
     unsigned coprocessor = field(word, 8, 4);
-    bool vfp = coprocessor == 10 || coprocessor == 11, pair = (word & 0x0fe00000) == 0x0c400000;
+    bool vfp = is_vfp(coprocessor), pair = (word & 0x0fe00000) == 0x0c400000;
     bool one = (word & 0x0f000010) == 0x0e000010;
+    bool neon = word >> 28 == 0xf && (coprocessor == 8 || coprocessor == 13 || vfp); /* of ARMv8 */
 
     f->can_fault = true;
+    if (neon)
+        return;
     if (!pair && field(word, 25, 3) == 6)
         coprocessor_memory(word, f);
     else if (coprocessor == 15 && pair)
         arm_special(f, field(word, 0, 4) == 14 ? ARM_TIMER : word >> 20 & 1 ? ARM_CP15_READ : ARM_CP15_WRITE);
     else if (coprocessor == 15 && one)
         arm_special(f, system_register(word));
-    else if (!vfp && word >> 28 != 0xf)
+    else if (!vfp)
         arm_special(f, ARM_COPROCESSOR);
     else if (vfp && one && (word & 0x0fe00f6f) == 0x0ee00a00)
         arm_special(f, ARM_VFP_SYSTEM);
@@ -127,7 +137,7 @@ void arm_coprocessor(uint32_t word, struct insn_facts *f)
 /* By the double registers that they move; an element of a register counts as one. */
 void arm_neon_access(uint32_t word, struct insn_facts *f)
 {
-    static const uint8_t registers[16] = { 4, 4, 4, 2, 3, 3, 3, 1, 2, 2, 2 };
+    static const uint8_t registers[16] = { 4, 4, 4, 4, 3, 3, 3, 1, 2, 2, 2 };
     unsigned structure = field(word, 8, 2) + 1;
 
     arm_moves(f, word >> 21 & 1, word >> 23 & 1 ? structure : registers[field(word, 8, 4)]);
@@ -162,7 +172,10 @@ static void classify_miscellaneous(uint32_t word, struct insn_facts *f)
     switch (field(word, 4, 4)) {
     case 0: arm_special(f, op & 1 ? ARM_MSR : ARM_MRS); break;
     case 1: case 2: case 3: f->jumps = op == 1; break; /* bx, bxj, blx; clz */
-    case 6: arm_exception_return(f); break;
+    case 6:
+        if (op == 3)
+            arm_exception_return(f);
+        break;
     case 7: {
         static const uint8_t by_op[4] = { ARM_TRAP, ARM_TRAP, ARM_HVC, ARM_SMC };
 
@@ -230,14 +243,14 @@ static void classify_group_0(uint32_t word, struct insn_facts *f)
 
 static void classify_immediate(uint32_t word, struct insn_facts *f)
 {
-    if ((word & 0x01b00000) != 0x01200000) {
-        if ((word & 0x01b00000) != 0x01000000) /* movw, movt */
-            classify_data_processing(word, f);
-    } else if ((word & 0x004f0000) == 0) {
-        arm_hint(field(word, 0, 8), f);
-    } else {
+    if ((word & 0x01900000) != 0x01000000)
+        classify_data_processing(word, f);
+    else if (!(word >> 21 & 1))
+        ; /* movw, movt */
+    else if (word & 0x004f0000)
         arm_special(f, ARM_MSR);
-    }
+    else
+        arm_hint(field(word, 0, 8), f);
 }
 
 static void classify_access(uint32_t word, struct insn_facts *f)
