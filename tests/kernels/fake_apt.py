@@ -5,6 +5,7 @@
  "before_download": SHELL, "own_lists": {NAME: ...} what the mirror has after an update}
 """
 
+import hashlib
 import json
 import os
 import re
@@ -28,6 +29,8 @@ def main(program: str, words: list[str]) -> int:
         assert own is not None
         return update(state, lists)
     act = {"pkgnames": pkgnames, "madison": madison, "policy": policy, "show": show}
+    if plain[:2] == ["show", "--no-all-versions"]:
+        return offers(packages, plain[2:])
     if program == "apt-cache":
         act[plain[0]](packages, plain[1])
         return 0
@@ -67,6 +70,20 @@ def show(packages: dict[str, Any], wanted: str) -> None:
     name, _, version = wanted.partition("=")
     if depends := packages[name][version].get("depends"):
         print(f"Package: {name}\nVersion: {version}\nDepends: {depends}\nDescription: x")
+
+
+def offers(packages: dict[str, Any], names: list[str]) -> int:
+    """The records of the newest versions, with the hashes that the lists have of their files."""
+    for name in names:
+        for version, record in list(packages.get(name, {}).items())[-1:]:
+            print(f"Package: {name}\nVersion: {version}\nDescription: x\n and more: of it")
+            if depends := record.get("depends"):
+                print(f"Depends: {depends}")
+            if deb := record.get("deb"):
+                found = record.get("sha256", hashlib.sha256(Path(deb).read_bytes()).hexdigest())
+                print(f"SHA256: {found}")
+            print()
+    return 0 if all(name in packages for name in names) else 100
 
 
 def download(state: dict[str, Any], packages: dict[str, Any], wanted: str) -> int:

@@ -22,8 +22,8 @@ _MAX_LINKS = 16
 _UNNEEDED = ("usr/share", "usr/include", "var", "etc")
 """Documentation, translations and settings of a system: nothing that a program loads."""
 
-_EVERYWHERE = "libc6"
-"""A package that each architecture has for which there are packages at all."""
+EVERYWHERE = "libc6"
+"""The C library, which each architecture has for which there are packages at all."""
 
 
 class Deb(msgspec.Struct, frozen=True):
@@ -118,13 +118,13 @@ class Debs:
 
     def _offers(self, names: Sequence[str]) -> dict[str, Offer]:
         offers = self._known_apt().offers(names)
-        if len(offers) < len(names) and not self._known_apt().names(_EVERYWHERE):
+        if len(offers) < len(names) and not self._known_apt().names(EVERYWHERE):
             self._update()
             offers = self._known_apt().offers(names)
         missing = [name for name in names if name not in offers]
         if not missing:
             return offers
-        if not self._known_apt().names(_EVERYWHERE):
+        if not self._known_apt().names(EVERYWHERE):
             raise UserError(
                 f"the distribution of this host has no packages for {self._dpkg}",
                 "the workload needs programs of it; use another architecture, or another workload",
@@ -141,7 +141,7 @@ class Debs:
                 apt.update(self._talk)
             except LabError as error:
                 # One list that cannot be had (of updates, say) leaves the others, which are signed.
-                if not apt.names(_EVERYWHERE):
+                if not apt.names(EVERYWHERE):
                     raise
                 self._talk(f"going on without some of them: {error.message}")
         self._apt = apt

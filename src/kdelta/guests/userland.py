@@ -7,6 +7,7 @@ taken: their interpreter and shared libraries. So what this host has installed p
 
 import difflib
 import fnmatch
+import functools
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +19,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
-from kdelta.guests.debs import Deb, Debs, File
+from kdelta.guests.debs import EVERYWHERE, Deb, Debs, File
 from kdelta.guests.job import JobFile
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
@@ -27,7 +28,6 @@ from kdelta.spec.identity import identity
 from kdelta.workloads.catalog import UserlandWanted
 
 _MAGIC = b"\x7fELF"
-_MAX_LINKS = 16
 _LIBRARY = "lib"
 """How the names of packages begin that hold shared libraries (Debian policy 8.1)."""
 
@@ -129,11 +129,13 @@ class _Assembly:
         self._files[guest] = JobFile(file.host, guest, 0o755)
         needs = _needs(file.host)
         if needs.interpreter:
-            self._add(
-                self._of_dependency(file, needs.interpreter, [needs.interpreter]), needs.interpreter
-            )
+            interpreter = needs.interpreter
+            found = self._of_dependency(file, interpreter, lambda: [interpreter], like=EVERYWHERE)
+            self._add(found, interpreter)
         for library in needs.libraries:
-            found = self._of_dependency(file, library, self._library_paths(library))
+            found = self._of_dependency(
+                file, library, functools.partial(self._library_paths, library), like=library
+            )
             self._add(found, found.asked)
 
     def _library_paths(self, library: str) -> list[str]:
@@ -144,26 +146,28 @@ class _Assembly:
             if path.endswith(ending) and _LIBRARY_FOLDERS.fullmatch(path.removesuffix(ending))
         ]
 
-    def _of_dependency(self, file: File, wanted: str, paths: Iterable[str]) -> File:
-        """A file that another one needs: its package, or one that this depends on, has it."""
-        name = Path(wanted).name
-        if found := next(filter(None, map(self._debs.find, paths)), None):
-            return found
-        for package in _nearest(name, self._debs.dependencies(file.package)):
-            self._debs.fetch([package])
-            paths = [wanted] if wanted.startswith("/") else self._library_paths(name)
-            if found := next(filter(None, map(self._debs.find, paths)), None):
+    def _of_dependency(
+        self, file: File, name: str, paths: Callable[[], Iterable[str]], *, like: str
+    ) -> File:
+        """A file that another one needs: its package has it, or one that this depends on, probably
+        one whose name is `like` that.
+        """
+        package = file.package
+        for step in [None, *_nearest(like, self._debs.dependencies(package))]:
+            if step:
+                self._debs.fetch([step])
+            if found := next(filter(None, map(self._debs.find, paths())), None):
                 return found
         raise LabError(
-            f"{file.asked} of the package {file.package} needs {name}, which none of the packages "
-            "that it depends on has"
+            f"{file.asked} of the package {package} needs {name}, which none of the packages that "
+            "it depends on has"
         )
 
 
-def _nearest(library: str, packages: Iterable[str]) -> list[str]:
+def _nearest(like: str, packages: Iterable[str]) -> list[str]:
     """The packages of libraries among these, those first whose names are most like that file's."""
     libraries = [package for package in packages if package.startswith(_LIBRARY)]
-    name = library.replace(".so.", "")
+    name = like.replace(".so.", "")
     return sorted(
         libraries, key=lambda package: -difflib.SequenceMatcher(None, name, package).ratio()
     )
