@@ -19,6 +19,7 @@ from tests.kernels import fake_apt
 
 LOADER = "/lib64/ld-fake.so.2"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
+Files = Mapping[str, Path | str]
 WANTED = UserlandWanted(("tool",), ("/usr/sbin/tool",), ("/usr/lib/*/plugins/*.so",))
 FILES = [
     LOADER,
@@ -36,18 +37,21 @@ class Distribution:
         self.folder = folder
         self.said: list[str] = []
         self._compile()
-        tool = {
+        tool: Files = {
             "usr/sbin/tool": folder / "tool",
             "usr/share/doc/tool/README": folder / "tool.c",
             f"{LIBRARIES}/plugins/more.so": folder / "tool.c",
         }
-        thing = {
+        thing: Files = {
             f"{LIBRARIES}/libthing.so.1.0": folder / "libthing.so.1.0",
             f"{LIBRARIES}/libthing.so.1": "libthing.so.1.0",
         }
-        loader = {"lib/ld-fake.so.2": folder / "tool.c", "lib64/ld-fake.so.2": "/lib/ld-fake.so.2"}
-        aside = {"lib/libaside.so.2": folder / "tool.c"}
-        inner = {f"{LIBRARIES}/libinner.so.0": folder / "libinner.so.0"}
+        loader: Files = {
+            "lib/ld-fake.so.2": folder / "tool.c",
+            "lib64/ld-fake.so.2": "/lib/ld-fake.so.2",
+        }
+        aside: Files = {"lib/libaside.so.2": folder / "tool.c"}
+        inner: Files = {f"{LIBRARIES}/libinner.so.0": folder / "libinner.so.0"}
         packages = {
             "tool": {"1": self.record("tool", tool, "perl, libc6 (>= 2), libaside2, libthing1")},
             "libthing1": {"1": self.record("libthing1", thing, "libinner0")},
@@ -78,9 +82,7 @@ class Distribution:
         loader = f"-Wl,--dynamic-linker={LOADER}"
         gcc("-pie", loader, "tool.c", "libthing.so.1.0", "-Wl,-rpath-link,.", "-o", "tool")
 
-    def record(
-        self, name: str, files: Mapping[str, Path | str], depends: str, version: str = "1"
-    ) -> dict[str, str]:
+    def record(self, name: str, files: Files, depends: str, version: str = "1") -> dict[str, str]:
         """A package of files, or of links where the content is a text."""
         root = self.folder / f"{name}-{version}"
         for path, content in files.items():
@@ -96,7 +98,7 @@ class Distribution:
             "Description: x\n"
         )
         deb = self.folder / f"{name}-{version}.deb"
-        argv = ["dpkg-deb", "--root-owner-group", "-Znone", "-b", root, deb]
+        argv = ["dpkg-deb", "--root-owner-group", "-Znone", "-b", str(root), str(deb)]
         subprocess.run(argv, check=True, capture_output=True)
         return {"deb": str(deb), "depends": depends}
 

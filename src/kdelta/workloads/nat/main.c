@@ -136,7 +136,7 @@ static void measure(const struct operation *op)
         nanosleep(&settle_time, NULL);
         kdelta_clock_align(start_ticks);
     }
-    repeat(op, iterations > 1 ? 1 + iterations / WARM_UP_PART : 0);
+    repeat(op, iterations == 1 ? 0 : op->warm_up ? op->warm_up : 1 + iterations / WARM_UP_PART);
     before = world_traffic();
     snprintf(name, sizeof name, "%s%s", op->everyone ? "*" : "", op->name);
     kdelta_announce(name);

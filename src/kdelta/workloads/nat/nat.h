@@ -43,6 +43,7 @@ struct operation {
     void (*setup)(const struct operation *op); /* in the world with its rules; what is left of it goes with the process */
     void (*finish)(void);           /* after the region: what can only be checked of all of it */
     size_t bytes;                   /* of the payload */
+    unsigned warm_up;               /* iterations before the region; else a part of those in it */
     bool optional;                  /* left out where the kernel cannot do it, unless it is named */
     bool everyone;                  /* much of it is done by the kernel's threads: their work is the region's own */
     bool hidden;                    /* runs only when it is named */

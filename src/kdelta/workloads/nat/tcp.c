@@ -160,14 +160,15 @@ static void iperf_setup(const struct operation *op)
     iperf_serve();
 }
 
-#define BULK .step = step_bulk, .setup = bulk_setup, .everyone = true
+/* A connection settles after some 25 buffers: until then windows grow, and each segment is acknowledged by itself. */
+#define BULK .step = step_bulk, .setup = bulk_setup, .warm_up = 48, .everyone = true
 #define CONNECTIONS .step = step_connection, .setup = connections_setup
 
 const struct operation tcp_operations[] = {
-    {"tcp-bulk", MASQUERADE, 32, BULK},
-    {"tcp-bulk-forward", FORWARD, 32, BULK},
-    {"tcp-bulk-flowtable", FLOWTABLE, 32, BULK, .optional = true},
-    {"tcp-bulk-iptables", IPTABLES, 32, BULK, .optional = true},
+    {"tcp-bulk", MASQUERADE, 24, BULK},
+    {"tcp-bulk-forward", FORWARD, 24, BULK},
+    {"tcp-bulk-flowtable", FLOWTABLE, 24, BULK, .optional = true},
+    {"tcp-bulk-iptables", IPTABLES, 24, BULK, .optional = true},
     {"tcp-iperf3", MASQUERADE, 1, .step = step_iperf, .setup = iperf_setup, .finish = iperf_finish, .everyone = true},
     {"connections", MASQUERADE, 60, CONNECTIONS},
     {"connections-iptables", IPTABLES, 60, CONNECTIONS, .optional = true},
