@@ -65,6 +65,7 @@ struct arch {
     unsigned page_bytes;
     unsigned max_insn_bytes;
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
+    bool one_entry;           /* exceptions and interrupts enter the kernel at the same place */
     const char *const *special_names; /* ends with NULL */
     /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
     void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);

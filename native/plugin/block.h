@@ -47,6 +47,8 @@ enum block_flags {
     AT_ARITHMETIC = 1 << 6, /* of one of those, never by the fetch */
     AT_EVENT = 1 << 3,      /* entry of a function that the task watch wants to see */
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
+    AT_TRAP = 1 << 7,       /* entry of an exception or of a system call: the instruction before says which */
+    AT_EITHER = 1 << 8,     /* or of an interrupt: what follows says which */
 };
 
 /* What every execution touches, in one cache line with the counters of the first four groups. */
@@ -58,7 +60,7 @@ struct block {
     uint32_t content;      /* a part of its unit's */
     uint16_t insns;
     uint16_t tail;         /* the last group: its counter is equal to the first's but for `left` */
-    uint8_t flags;
+    uint16_t flags;
     bool user;
     bool straight, waits;  /* it does not end with a jump; its unit is known only when the next block is */
     uint8_t head;          /* what the callback adds to the first counter: nothing where a mark has to come first */

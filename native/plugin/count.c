@@ -194,26 +194,26 @@ static bool access_made(const struct block *b, unsigned group)
 }
 
 /* Whether a fault after that group of user code was its last instruction's, and not the fetch of what follows. */
-static bool lost_in_user_code(const struct block *b, unsigned group, const struct block *to)
+static bool lost_in_user_code(const struct block *b, unsigned group, unsigned flags)
 {
     const struct insn_facts *last = &b->origin->groups[group].last;
     bool unmade = last->loads + last->stores && !access_made(b, group);
 
-    if (to->flags & AT_ARITHMETIC)
+    if (flags & AT_ARITHMETIC)
         return last->can_fault;
-    if (to->flags & AT_PAGE_FAULT)
+    if (flags & AT_PAGE_FAULT)
         return unmade;
     return !last->trap_counts && (last->special || unmade);
 }
 
 /* A page fault comes from the instruction or from the fetch of the next; where the task goes on will tell, if this guess is wrong. */
-static void fault_of_user_code(struct block *b, unsigned group, const struct block *to)
+static void fault_of_user_code(struct block *b, unsigned group, unsigned flags)
 {
-    bool lost = lost_in_user_code(b, group, to);
+    bool lost = lost_in_user_code(b, group, flags);
 
     if (lost)
         count_lose(b, group);
-    if (to->flags & AT_PAGE_FAULT)
+    if (flags & AT_PAGE_FAULT && b->origin->groups[group].last.can_fault)
         task_user_fault(b, group, lost);
 }
 
@@ -233,7 +233,7 @@ static bool last_was_dropped(const struct block *b, unsigned left_after, const s
 }
 
 /* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
-static void left_early(struct block *b, const struct block *to)
+static void left_early(struct block *b, const struct block *to, unsigned flags)
 {
     struct group *groups = b->origin->groups;
     unsigned g = 0;
@@ -249,9 +249,9 @@ static void left_early(struct block *b, const struct block *to)
     groups[g].left++;
     b->left++;
     now.run[b->user] -= insns_from(b, g + 1);
-    if (to->flags & AT_FAULT && open)
-        fault_of_user_code(b, g, to);
-    else if (to->flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
+    if (flags & AT_FAULT && open)
+        fault_of_user_code(b, g, flags);
+    else if (flags & AT_FAULT || to->origin->vaddr == groups[g].last_vaddr)
         count_lose(b, g);
 }
 
@@ -275,7 +275,7 @@ static void lose_silently(const struct block *before)
 }
 
 /* A fault after a block whose groups were all entered: of its last instruction, or of the fetch of what follows. */
-static void fault_after(struct block *b, const struct block *to)
+static void fault_after(struct block *b, unsigned flags)
 {
     unsigned tail = b->origin->n_groups - 1u;
     const struct insn_facts *last = &b->origin->groups[tail].last;
@@ -283,19 +283,32 @@ static void fault_after(struct block *b, const struct block *to)
     if (b == before_all)
         return;
     if (b->user)
-        fault_of_user_code(b, tail, to);
-    else if (last->can_fault && !last->leaves_kernel)
+        fault_of_user_code(b, tail, flags);
+    else if (flags & AT_EITHER) { /* an interrupt comes after blocks, too */
+        if (last->loads + last->stores && !access_made(b, tail))
+            count_lose(b, tail);
+    } else if (last->can_fault && !last->leaves_kernel)
         count_lose(b, tail);
     else if (!last->leaves_kernel) /* kernel code is always there: something after the block faulted */
         lose_silently(b);
 }
 
+/* What the block is the entry of, after that block. */
+static unsigned entered_by(const struct block *b, const struct block *before, bool early)
+{
+    const struct origin *o = before->origin;
+    bool call = b->flags & AT_TRAP && !early && o->groups[o->n_groups - 1].last.calls;
+
+    return call ? b->flags & ~(AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT | AT_EITHER) : b->flags;
+}
+
 static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
 {
     struct block *after = before;
+    unsigned flags = entered_by(b, before, early);
 
     if (early)
-        left_early(before, b);
+        left_early(before, b, flags);
     if (before->flags & ENDS_FRAME && task_depth) {
         struct block *resumed = task_frame_pop();
 
@@ -304,9 +317,9 @@ static __attribute__((noinline)) void count_rare(struct block *b, struct block *
     }
     if (b->user)
         task_back_in_user_code(b->origin->vaddr);
-    if (b->flags & AT_FAULT && !early)
-        fault_after(after, b);
-    if (b->flags & (AT_INTERRUPT | AT_EXCEPTION))
+    if (flags & AT_FAULT && !early)
+        fault_after(after, flags);
+    if (flags & (AT_INTERRUPT | AT_EXCEPTION))
         task_frame_push(b, after);
     if (b->flags & ENDS_FRAME)
         task_frame_ends(b);

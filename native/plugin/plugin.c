@@ -120,7 +120,7 @@ static void instrument_last(struct qemu_plugin_insn *insn, struct block *b, uint
     else if (!b->user && b->insns == 1 && g->last.loads + g->last.stores)
         listen(insn, count_device_access, b);
     /* In user code the fetch after the block can fault as well as its last instruction. */
-    if (b->user && g->last.can_fault && group + 1u + o->doubtful >= o->n_groups)
+    if ((b->user || arch.one_entry) && g->last.can_fault && group + 1u + o->doubtful >= o->n_groups)
         listen(insn, count_user_access, &g->site);
 }
 

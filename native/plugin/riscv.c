@@ -187,6 +187,7 @@ const struct arch arch_riscv64 = {
     .kernel_start = UINT64_C(1) << 63,
     .page_bytes = 4096,
     .max_insn_bytes = 4,
+    .one_entry = true,
     .special_names = special_names,
     .classify = classify,
 };

@@ -2,6 +2,7 @@
 /* Rules of an architecture against the guest's symbols.
  *
  * A rules file has one rule a line, "KIND NAME"; a NAME that ends in * is a prefix. Compiler suffixes (".isra.0") do not count.
+ * NAME+0xOFFSET is a place in a function or table, and 0xADDRESS one that has no symbol.
  */
 #include "symbols.h"
 
@@ -10,19 +11,21 @@
 #include "block.h"
 #include "memory.h"
 
-enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, SWITCH, RETURN_START, RETURN_END,
-            FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, KINDS };
+enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, INSN_FAULT, TRAP, EITHER, SWITCH, RETURN_START,
+            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, KINDS };
 
 static const char *const kind_names[KINDS] = {
-    "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "switch", "return-text-start",
-    "return-text-end", "forked", "starts", "resumes", "exits", "idles", "signalled",
+    "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "instruction-fault", "trap",
+    "any-trap", "switch", "return-text-start", "return-text-end", "forked", "starts", "resumes", "exits", "idles",
+    "signalled", "is-interrupt",
 };
 
-struct rule { enum kind kind; char name[64]; size_t length; bool prefix; };
+struct rule { enum kind kind; char name[64]; size_t length; bool prefix; uint64_t offset; };
 struct place { uint64_t start, end; uint16_t flags; enum event event; };
 
 #define MAX_RULES 96
 #define MAX_PLACES 1024
+#define ANY_FAULT (AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT)
 
 static struct rule rules[MAX_RULES];
 static size_t n_rules;
@@ -42,7 +45,9 @@ static bool rule_add(const char *kind, const char *name)
     if (r->kind == KINDS)
         return false;
     strcpy(r->name, name);
-    r->length = strlen(name);
+    r->length = strcspn(name, "+");
+    if (name[r->length] || !strncmp(name, "0x", 2))
+        r->offset = strtoull(name + (name[r->length] ? r->length + 1 : 0), NULL, 16);
     r->prefix = r->length && name[r->length - 1] == '*';
     r->length -= r->prefix;
     n_rules++;
@@ -93,14 +98,19 @@ static void apply(enum kind kind, uint64_t vaddr)
     case INTERRUPT_RANGE: remember(ranges, &n_ranges, vaddr, AT_INTERRUPT, EVENT_NONE); break;
     case EXCEPTION: remember(exact, &n_exact, vaddr, AT_EXCEPTION, EVENT_NONE); break;
     case FAULT: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT, EVENT_NONE); break;
-    case PAGE_FAULT: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT, EVENT_NONE); break;
-    case ARITHMETIC: remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT | AT_ARITHMETIC, EVENT_NONE); break;
+    case PAGE_FAULT: remember(exact, &n_exact, vaddr, ANY_FAULT, EVENT_NONE); break;
+    case ARITHMETIC: case INSN_FAULT:
+        remember(exact, &n_exact, vaddr, AT_EXCEPTION | AT_FAULT | AT_ARITHMETIC, EVENT_NONE);
+        break;
+    case TRAP: remember(exact, &n_exact, vaddr, ANY_FAULT | AT_TRAP, EVENT_NONE); break;
+    case EITHER: remember(exact, &n_exact, vaddr, ANY_FAULT | AT_TRAP | AT_EITHER, EVENT_NONE); break;
     case FORKED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_FORKED); break;
     case STARTS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_STARTS); break;
     case RESUMES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_RESUMES); break;
     case EXITS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXITS); break;
     case IDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IDLES); break;
     case SIGNALLED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGNALLED); break;
+    case IS_INTERRUPT: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IS_INTERRUPT); break;
     case SWITCH: switch_text.start = vaddr; break;
     case RETURN_START: return_text.start = vaddr; break;
     case RETURN_END: return_text.end = vaddr; break;
@@ -150,7 +160,7 @@ static void match_symbol(uint64_t vaddr, const char *name, size_t length)
     find_image(vaddr, name, length);
     for (size_t i = 0; i < n_rules; i++)
         if (matches(&rules[i], name, length))
-            apply(rules[i].kind, vaddr);
+            apply(rules[i].kind, vaddr + rules[i].offset);
 }
 
 static void close_one(struct place *p, uint64_t vaddr)
@@ -180,6 +190,9 @@ void symbols_load(const char *kallsyms, size_t size)
     n_exact = n_ranges = 0;
     switch_text = return_text = image = (struct place){ 0 };
     each_symbol(kallsyms, size, match_symbol);
+    for (size_t i = 0; i < n_rules; i++)
+        if (!strncmp(rules[i].name, "0x", 2))
+            apply(rules[i].kind, rules[i].offset);
     each_symbol(kallsyms, size, close_ranges);
     qsort(exact, n_exact, sizeof *exact, by_start);
 }

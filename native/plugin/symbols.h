@@ -15,6 +15,7 @@ enum event {
     EVENT_EXITS,    /* the running task runs no more */
     EVENT_IDLES,    /* the running task is the idle task */
     EVENT_SIGNALLED, /* the running task takes a signal, whatever brought it into the kernel */
+    EVENT_IS_INTERRUPT, /* what entered the kernel by the entry for everything was an interrupt */
 };
 
 /* Reads the rules file; returns false and says why on stderr when it cannot. */

@@ -121,6 +121,15 @@ static void frames_end(void)
     running->depth = running->interrupts = task_depth = 0;
 }
 
+/* The frame was pushed by an entry that is for everything, and began a segment there. */
+static void frame_is_interrupt(void)
+{
+    if (!running->depth || running->is_interrupt[running->depth - 1])
+        return;
+    running->is_interrupt[running->depth - 1] = true;
+    running->interrupts++;
+}
+
 void task_event(uint16_t event)
 {
     switch (event) {
@@ -132,14 +141,15 @@ void task_event(uint16_t event)
     case EVENT_RESUMES: running->undecided = false; break;
     case EVENT_EXITS: running->dead = true; break;
     case EVENT_SIGNALLED: frames_end(); break;
+    case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
     }
 }
 
 void task_frame_push(const struct block *entry, struct block *before)
 {
-    bool interrupt = entry->flags & AT_INTERRUPT;
+    bool interrupt = entry->flags & AT_INTERRUPT, may_be = entry->flags & AT_EITHER;
 
-    if (interrupt && !running->interrupts)
+    if ((interrupt || may_be) && !running->interrupts)
         segment_close(task_context());
     if (running->depth == MAX_FRAMES)
         return;
@@ -195,10 +205,21 @@ void task_user_fault(struct block *b, unsigned group, bool lost)
     running->fault_lost = lost;
 }
 
+/* An instruction that moves several registers accesses memory for each of them, upwards: the first access counts. */
+static bool goes_on(uint64_t vaddr, uint64_t *last)
+{
+    uint64_t distance = vaddr - *last;
+
+    *last = vaddr;
+    return distance == 4 || distance == 8;
+}
+
 void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site)
 {
+    static uint64_t last;
+
     (void)vcpu, (void)info, (void)site;
-    if (running->key)
+    if (goes_on(vaddr, &last) || running->key)
         return;
     running->key = vaddr;
     running->next = *chain_of(vaddr);
@@ -207,9 +228,13 @@ void task_switch_store(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t v
 
 void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
 {
-    struct task *next = task_of(vaddr);
+    static uint64_t last;
 
     (void)vcpu, (void)info;
+    if (goes_on(vaddr, &last))
+        return;
+    struct task *next = task_of(vaddr);
+
     if (next->dead)
         next->undecided = true;
     /* Who an undecided task is shows in what it executes next, before this segment ends. */
