@@ -50,7 +50,7 @@ from kdelta.workloads.catalog import find_workload
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "src/kdelta/workloads/nat/router.config"
 CHIPS = ROOT / "docs/cases/router/two-chips.patch"
-BASE = f"deb-src:linux-source-6.12 ARCH=arm +{CONFIG} +sections"
+BASE = f"deb-src:linux-source-6.12 +ARCH=arm +{CONFIG} +sections"
 CPU_NAME = "cortex-a9"
 WORKLOAD = "nat"
 OPERATIONS = ("udp-64b", "udp-1400b")

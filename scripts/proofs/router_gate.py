@@ -214,7 +214,7 @@ class _Aloud(Progress):
 
 
 def _spec(folder: Path, names: frozenset[str]) -> str:
-    return f"git:{folder}@{tag_of(names)} ARCH=arm +{CONFIG}"
+    return f"git:{folder}@{tag_of(names)} +ARCH=arm +{CONFIG}"
 
 
 def _request(folder: Path, step: Step, *, on_cpu: bool) -> CompareRequest:
