@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """image:PATH: identity by content, modules and config where they may lie, advice on options."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,64 @@ def test_package_and_its_files_are_the_same_kernel(real_kernel: Kernel) -> None:
     again = kernel(f"image:{real_kernel.image},modules={real_kernel.modules}")
     assert again.identity == real_kernel.identity
     assert (again.release, again.config) == (real_kernel.release, real_kernel.config)
+
+
+ARM = bytes(0x24) + b"\x18\x28\x6f\x01" + bytes(64)
+ARM64 = bytes(0x38) + b"ARM\x64" + bytes(64)
+TEXT = f"Linux version {RELEASE} (someone@example.org) (gcc 12) #1 SMP\n\0".encode()
+
+
+@pytest.fixture
+def zimage(tmp_path: Path) -> Path:
+    path = tmp_path / "boot/vmlinuz"
+    path.parent.mkdir()
+    path.write_bytes(ARM + gzip.compress(TEXT))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("below", "found"),
+    [
+        ("boot/vexpress-v2p-ca9.dtb", "boot"),
+        (
+            f"usr/lib/linux-image-{RELEASE}/vexpress-v2p-ca9.dtb",
+            f"usr/lib/linux-image-{RELEASE}",
+        ),
+        (
+            f"usr/lib/linux-image-{RELEASE}/arm/vexpress-v2p-ca9.dtb",
+            f"usr/lib/linux-image-{RELEASE}",
+        ),
+        ("usr/lib/linux-image-5.10.0/vexpress-v2p-ca9.dtb", None),
+    ],
+)
+def test_device_trees_where_packages_have_them(
+    zimage: Path, tmp_path: Path, below: str, found: str | None
+) -> None:
+    (tmp_path / below).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / below).write_bytes(b"tree")
+    expected = str(tmp_path / found) if found else None
+    assert kernel(f"image:{zimage}").device_trees == expected
+
+
+def test_device_trees_and_config_where_a_build_makes_them(tmp_path: Path) -> None:
+    image = tmp_path / "arch/arm/boot/zImage"
+    (image.parent / "dts/arm").mkdir(parents=True)
+    image.write_bytes(ARM + gzip.compress(TEXT))
+    (image.parent / "dts/arm/vexpress-v2p-ca9.dtb").write_bytes(b"tree")
+    (tmp_path / ".config").write_text("CONFIG_ARM=y\n")
+    found = kernel(f"image:{image}")
+    assert (found.arch, found.image_format) == ("arm", "zImage")
+    assert found.device_trees == str(image.parent / "dts")
+    assert found.config == str(tmp_path / ".config")
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_an_image_in_a_gzip_file_is_unpacked_for_the_machine(tmp_path: Path) -> None:
+    content = ARM64 + TEXT
+    (tmp_path / "Image").write_bytes(content)
+    (tmp_path / "Image.gz").write_bytes(gzip.compress(content))
+    plain, packed = kernel(f"image:{tmp_path}/Image"), kernel(f"image:{tmp_path}/Image.gz")
+    assert plain.image == str(tmp_path / "Image")
+    assert Path(packed.image).read_bytes() == content
+    Path(packed.image).write_bytes(b"cut")
+    assert Path(kernel(f"image:{tmp_path}/Image.gz").image).read_bytes() == content

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a file is: kernels that can be booted, those that cannot, and what is no kernel."""
 
+import gzip
+import lzma
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,16 +70,72 @@ def at(offset: int, magic: bytes) -> bytes:
     return bytes(offset) + magic + bytes(0x400)
 
 
+TEXT = b"Linux version 6.12.5-test (someone@example.org) (gcc 12) #1 SMP Monday\n\0"
+ZIMAGE = bytes(0x24) + struct.pack("<I", 0x016F2818) + bytes(100)
+NOISE = bytes(range(256)) * 16
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        gzip.compress,
+        lambda data: lzma.compress(data, lzma.FORMAT_XZ),
+        lambda data: lzma.compress(data, lzma.FORMAT_ALONE),
+    ],
+)
+def test_zimage_tells_its_release_when_unpacked(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "zImage"
+    # What looks packed and is not comes first, as in real ones; the packed kernel's size comes after.
+    head = ZIMAGE + b"\xfd7zXZ\0 is what xz begins with; \x1f\x8b\x08 too"
+    path.write_bytes(head + pack(NOISE + TEXT + NOISE) + b"\0\x10\0\0" + NOISE)
+    facts = inspect(path)
+    assert (facts.arch, facts.image_format) == ("arm", "zImage")
+    assert facts.release == "6.12.5-test"
+    assert facts.banner == "6.12.5-test (someone@example.org) (gcc 12) #1 SMP Monday"
+    assert facts.unpacked is None
+
+
+@pytest.mark.parametrize(
+    ("arch", "head"), [("arm64", at(0x38, b"ARM\x64")), ("riscv64", at(0x30, b"RISCV\0\0\0"))]
+)
+def test_images_plain_and_in_a_gzip_file(tmp_path: Path, arch: str, head: bytes) -> None:
+    image = head + NOISE + TEXT
+    (tmp_path / "Image").write_bytes(image)
+    (tmp_path / "Image.gz").write_bytes(gzip.compress(image))
+    plain, packed = (inspect(tmp_path / name) for name in ("Image", "Image.gz"))
+    assert (plain.arch, plain.image_format, plain.release) == (arch, "Image", "6.12.5-test")
+    assert plain.unpacked is None
+    assert packed.unpacked == image
+    assert packed.banner == plain.banner
+
+
+@pytest.mark.parametrize(("machine", "image"), [(40, "zImage"), (183, "Image"), (243, "Image")])
+def test_vmlinux_of_another_architecture_names_its_image(
+    tmp_path: Path, machine: int, image: str
+) -> None:
+    path = tmp_path / "vmlinux"
+    path.write_bytes(elf_header(machine, bits=32 if machine == 40 else 64) + TEXT)
+    with pytest.raises(UserError, match="which QEMU does not boot as Linux") as raised:
+        inspect(path)
+    assert image in raised.value.hint
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"", "empty"),
         (b"\n", "not a kernel"),
         (bytes(4096), "not a kernel"),
-        (at(0x38, b"ARM\x64"), "arm64"),
+        (at(0x38, b"ARM\x64"), "arm64 that is damaged"),
         (b"MZ" + at(0x36, b"ARM\x64"), "arm64"),
-        (at(0x24, struct.pack("<I", 0x016F2818)), "32-bit ARM (zImage)"),
-        (at(0x30, b"RISCV\0\0\0"), "RISC-V"),
+        (at(0x24, struct.pack("<I", 0x016F2818)), "32-bit ARM that is damaged, or packed in a way"),
+        (at(0x24, struct.pack(">I", 0x016F2818)), "big-endian 32-bit ARM"),
+        (at(0x30, b"RISCV\0\0\0"), "riscv64 that is damaged"),
+        (at(0, b"MZ\0\0zimg"), "that the firmware is to unpack"),
+        (gzip.compress(b"something else"), "a gzip file without a kernel in it"),
+        (gzip.compress(at(0x38, b"ARM\x64"))[:-12], "damaged gzip file"),
         (at(0, struct.pack(">I", 0x27051956)), "uImage"),
         (at(0, b"\x1f\x8b\x08"), "gzip"),
         (at(0, b"!<arch>\ndebian-binary"), "Debian package"),

@@ -30,6 +30,11 @@ from kdelta.spec.kernel import (
             "deb:linux-image-amd64=1:6.1.99-1~deb11u1",
             DebSpec("linux-image-amd64", "1:6.1.99-1~deb11u1"),
         ),
+        ("deb:linux-image-armmp:armhf", DebSpec("linux-image-armmp", None, "armhf")),
+        (
+            "deb:linux-image-6.1.0-50-armmp:armhf=1:6.1.176-1",
+            DebSpec("linux-image-6.1.0-50-armmp", "1:6.1.176-1", "armhf"),
+        ),
         ("image:/boot/vmlinuz", ImageSpec("/boot/vmlinuz")),
         ("image:a b:c", ImageSpec("a b:c")),
         (
@@ -88,6 +93,8 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("deb:--print-uris", "not a package name", "apt-cache search"),
         ("deb:Linux", "not a package name", "apt-cache search"),
         ("deb:linux-image-amd64=", "not a version: ''", "apt-cache policy linux-image-amd64"),
+        ("deb:linux-image-armmp:", "not an architecture: ''", "deb:linux-image-armmp:armhf"),
+        ("deb:linux-image-armmp:--x", "not an architecture", "deb:linux-image-armmp:armhf"),
         ("deb:linux-image-amd64=-o", "not a version", "apt-cache policy"),
         ("image:", "no path", "image:/boot"),
         ("image:/vmlinuz,modules=", "no folder", "modules="),

@@ -15,7 +15,9 @@ RECORD = "kernel.json"
 
 
 class CachedKernel(msgspec.Struct, frozen=True):
-    """The record of a cached kernel; paths are relative to its folder, which may be moved."""
+    """The record of a cached kernel; paths are relative to its folder, which may be moved.
+    `architecture` is what Debian calls that of the package, None for the host's.
+    """
 
     package: str
     version: str
@@ -27,30 +29,36 @@ class CachedKernel(msgspec.Struct, frozen=True):
     image_sha256: str
     config: str | None
     modules: str | None
+    architecture: str | None = None
+    image_format: str = "bzImage"
+    device_trees: str | None = None
 
     def kernel(self) -> Kernel:
         """The kernel, with the paths that its files have now."""
-        folder = kernel_folder(self.package, self.version)
+        folder = kernel_folder(self.package, self.version, self.architecture)
         return Kernel(
             identity=self.identity,
-            spec=str(DebSpec(self.package, self.version)),
+            spec=str(DebSpec(self.package, self.version, self.architecture)),
             image=str(folder / self.image),
             arch=self.arch,
             release=self.release,
             config=str(folder / self.config) if self.config else None,
             modules=str(folder / self.modules) if self.modules else None,
             banner=self.banner,
+            image_format=self.image_format,
+            device_trees=str(folder / self.device_trees) if self.device_trees else None,
         )
 
 
-def kernel_folder(package: str, version: str) -> Path:
-    """Where that package's kernel is or would be."""
-    return cache_dir("kernels") / f"{package}={version}"
+def kernel_folder(package: str, version: str, architecture: str | None = None) -> Path:
+    """Where that package's kernel is or would be; no architecture is this host's."""
+    of = f":{architecture}" if architecture else ""
+    return cache_dir("kernels") / f"{package}{of}={version}"
 
 
-def load(package: str, version: str) -> CachedKernel | None:
+def load(package: str, version: str, architecture: str | None = None) -> CachedKernel | None:
     """The cached kernel of that package, if it is there and its image is undamaged."""
-    folder = kernel_folder(package, version)
+    folder = kernel_folder(package, version, architecture)
     entry = _read(folder)
     if entry is None or not (folder / entry.image).is_file():
         return None

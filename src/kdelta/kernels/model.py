@@ -10,7 +10,8 @@ class Kernel(msgspec.Struct, frozen=True):
     """A bootable kernel. Paths are absolute; `modules` is the folder lib/modules/RELEASE. `banner`
     is what the kernel says of its build, starting with its release. `image_format` is "bzImage",
     "zImage", "Image" or "vmlinux". `device_trees` is the folder below which its device trees lie,
-    where the architecture has any. `built` is the key of the record of one that was built from source.
+    where the architecture has any. `built` is the key of the record of one that was built from
+    source.
     """
 
     identity: str

@@ -34,13 +34,16 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Shelf(ABC, Generic[Entry]):
-    """One kind of packages, and the cache of what was made of them."""
+    """One kind of packages of an architecture, by Debian's name (None: this host's), and the cache
+    of what was made of them.
+    """
 
     start: str
     """How the names of such packages start."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, architecture: str | None = None) -> None:
         self.talk = talk
+        self.architecture = architecture
 
     @abstractmethod
     def spec(self, package: str, version: str | None) -> PackageSpec:
@@ -69,7 +72,7 @@ class Shelf(ABC, Generic[Entry]):
         spec = self.spec(package, version)
         if version is not None and (entry := self.load(package, version)) is not None:
             return entry
-        apt = Apt.best()
+        apt = Apt.of(self.architecture) if self.architecture else Apt.best()
         if (entry := self._resolved_before(apt, spec)) is not None:
             return entry
         found = self._resolve(apt, spec)
@@ -148,6 +151,11 @@ class Shelf(ABC, Generic[Entry]):
                 f"there is: {', '.join(versions)}",
             )
         names = [name for name in apt.names(self.start) if not name.endswith(_NOT_OFFERED)]
+        if not names and self.architecture:
+            return UserError(
+                f"the distribution has no {self.start}* packages for {self.architecture}",
+                "name an image: image:PATH,modules=FOLDER, or a source",
+            )
         near = difflib.get_close_matches(spec.package, names, n=5, cutoff=0.6)
         see = f"see: apt-cache search {self.start.rstrip('-')}"
         cached = self._cached_text(spec)
@@ -158,8 +166,9 @@ class Shelf(ABC, Generic[Entry]):
         )
 
     def _update(self, spec: PackageSpec) -> Apt:
-        apt = Apt.with_own_lists()
-        with locked("apt-lists", "loading package lists", self.talk):
+        of = self.architecture
+        apt = Apt.of(of, own_lists=True) if of else Apt.with_own_lists()
+        with locked(f"apt-lists-{of}" if of else "apt-lists", "loading package lists", self.talk):
             try:
                 apt.update(self.talk)
             except LabError as error:

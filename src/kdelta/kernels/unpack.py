@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Takes a kernel, or its source, out of a package; whatever that holds, nothing else is written.
 
-Only regular files below boot/ and lib/modules/ are written, by names that were checked, into a
-folder in which no link is ever made. So no entry can lead outside.
+Only regular files below boot/ and lib/modules/ and the device trees of machines are written, by
+names that were checked, into a folder in which no link is ever made. So no entry can lead outside.
 """
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from kdelta.host.command import start
 from kdelta.host.files import lab_errors
+from kdelta.kernels.arches import kernel_arches
 from kdelta.spec.errors import LabError, UserError
 
 # A distribution's largest kernels have some 5,000 modules in 600 MB.
@@ -23,6 +25,9 @@ MAX_FILES = 50_000
 MAX_BYTES = 8 << 30
 
 _WANTED = re.compile(r"(?:boot/(?:vmlinuz|vmlinux|config)-[^/]+|(?:usr/)?(lib/modules/[^/]+/.+))")
+_DEVICE_TREE = re.compile(r"usr/lib/linux-image-[^/]+/(?:[^/]+/)?([^/]+)\.dtb")
+DEVICE_TREES = "device-trees"
+"""The folder that they are unpacked into."""
 
 
 _SOURCE = re.compile(r"(?:\./)?usr/src/linux-source-[^/]+\.tar(?:\.(?:xz|gz|bz2|zst))?")
@@ -120,6 +125,14 @@ def wanted_path(name: str, package: str) -> str | None:
             f"the package {package} is refused: it holds the path {name!r}",
             "that is not a kernel package as distributions make them; do not install it",
         )
+    if (tree := _DEVICE_TREE.fullmatch("/".join(parts))) and tree[1] in _wanted_device_trees():
+        return f"{DEVICE_TREES}/{tree[1]}.dtb"
     # Debian 13 ships lib/modules below usr/.
     match = _WANTED.fullmatch("/".join(parts))
     return None if match is None else match.group(1) or match.group(0)
+
+
+@functools.cache
+def _wanted_device_trees() -> frozenset[str]:
+    """Those that machines of the lab have, of the hundreds in a package."""
+    return frozenset(name for arch in kernel_arches().values() for name in arch.device_trees)

@@ -42,9 +42,10 @@ def device_tree(kernel: Kernel, cpu: str) -> DeviceTreeFile | None:
 
 
 def _find(kernel: Kernel, wanted: DeviceTree) -> Path:
+    # Since Linux 6.5 there is a folder a vendor.
     folder = Path(kernel.device_trees) if kernel.device_trees else None
-    # Since Linux 6.5 they lie in a folder a vendor.
-    found = sorted(folder.rglob(f"{wanted.name}.dtb")) if folder else []
+    places = (f"{wanted.name}.dtb", f"*/{wanted.name}.dtb")
+    found = [path for place in places for path in folder.glob(place)] if folder else []
     if not found:
         raise UserError(
             f"{kernel.spec} comes without the device tree {wanted.name}.dtb of its machine",

@@ -25,7 +25,8 @@ def why_no_kvm(kernel: Kernel) -> str:
         return f"{DEVICE} may not be opened by you"
     board = arch_machine(kernel.arch).board("")
     argv = [
-        target(kernel.arch).emulator, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+        target(kernel.arch).emulator,
+        "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
         "-machine", board.machine, "-accel", "kvm", "-m", "512", "-serial", "stdio",
         "-kernel", kernel.image, "-append", f"console={board.serial} panic=-1",
     ]  # fmt: skip

@@ -12,7 +12,8 @@ from kdelta.spec.errors import UserError
 FORMS = (
     "PATH or tree:PATH (a source tree, or an archive of one), git:PATH@REV (a commit), "
     "deb-src:PACKAGE[=VERSION] (a distribution's source), deb:PACKAGE[=VERSION] (its binary "
-    "kernel) and image:PATH[,modules=FOLDER] (a bzImage or vmlinux)"
+    "kernel; deb:PACKAGE:armhf one of another architecture) and image:PATH[,modules=FOLDER] (a "
+    "bzImage, vmlinux, zImage or Image)"
 )
 MODULES_WORD = ",modules="
 
@@ -21,19 +22,26 @@ MODULES_WORD = ",modules="
 PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 PACKAGE_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]*")
 
+# Debian policy 5.6.8.
+ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9-]*")
+
 _GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align):.+|sections))")
 """A package with a relink after it, as no package is called."""
 
 
 class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
-    """A binary kernel package of a Debian-like distribution; None is the newest version."""
+    """A binary kernel package of a Debian-like distribution, for the architecture that Debian calls
+    so; None is the newest version, and the architecture of this host.
+    """
 
     package: str
     version: str | None = None
+    architecture: str | None = None
 
     def __str__(self) -> str:
         """The spec's text, which parses to an equal spec."""
-        return f"deb:{self.package}" + (f"={self.version}" if self.version else "")
+        architecture = f":{self.architecture}" if self.architecture else ""
+        return f"deb:{self.package}{architecture}" + (f"={self.version}" if self.version else "")
 
 
 class ImageSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="image"):
@@ -155,7 +163,7 @@ def without_changes(spec: KernelSpec) -> KernelSpec:
 def _parse_base(text: str) -> KernelSpec:
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "deb":
-        return DebSpec(*_parse_package(text, rest))
+        return _parse_deb(text, rest)
     if colon and scheme == "deb-src":
         return DebSrcSpec(*_parse_package(text, rest))
     if colon and scheme == "image":
@@ -190,6 +198,17 @@ def _parse_git(text: str, rest: str) -> GitSpec:
     if revision.startswith("-"):
         raise UserError(f"not a revision: {revision!r} in {text!r}", "for example @v6.12")
     return GitSpec(path, revision)
+
+
+def _parse_deb(text: str, rest: str) -> DebSpec:
+    name, equals, version = rest.partition("=")
+    package, colon, architecture = name.partition(":")
+    if colon and not ARCHITECTURE.fullmatch(architecture):
+        raise UserError(
+            f"not an architecture: {architecture!r} in {text!r}",
+            "for example deb:linux-image-armmp:armhf",
+        )
+    return DebSpec(*_parse_package(text, f"{package}{equals}{version}"), architecture or None)
 
 
 def _parse_package(text: str, rest: str) -> tuple[str, str | None]:
