@@ -64,9 +64,22 @@ class JsonCollision(msgspec.Struct, frozen=True):
     cycles: JsonInterval
 
 
-class JsonLayoutRegion(msgspec.Struct, frozen=True):
+class JsonReplacement(msgspec.Struct, frozen=True):
+    """Misses under the CPU's own replacement policy and under LRU, over the same layouts;
+    `correlation` of their ranks, and whether it `hangs` on the policy which layouts are good.
+    """
+
+    policy: str
+    own: JsonDistribution
+    lru: JsonDistribution
+    correlation: float | None
+    hangs: bool
+
+
+class JsonLayoutRegion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A region; misses are of its own work, an iteration, by kind; `draws` those of each layout.
     `colliding`: the misses of all `pairs` of functions, those that are not listed too.
+    `replacement`: by kind, of caches that replace otherwise than by LRU.
     """
 
     name: str
@@ -80,6 +93,7 @@ class JsonLayoutRegion(msgspec.Struct, frozen=True):
     collisions: list[JsonCollision]
     colliding: float
     pairs: int
+    replacement: dict[str, JsonReplacement] = {}
 
 
 class JsonUnlikeCPU(msgspec.Struct, frozen=True):
@@ -156,6 +170,10 @@ def _region(region: LayoutRegion) -> JsonLayoutRegion:
         ],
         colliding=region.colliding,
         pairs=region.pairs,
+        replacement={
+            kind: msgspec.convert(one, JsonReplacement, from_attributes=True)
+            for kind, one in region.replacement.items()
+        },
     )
 
 

@@ -5,6 +5,7 @@ import msgspec
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.replacement import Replaced
 from kdelta.infer.sensitivity import CycleRange, Distribution
 from kdelta.report.cut_model import CutRegion
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
@@ -36,6 +37,7 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     insns: of its own work an iteration. collisions: of lines, the costliest first; colliding: how
     many misses an iteration they have together, with those of the pairs that are not named.
     truncated: its trace was cut off, and the misses are those of the part that was kept.
+    replacement: by kind, where the CPU's cache replaces otherwise than by LRU, what LRU would make.
     """
 
     name: str
@@ -49,6 +51,7 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     colliding: float
     pairs: int
     truncated: bool = False
+    replacement: dict[str, Replaced] = {}
 
 
 class LayoutReport(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from kdelta.report.layout import (
 )
 from kdelta.report.layout_model import LayoutRegion, LayoutReport
 from kdelta.report.model import Unlike
+from kdelta.report.replacement_text import replacement_lines
 from kdelta.spec.identity import short
 
 NAME = 20
@@ -45,6 +46,10 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     lines += _head(report)
     for kind in _kinds(report.regions):
         lines += ["", *_misses(kind, report)]
+    for kind in _policies(report.regions):
+        held = [(one.name, one.replacement[kind]) for one in report.regions if one.replacement]
+        beside = replacement_lines(KINDS.get(kind, kind), held, figure)
+        lines += ["", *beside] if beside else []
     lines += cut_lines(report.cut)
     if report.regions:
         lines += ["", *_cycles(report)]
@@ -80,6 +85,10 @@ def _head(report: LayoutReport) -> list[str]:
 
 def _kinds(regions: Sequence[LayoutRegion]) -> dict[str, None]:
     return dict.fromkeys(kind for region in regions for kind in region.misses)
+
+
+def _policies(regions: Sequence[LayoutRegion]) -> dict[str, None]:
+    return dict.fromkeys(kind for region in regions for kind in region.replacement)
 
 
 def marked(name: str, unlike: Sequence[Unlike]) -> str:

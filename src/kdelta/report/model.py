@@ -44,7 +44,7 @@ class Side(msgspec.Struct, frozen=True):
 
 class ReportedCPU(msgspec.Struct, frozen=True):
     """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price nobody ever calibrated. `clock_hz`: at which it runs, where its file
+    those of them whose price nobody ever calibrated. `clock_mhz`: at which it runs, where its file
     says so.
     """
 
@@ -52,7 +52,7 @@ class ReportedCPU(msgspec.Struct, frozen=True):
     title: str
     kinds: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
-    clock_hz: float | None = None
+    clock_mhz: float | None = None
 
 
 class Unlike(msgspec.Struct, frozen=True):

@@ -54,8 +54,8 @@ def model_rates(
         ends = [getattr(side, who).shipped / each for side in (effect.exposed, effect.hidden)]
         misses = {kind: getattr(of, who).shipped / each for kind, of in effect.misses.items()}
         rate = None
-        if cpu.clock_hz is not None and ends[1] > 0:
-            rate = (cpu.clock_hz / ends[0], cpu.clock_hz / ends[1])
+        if cpu.clock_mhz is not None and ends[1] > 0:
+            rate = (cpu.clock_mhz * _MEGA / ends[0], cpu.clock_mhz * _MEGA / ends[1])
         bits = None if rate is None else tuple(one * size * _BITS / _MEGA for one in rate)
         found[who] = ModelRate(
             (ends[0], ends[1]), misses, rate, None if bits is None else (bits[0], bits[1])
@@ -123,10 +123,10 @@ def _modelled(
             rows += [effect.region, *_rate_rows(rates["base"], rates["other"])]
     if not rows:
         return []
-    at = "" if cpu.clock_hz is None else f" at {cpu.clock_hz / _MEGA:.0f} MHz"
+    at = "" if cpu.clock_mhz is None else f" at {cpu.clock_mhz:.0f} MHz"
     title = f"a packet by the model of {cpu.name}{at}, misses exposed to hidden"
     heads = f"{'':<{_NAME}} {'base':>{_SIDE}} {'other':>{_SIDE}}"
-    about = wrapped(OF_THE_MODEL, "", "  ") if cpu.clock_hz is not None else []
+    about = wrapped(OF_THE_MODEL, "", "  ") if cpu.clock_mhz is not None else []
     return ["", title, heads, *rows, *about]
 
 
