@@ -51,6 +51,8 @@ _MADE_FROM = (
 )
 """Headers that are made from an assembler file that has a .cmd file."""
 
+_LIBRARIES = ("lib/lib.a", "arch/*/lib/lib.a")
+
 _UNREAD = ("kernel/config_data.gz", "kernel/kheaders_data.tar.xz")
 """Carried along for user programs; no kernel code looks into it."""
 
@@ -124,7 +126,11 @@ def digest_of(out: Path, only: Collection[str] | None = None) -> Digest:
 def _objects(out: Path) -> dict[str, str]:
     """The objects that are linked: path -> module, "" for vmlinux."""
     whole = out / "vmlinux.a"
-    archives = [whole] if whole.is_file() else [*out.rglob("built-in.a"), *out.rglob("lib.a")]
+    if whole.is_file():
+        # Without modules the libraries' objects are linked only where something needs them.
+        archives = [whole, *(path for name in _LIBRARIES for path in sorted(out.glob(name)))]
+    else:
+        archives = [*out.rglob("built-in.a"), *out.rglob("lib.a")]
     found: dict[str, str] = {}
     for archive in archives:
         members = thin_members(archive)

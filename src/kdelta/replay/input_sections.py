@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.replay.kernel_text import Piece, is_nameless, plain
+from kdelta.kernels.objects import LOCAL
+from kdelta.replay.kernel_text import Piece, after_what, is_nameless, plain
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -31,7 +32,7 @@ def input_sections(
     """What a digest tells of the sections: one assembler object has one in .text. If all objects
     were merged before they were linked, all that they have in sections of one name is one.
     """
-    objects = [thing for thing in digest.objects.values() if not thing.module] if digest else []
+    objects = _linked(digest)
     assembler = _owners(pieces, objects)
     sections = _merged_sections(pieces, objects) if merged else assembler
     goes_on = [
@@ -48,14 +49,30 @@ def own_alignments(digest: Digest | None) -> dict[str, int]:
     an assembler object's functions have together; only where all functions of the name agree.
     """
     found: dict[str, set[int]] = {}
-    for thing in digest.objects.values() if digest else ():
-        if not thing.module:
-            for name, code in thing.functions.items():
-                is_own = thing.is_assembler or _OWN.match(code.section)
-                alignment = thing.alignments.get(code.section, 0) if is_own else 0
-                found.setdefault(name, set()).add(alignment)
+    for thing in _linked(digest):
+        for name, code in thing.functions.items():
+            is_own = thing.is_assembler or _OWN.match(code.section)
+            alignment = thing.alignments.get(code.section, 0) if is_own else 0
+            found.setdefault(name, set()).add(alignment)
     alike = {name: next(iter(held)) for name, held in found.items() if len(held) == 1}
     return {name: alignment for name, alignment in alike.items() if alignment}
+
+
+def leads(digest: Digest | None) -> dict[str, int]:
+    """By name, the bytes of code without a name that an assembler object's first function has
+    before it in its section.
+    """
+    found: dict[str, int] = {}
+    for thing in _linked(digest):
+        lead = thing.data.get(f"{LOCAL}{_TEXT}")
+        first = next((n for n, code in thing.functions.items() if code.section == _TEXT), None)
+        if thing.is_assembler and lead is not None and first is not None:
+            found[first] = lead.size
+    return found
+
+
+def _linked(digest: Digest | None) -> list[ObjectDigest]:
+    return [thing for thing in digest.objects.values() if not thing.module] if digest else []
 
 
 def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:
@@ -65,11 +82,20 @@ def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[st
         for name in thing.functions:
             paths.setdefault(name, set()).add(thing.path)
     assembler = {thing.path for thing in objects if thing.is_assembler}
+    tailed = {
+        (thing.path, name)
+        for thing in objects
+        for name in thing.functions
+        if f"{LOCAL}{_TEXT}#{name}" in thing.data
+    }
     found: list[str] = []
     for piece in pieces:
         owners = paths.get(plain(piece.name))
-        # A label that no object names is of that before it.
+        # A label that no object names is of that before it, and so is code of its section without
+        # a name; other such code is of a section of its own (.text.fixup).
         before = found[-1] if found else ""
+        if objects and (after := after_what(piece.name)) and (before, after) not in tailed:
+            before = ""
         owner = before if owners is None else next(iter(owners)) if len(owners) == 1 else ""
         found.append(owner if owner in assembler and not piece.why_not else "")
     return found

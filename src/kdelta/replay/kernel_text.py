@@ -89,6 +89,11 @@ def nameless(after: str) -> str:
     return f"[after {after}]"
 
 
+def after_what(name: str) -> str:
+    """The function that nameless code is linked after, by a linker's name; "" of named code."""
+    return plain(name[len("[after ") : -1]) if is_nameless(name) else ""
+
+
 def is_nameless(name: str) -> bool:
     """Whether no linker can be asked for what is called so."""
     return name.startswith("[")
@@ -141,7 +146,9 @@ def kernel_text(
     sections: Mapping[str, str] | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
     alignment: int | None = None,
+    *,
     own: Mapping[str, int] | None = None,
+    leads: Mapping[str, int] | None = None,
 ) -> KernelText:
     """The functions between _stext and _etext, and which of them a relink can move.
 
@@ -149,15 +156,17 @@ def kernel_text(
     bytes of each function of a name, ascending; that of a piece is the largest for which there is
     room. Without any a function reaches to the next. alignment: the most that the compiler can have
     been asked for. own: by name, what the address of a function's own section is a multiple of.
+    leads: by name, the bytes of its section that lie before it, without a name.
     UserError without symbols that say where the text is.
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
     start, end = _bounds(kernel)
     rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
-    pieces = _pieces(rows, end)
+    pieces = _pieces(rows, end, sizes or {})
     _name_apart(pieces, kernel)
     marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
     sections = sections or {}
+    _begin_earlier(pieces, sizes or {}, leads or {})
     _keep_ranges(pieces, marks)
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
@@ -187,14 +196,16 @@ def _is_label(name: str) -> bool:
     return name.startswith(".") or name in _BOUNDS
 
 
-def _pieces(rows: Iterable[Symbol], end: int) -> list[Piece]:
+def _pieces(rows: Iterable[Symbol], end: int, sizes: Mapping[str, Sequence[int]]) -> list[Piece]:
+    """sizes: has the names of functions; others may name the end of what lies before."""
     by_address: dict[int, list[str]] = {}
     for address, kind, name, _ in rows:
-        by_address.setdefault(address, []).append(("0" if kind in "TW" else "1") + name)
+        known = "0" if name in sizes else "1"
+        by_address.setdefault(address, []).append(known + ("0" if kind in "TW" else "1") + name)
     found: list[Piece] = []
     padding: tuple[int, str] | None = None
     for address, ranked in by_address.items():
-        names = [name[1:] for name in sorted(ranked, key=_preference)]
+        names = [name[2:] for name in sorted(ranked, key=_preference)]
         functions = [n for n in names if not _MARK.fullmatch(n) and not _is_label(n)]
         own = [name for name in functions if without_padding(name) == name]
         if not functions:
@@ -214,9 +225,11 @@ def _pieces(rows: Iterable[Symbol], end: int) -> list[Piece]:
 
 
 def _preference(ranked: str) -> tuple[bool, str, int, str]:
-    """Of names for one address: native rather than compat, the global one, the least decorated."""
-    name = ranked[1:]
-    return name.startswith(("__ia32_", "__pfx_")), ranked[0], len(name), name
+    """Of names for one address: native rather than compat, a function's, the global one, the least
+    decorated.
+    """
+    name = ranked[2:]
+    return name.startswith(("__ia32_", "__pfx_")), ranked[:2], len(name), name
 
 
 def _end(found: list[Piece], address: int) -> None:
@@ -238,6 +251,17 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
         held.sort(key=lambda piece: order[piece.entry, piece.name])
         for number, piece in enumerate(held[1:], 2):
             piece.name = f"{name}#{number}"
+
+
+def _begin_earlier(
+    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], leads: Mapping[str, int]
+) -> None:
+    """Gives functions what is before them in their section, if it is not of the one before."""
+    for piece, after in itertools.pairwise(pieces):
+        start = after.entry - leads.get(plain(after.name), 0)
+        size = max((one for one in sizes.get(plain(piece.name), ())), default=1)
+        if piece.entry + size <= start < after.start:
+            piece.end = after.start = start
 
 
 def _trimmed(

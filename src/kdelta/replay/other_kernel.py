@@ -162,11 +162,14 @@ def _hashes(bodies: Bodies, function: Function, padding: int) -> set[int]:
 
 
 def _parted(placement: Placement, layout: U64, unmatched: set[int]) -> set[int]:
-    """Those that would not be at their distance from the rest of their group."""
+    """Those that would not be at their distance from the rest of their group, as far as this has a
+    counterpart.
+    """
     groups: dict[int, list[int]] = {}
     for part in placement.ranges:
         for index in part.members.tolist():
-            groups.setdefault(placement.functions[index].group, []).append(index)
+            if index not in unmatched:
+                groups.setdefault(placement.functions[index].group, []).append(index)
     found: set[int] = set()
     for members in groups.values():
         if len(members) > 1:
