@@ -8,7 +8,7 @@ import typer
 
 from kdelta.cli.output import emit
 from kdelta.cpus.catalog import list_cpus, load_cpu
-from kdelta.cpus.model import CPU, Cache, KernelPath
+from kdelta.cpus.model import CPU, LRU, Cache, KernelPath
 from kdelta.report.layout import finished, wrapped
 
 _NAME = 14
@@ -23,6 +23,7 @@ _LABELS = {
     "itlb_small": "TLB, small pages",
     "btb": "branch targets",
     "base": "base rate",
+    "clock": "clock",
     "strings": "string operations",
     "misses.l1i": "miss of a line",
     "misses.itlb": "miss of a page",
@@ -40,7 +41,8 @@ def cpus(
     """List the CPUs that model cycles can be had for.
 
     With a CPU's name, or the path of a CPU file: its caches and prices, each with where the figure
-    is from, and the paths of a kernel that hang on it.
+    is from, and the paths of a kernel that hang on it. What a buyer chooses may follow the name, as
+    in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock).
     """
     if not names:
         emit(cpus_text(list_cpus().values()))
@@ -63,7 +65,7 @@ def cpu_text(cpu: CPU) -> str:
     """All that is known of a CPU, in lines of 80 columns."""
     lines = [f"{cpu.name}: {cpu.title}, {cpu.arch}", ""]
     for field, value in _figures(cpu):
-        lines.append(f"  {_LABELS[field]:<{_FIELD}} {value}")
+        lines += wrapped(value, f"  {_LABELS[field]:<{_FIELD}} ", " " * (_FIELD + 3))
         lines += wrapped(cpu.sources[field], _INDENT, _INDENT)
     for kinds, price, source in _specials(cpu):
         words = ", ".join(kinds)
@@ -91,8 +93,10 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     if cpu.itlb_small:
         yield "itlb_small", _pages(cpu.itlb_small)
     if cpu.btb:
-        yield "btb", f"{cpu.btb.entries} branches, {cpu.btb.ways}-way"
+        yield "btb", f"{cpu.btb.entries} branches, {cpu.btb.ways}-way{_policy(cpu.btb)}"
     yield "base", f"{cpu.cycles_per_insn:g} cycles an instruction"
+    if cpu.clock_mhz is not None:
+        yield "clock", f"{cpu.clock_mhz:g} MHz"
     rate = cpu.string_bytes_per_cycle
     yield "strings", f"{rate.low:g} to {rate.high:g} bytes a cycle"
     for kind, miss in cpu.misses.items():
@@ -113,13 +117,17 @@ def _specials(cpu: CPU) -> Iterator[tuple[tuple[str, ...], str, str]]:
 def _lines(cache: Cache) -> str:
     return (
         f"{_size(cache.bytes)}, {cache.ways}-way, {cache.sets} sets, lines of "
-        f"{cache.line_bytes} bytes"
+        f"{cache.line_bytes} bytes{_policy(cache)}"
     )
+
+
+def _policy(cache: Cache) -> str:
+    return "" if cache.replacement == LRU else f", {cache.replacement}"
 
 
 def _pages(tlb: Cache) -> str:
     ways = "fully associative" if tlb.sets == 1 else f"{tlb.ways}-way"
-    return f"{tlb.entries} pages of {_size(tlb.line_bytes)}, {ways}"
+    return f"{tlb.entries} pages of {_size(tlb.line_bytes)}, {ways}{_policy(tlb)}"
 
 
 def _size(count: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kdelta.cpus.model import CPU, CPUFileError, decode_cpu
+from kdelta.cpus.options import with_options
 from kdelta.spec.errors import LabError, UserError
 
 DEFAULT_CPU = "generic-x86-64"
@@ -33,10 +34,17 @@ def list_cpus() -> Mapping[str, CPU]:
 
 
 def load_cpu(name_or_path: str) -> CPU:
-    """The CPU of that name, or of a file of the user's: what has a slash or ends in .toml.
+    """The CPU of that name, or of a file of the user's: what has a slash or ends in .toml. Options
+    may follow, as in "cortex-a9,l2=256KiB,clock=1GHz"; options.py has them.
 
-    UserError if there is no such CPU or file, or if the file is not as it must be; it says what.
+    UserError if there is no such CPU or file, if the file is not as it must be, and for an option
+    that it has not; it says what.
     """
+    name_or_path, _, options = name_or_path.partition(",")
+    return with_options(_load(name_or_path), options)
+
+
+def _load(name_or_path: str) -> CPU:
     if "/" in name_or_path or name_or_path.endswith(_SUFFIX):
         return _load_file(Path(name_or_path))
     known = list_cpus()

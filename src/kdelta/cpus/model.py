@@ -149,6 +149,8 @@ class CPU(msgspec.Struct, frozen=True):
     misses       the prices of misses, by kind
     specials     special instruction -> what it costs beyond an instruction
     sources      field of the file -> where its figures are from, in full
+    clock_mhz    at which such a core runs; None where no device is meant
+    sizes        "l1i", "l1d", "l2" -> what sizes it comes in, in bytes, where a licensee chooses
     """
 
     name: str
@@ -169,6 +171,8 @@ class CPU(msgspec.Struct, frozen=True):
     qemu: Qemu
     paths: tuple[KernelPath, ...]
     sources: dict[str, str]
+    clock_mhz: float | None = None
+    sizes: dict[str, tuple[int, ...]] = {}
 
     @property
     def least_recent(self) -> "CPU":
@@ -198,10 +202,16 @@ class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line_bytes: int | None = None
     page_bytes: int | None = None
     shared: bool | None = None
+    sizes: tuple[int, ...] | None = None
 
 
 class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cycles_per_insn: float
+    source: str
+
+
+class _Clock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    mhz: float
     source: str
 
 
@@ -240,6 +250,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     misses: dict[MissKind, _Miss]
     itlb_small: _Array | None = None
     btb: _Array | None = None
+    clock: _Clock | None = None
     special: tuple[_Special, ...] = ()
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
@@ -279,6 +290,12 @@ def decode_cpu(text: bytes) -> CPU:
         qemu=raw.qemu,
         paths=raw.path,
         sources=_sources(raw),
+        clock_mhz=_positive("clock.mhz", raw.clock.mhz) if raw.clock else None,
+        sizes={
+            field: sizes
+            for field in ("l1i", "l1d", "l2")
+            if (sizes := getattr(raw, field).sizes)
+        },
     )
     _check_prices(cpu)
     return cpu
@@ -317,19 +334,23 @@ def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
             f"`{field}`: {cache.sets} sets x {cache.ways} ways x {line} bytes are "
             f"{cache.bytes} bytes, not {size}"
         )
+    for other in array.sizes or ():
+        sets, rest = divmod(other, cache.ways * line)
+        if rest or not _is_power_of_two(sets):
+            raise CPUFileError(f"`{field}.sizes`: {other} bytes are no power of two of sets")
     return cache
 
 
 def _pages(field: str, array: _Array) -> Cache:
     """A TLB."""
-    _refuse(field, array, "bytes", "line_bytes", "shared")
+    _refuse(field, array, "bytes", "line_bytes", "shared", "sizes")
     page = _need(field, array, "page_bytes")
     return _of_entries(field, array, _cache(field, array, "page_bytes", page))
 
 
 def _targets(array: _Array) -> Cache:
     """A branch target buffer: its lines are branches, of a byte each."""
-    _refuse("btb", array, "bytes", "line_bytes", "page_bytes", "shared")
+    _refuse("btb", array, "bytes", "line_bytes", "page_bytes", "shared", "sizes")
     return _of_entries("btb", array, _cache("btb", array, "", 1))
 
 
@@ -403,6 +424,7 @@ def _sources(raw: _File) -> dict[str, str]:
         **({"itlb_small": raw.itlb_small.source} if raw.itlb_small else {}),
         **({"btb": raw.btb.source} if raw.btb else {}),
         "base": raw.base.source,
+        **({"clock": raw.clock.source} if raw.clock else {}),
         "strings": raw.strings.source,
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
         **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},

@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import merged_regions
-from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.cpus.model import CPU, LRU, Cache, MissKind, Replacement
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Interval, RegionCost
 from kdelta.infer.prices import INSNS, prices_of
+from kdelta.infer.replacement import replaced
 from kdelta.infer.sensitivity import cycle_range, distribution
 from kdelta.replay.collisions import Collisions, collisions
 from kdelta.replay.functions import REST
@@ -31,6 +32,7 @@ from kdelta.studies.placement import (
     notes_on_l2,
     own_misses,
     placed_run,
+    policies_of,
 )
 from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.requests import LayoutRequest, Progress, Silent
@@ -41,6 +43,7 @@ ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""
 
 _NAMED = 50
+_HOW: dict[Replacement, str] = {"round-robin": "in turn", "random": "at random"}
 _LINES: MissKind = "l1i"
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
@@ -141,13 +144,29 @@ class _Study:
             data=self._data,
             doing=lambda region: progress.doing(step, region),
         )
+        policies = policies_of(self._cpu)
+        lru = (
+            costs(
+                self._placed,
+                self._cpu.least_recent,
+                self._drawn,
+                doing=lambda region: progress.doing(step, f"{region}, LRU beside it"),
+            )
+            if policies
+            else {}
+        )
         counted = merged_regions(self._placed.counts)
         found = []
         for index, trace in enumerate(self._placed.traces):
             if trace.region not in counted:
                 continue
             progress.doing(step, f"{trace.region}: alignments, collisions")
-            found.append(self._region(index, cost_of[trace.region]))
+            cost = cost_of[trace.region]
+            made = self._region(index, cost)
+            if policies:
+                beside = replaced(cost, lru[trace.region], policies)
+                made = msgspec.structs.replace(made, replacement=beside)
+            found.append(made)
         return tuple(found)
 
     def _region(self, index: int, cost: RegionCost) -> LayoutRegion:
@@ -271,7 +290,9 @@ def _report(
 def cache_texts(cpu: CPU, *, data: bool = False) -> tuple[str, ...]:
     """What is replayed, in words; with data, its own first level and the L2 too."""
     texts = [f"L1I {_size(cpu.l1i.bytes)}, {_ways(cpu.l1i)}, lines of {cpu.l1i.line_bytes}"]
-    texts.append(f"ITLB {cpu.itlb.entries} pages of {_size(cpu.itlb.line_bytes)}")
+    texts.append(
+        f"ITLB {cpu.itlb.entries} pages of {_size(cpu.itlb.line_bytes)}{_policy(cpu.itlb)}"
+    )
     if cpu.btb:
         texts.append(f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}")
     if data:
@@ -285,7 +306,11 @@ def _size(count: int) -> str:
 
 
 def _ways(cache: Cache) -> str:
-    return f"{cache.ways}-way"
+    return f"{cache.ways}-way{_policy(cache)}"
+
+
+def _policy(cache: Cache) -> str:
+    return "" if cache.replacement == LRU else f", replaced {_HOW[cache.replacement]}"
 
 
 def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str, ...]:

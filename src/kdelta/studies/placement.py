@@ -16,7 +16,7 @@ import numpy as np
 
 from kdelta.counts.model import CONTEXTS, KERNEL, RunCounts, merged_regions
 from kdelta.counts.trace import Trace
-from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.cpus.model import CPU, LRU, Cache, MissKind
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.host.interrupt import interruptible
@@ -278,6 +278,12 @@ def caches_of(cpu: CPU) -> dict[MissKind, Cache]:
     """What of a CPU can be replayed from code alone."""
     caches: dict[MissKind, Cache] = {"l1i": cpu.l1i, "itlb": cpu.itlb}
     return caches if cpu.btb is None else {**caches, "btb": cpu.btb}
+
+
+def policies_of(cpu: CPU) -> dict[str, str]:
+    """kind of misses -> how its cache replaces, where that is not LRU, which is to be asked too."""
+    caches = caches_of(cpu)
+    return {str(kind): one.replacement for kind, one in caches.items() if one.replacement != LRU}
 
 
 def costs(
