@@ -56,7 +56,7 @@ def attachment(run: Run, name: str, store: Store) -> str:
 def reported_cpu(cpu: CPU) -> ReportedCPU:
     """The CPU, and which of its prices nobody measured."""
     guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
-    return ReportedCPU(cpu.name, cpu.title, tuple(cpu.misses), guessed)
+    return ReportedCPU(cpu.name, cpu.title, tuple(cpu.misses), guessed, cpu.clock_mhz)
 
 
 def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unlike, ...]:
