@@ -34,9 +34,12 @@ extern const struct operation call_operations[], file_operations[], memory_opera
 
 /* Ends the program with a message unless a call's result is good. */
 _Noreturn void fail(const char *what);
+/* An address may be negative where it has 32 bits; errors are the last page of addresses. */
 static inline long must(long result)
 {
-    if (__builtin_expect(result < 0, 0))
+    bool failed = sizeof result > 4 ? result < 0 : (unsigned long)result > -4096ul;
+
+    if (__builtin_expect(failed, 0))
         fail("a call failed");
     return result;
 }

@@ -25,8 +25,14 @@
 static char tiny_path[4096 + 8];
 static char *const tiny_argv[] = {"tiny", NULL}, *const tiny_env[] = {NULL};
 
+#ifdef __aarch64__
+#define STACK_BYTES (128 * KIB) /* the least that glibc takes there */
+#else
+#define STACK_BYTES (64 * KIB)
+#endif
+
 static pthread_attr_t thread_attributes;
-static char thread_stack[64 * KIB] __attribute__((aligned(4096)));
+static char thread_stack[STACK_BYTES] __attribute__((aligned(4096)));
 
 static char *large;
 static pid_t self;
