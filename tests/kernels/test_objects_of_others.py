@@ -98,6 +98,7 @@ def test_relocations_are_those_of_readelf(tmp_path: Path, arch: str) -> None:
     elf = parse_elf(compiled(tmp_path, arch, SOURCE))
     assert elf is not None
     assert elf.type == RELOCATABLE
+    assert not any(name.startswith(("$", ".L")) for name in elf.symbols.names)
     said = ["readelf", "-rW", str(tmp_path / "a.o")]
     lines = subprocess.run(said, capture_output=True, text=True, check=True).stdout.splitlines()
     wanted = sorted(
@@ -141,6 +142,33 @@ def test_an_addend_counts(tmp_path: Path, arch: str) -> None:
     assert changed(before, behind) - ({"at", "to"} if arch == "arm64" else set()) == {"x", ":first"}
     same = {name: behind.functions[name].hash for name in ("at", "to")}
     assert same == {name: before.functions[name].hash for name in ("at", "to")}
+
+
+def test_addends_that_stand_in_place(tmp_path: Path) -> None:
+    if not shutil.which("arm-linux-gnueabihf-gcc"):
+        pytest.skip("needs arm-linux-gnueabihf-gcc")
+    path = tmp_path / "a.s"
+    path.write_text("""
+        .text
+        movw r0, #:lower16:there + 0x9234
+        movt r0, #:upper16:there + 0x1234
+        bl there
+        b there + 16
+        .data
+        .word there - 4
+        .word there + 12 - .
+    """)
+    argv = ["arm-linux-gnueabihf-gcc", "-c", "-march=armv7-a", str(path), "-o", f"{tmp_path}/a.o"]
+    subprocess.run(argv, check=True)
+    elf = parse_elf((tmp_path / "a.o").read_bytes())
+    assert elf is not None
+    found = [
+        addend
+        for number, section in enumerate(elf.sections)
+        if section.name in (".text", ".data")
+        for addend in elf.relocations[number].addend.tolist()
+    ]
+    assert found == [0x9234 - 0x10000, 0x1234, -8, 8, -4, 12]
 
 
 def test_alignments_of_sections(tmp_path: Path, arch: str) -> None:
