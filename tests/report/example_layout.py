@@ -18,7 +18,9 @@ from tests.report.example import MACHINE, report
 LAYOUTS = 64
 
 
-def region(name: str, mean: float, reach: float, seed: int, **more: bool) -> LayoutRegion:
+def region(
+    name: str, mean: float, reach: float, seed: int, *, truncated: bool = False
+) -> LayoutRegion:
     """Misses of lines around a mean; none of pages."""
     draws = np.round(np.random.default_rng(seed).uniform(mean - reach, mean + reach, LAYOUTS), 2)
     shipped = {"l1i": mean + 0.5 * reach, "itlb": 0.0}
@@ -52,7 +54,7 @@ def region(name: str, mean: float, reach: float, seed: int, **more: bool) -> Lay
         ) if reach else (),
         colliding=mean if reach else 0.0,
         pairs=30 if reach else 0,
-        **more,
+        truncated=truncated,
     )  # fmt: skip
 
 

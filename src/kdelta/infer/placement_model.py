@@ -111,6 +111,8 @@ class PlacementEffect(msgspec.Struct, frozen=True):
                      all of these
     cycles           interval of the effect over all prices, model cycles an iteration
     relative         the same as a fraction of the base's mean
+    lru              the verdict if all caches evicted what was least recently used; None where they
+                     do, or where that was not asked
     """
 
     region: str
@@ -126,3 +128,4 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     cycles: Interval
     relative: Interval
     shipped: Shipped
+    lru: CycleVerdict | None = None

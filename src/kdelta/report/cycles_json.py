@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.infer.ensembles import Interval
-from kdelta.infer.placement_model import Bounds, Compared, Draws, PlacementEffect
+from kdelta.infer.placement_model import Bounds, Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.model import CycleReport, ReportedCPU, Unlike
 
@@ -74,11 +74,12 @@ class JsonShipped(msgspec.Struct, frozen=True):
     placement: JsonInterval
 
 
-class JsonCycleEffect(msgspec.Struct, frozen=True):
+class JsonCycleEffect(msgspec.Struct, frozen=True, omit_defaults=True):
     """The effect on a region's model cycles, an iteration, over all prices: `cycles`, and as a
     fraction of the base's mean `relative`. `hidden` and `exposed` are at either end of the prices
     of misses. `guessed`: the kinds of misses with prices that were never calibrated. `unlike`:
-    indexes of what its path hangs on that was not as on the CPU.
+    indexes of what its path hangs on that was not as on the CPU. `lru`: of a CPU whose caches
+    replace otherwise, the verdict if they evicted what was least recently used.
     """
 
     region: str
@@ -95,6 +96,7 @@ class JsonCycleEffect(msgspec.Struct, frozen=True):
     exposed: JsonEnsembles
     misses: dict[str, JsonEnsembles]
     shipped: JsonShipped
+    lru: JsonCycleVerdict | None = None
 
 
 class JsonUnlike(msgspec.Struct, frozen=True):
@@ -145,9 +147,8 @@ def json_cycle_effect(effect: PlacementEffect, unlike: Sequence[Unlike] = ()) ->
     verdict, shipped = effect.verdict, effect.shipped
     return JsonCycleEffect(
         region=effect.region,
-        verdict=JsonCycleVerdict(
-            verdict.word.value, verdict.within, verdict.layouts, verdict.reason
-        ),
+        verdict=_verdict(verdict),
+        lru=None if effect.lru is None else _verdict(effect.lru),
         layouts=effect.layouts,
         paired=effect.paired,
         margin=effect.margin,
@@ -163,6 +164,10 @@ def json_cycle_effect(effect: PlacementEffect, unlike: Sequence[Unlike] = ()) ->
             _interval(shipped.cycles), _interval(shipped.relative), _interval(shipped.placement)
         ),
     )
+
+
+def _verdict(verdict: CycleVerdict) -> JsonCycleVerdict:
+    return JsonCycleVerdict(verdict.word.value, verdict.within, verdict.layouts, verdict.reason)
 
 
 def _ensembles(compared: Compared) -> JsonEnsembles:

@@ -22,11 +22,13 @@ from kdelta.studies.placement import (
     L2,
     PAGES,
     Counted,
+    Drawn,
     PlacedKernel,
     costs,
     drawn_pairs,
     notes_on_l2,
     placed_run,
+    policies_of,
     tracing,
     without_l2,
 )
@@ -142,29 +144,25 @@ def cycles_between(
         return None
     step = f"replay {other.placed.kernel.release} on {cpu.name}"
     progress.begin(step)
-    sides = []
+    kernels = ((base, base.placed), (other, other.placed))
     with interruptible():
         drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
-        for one, placed, mine in zip(
-            (base, other), (base.placed, other.placed), drawn, strict=True
-        ):
-            sides.append(
-                costs(
-                    placed,
-                    cpu,
-                    mine,
-                    runs=one.counts,
-                    data=data,
-                    doing=lambda region: progress.doing(step, region),
-                )
-            )
+
+        def replayed(model: CPU) -> list[dict[str, RegionCost]]:
+            """What both kernels cost on a CPU."""
+            return [
+                _costs(one, placed, model, mine, data=data, step=step, progress=progress)
+                for (one, placed), mine in zip(kernels, drawn, strict=True)
+            ]
+
+        sides = replayed(cpu)
+        beside = replayed(cpu.least_recent) if policies_of(cpu) else None
         codes = codes_of(_known(base.placed), _known(other.placed))
-    regions = [
-        Region(name, *_alike(sides[0][name], sides[1][name]), codes.get(name, Code.DIFFERENT))
-        for name in sides[0]
-        if name in sides[1]
-    ]
+    regions = _regions(sides, codes)
     effects = placement_effects(regions, prices_of(cpu), margin)
+    if beside:
+        by_lru = placement_effects(_regions(beside, codes), prices_of(cpu), margin)
+        effects = tuple(map(_with_lru, effects, by_lru))
     progress.end(step, f"{layouts} layouts of each kernel")
     cut = _cut({"base": (base.placed, sides[0]), "other": (other.placed, sides[1])})
     return Cycles(
@@ -176,10 +174,62 @@ def cycles_between(
             *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
+            *notes_on_replacement(cpu, effects),
         ),
         regions=tuple(regions),
         cut=cut,
     )
+
+
+def _costs(
+    one: Traced,
+    placed: PlacedKernel,
+    cpu: CPU,
+    layouts: Drawn,
+    *,
+    data: bool,
+    step: str,
+    progress: Progress,
+) -> dict[str, RegionCost]:
+    return costs(
+        placed,
+        cpu,
+        layouts,
+        runs=one.counts,
+        data=data,
+        doing=lambda region: progress.doing(step, region),
+    )
+
+
+def _with_lru(effect: PlacementEffect, lru: PlacementEffect) -> PlacementEffect:
+    return msgspec.structs.replace(effect, lru=lru.verdict)
+
+
+def _regions(sides: Sequence[Mapping[str, RegionCost]], codes: Mapping[str, Code]) -> list[Region]:
+    return [
+        Region(name, *_alike(sides[0][name], sides[1][name]), codes.get(name, Code.DIFFERENT))
+        for name in sides[0]
+        if name in sides[1]
+    ]
+
+
+def notes_on_replacement(cpu: CPU, effects: Sequence[PlacementEffect]) -> list[str]:
+    """Whether verdicts hang on how the CPU's caches replace."""
+    policies = policies_of(cpu)
+    if not policies or not effects:
+        return []
+    kinds = ", ".join(f"{kind} {policy}" for kind, policy in policies.items())
+    other = [
+        f"{one.region} {one.lru.word.value}"
+        for one in effects
+        if one.lru is not None and one.lru.word is not one.verdict.word
+    ]
+    found = (
+        f"under LRU these verdicts are others: {', '.join(other)}"
+        if other
+        else ("under LRU all verdicts are the same")
+    )
+    return [f"replacement on {cpu.name} is not LRU ({kinds}); {found}"]
 
 
 def _cut(

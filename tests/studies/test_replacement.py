@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A CPU that replaces at random or in turn: its own figures, and beside them those of LRU."""
+
+import msgspec
+import pytest
+
+from kdelta.cpus.model import CPU, Replacement
+from kdelta.infer.effects import Word
+from kdelta.infer.placement_model import CycleVerdict, PlacementEffect
+from kdelta.report.cycles_json import json_cycle_effect
+from kdelta.report.layout_json import layout_json
+from kdelta.report.layout_text import layout_text
+from kdelta.studies.cycles import Cycles, Traced, cycles_between, notes_on_replacement
+from kdelta.studies.layout import cache_texts, layout_regions
+from kdelta.studies.placement import PlacedKernel
+from kdelta.studies.requests import Silent
+from tests.report.example_layout import layout_report
+from tests.studies.test_placement import made, made_trace, small_cpu
+
+
+def two_ways(replacement: Replacement) -> CPU:
+    """One set of two lines."""
+    cpu = small_cpu(sets=1)
+    l1i = msgspec.structs.replace(cpu.l1i, ways=2, replacement=replacement)
+    return msgspec.structs.replace(cpu, l1i=l1i)
+
+
+def loop() -> PlacedKernel:
+    """Three functions in turn: one line more than there are ways."""
+    return made(made_trace([0, 1, 2] * 500, [0, 0, 0] * 500))
+
+
+@pytest.mark.parametrize(("policy", "how"), [("random", "at random"), ("round-robin", "in turn")])
+def test_lru_is_beside_what_the_cpu_does(policy: Replacement, how: str) -> None:
+    """LRU and round robin miss each line of the loop, at 150 an iteration; at random one of two
+    others leaves, which comes after one step or two, so that 2 of 3 are missed. That holds for all
+    layouts, so none is better.
+    """
+    (found,) = layout_regions(loop(), two_ways(policy), layouts=5, seed=1)
+    (held,) = found.replacement.values()
+    assert list(found.replacement) == ["l1i"]
+    assert held.policy == policy
+    assert held.own == found.misses["l1i"]
+    assert held.lru.shipped == 150
+    assert held.own.shipped == (150 if policy == "round-robin" else pytest.approx(100, rel=0.05))
+    assert held.correlation is None or policy == "random"
+    report = msgspec.structs.replace(layout_report(), regions=(found,))
+    assert f"L1I misses: this cache replaces {how}; beside it" in layout_text(report)
+    assert f"replaced {how}" in cache_texts(two_ways(policy))[0]
+    told = msgspec.json.decode(layout_json(report, "1"))["regions"][0]["replacement"]
+    assert told["l1i"]["policy"] == policy
+    assert told["l1i"]["lru"]["shipped"] == 150
+
+
+def test_of_lru_nothing_is_beside_it() -> None:
+    (found,) = layout_regions(loop(), two_ways("lru"), layouts=5, seed=1)
+    assert found.replacement == {}
+    report = msgspec.structs.replace(layout_report(), regions=(found,))
+    assert "LRU" not in layout_text(report)
+    assert "replacement" not in layout_json(report, "1")
+    assert "replaced" not in cache_texts(two_ways("lru"))[0]
+
+
+def between(cpu: CPU, base: PlacedKernel, other: PlacedKernel) -> tuple[Cycles, PlacementEffect]:
+    found = cycles_between(
+        Traced((), base), Traced((), other), cpu, layouts=4, margin=0.01, progress=Silent()
+    )
+    assert found is not None
+    (effect,) = found.effects
+    return found, effect
+
+
+def test_verdicts_under_lru_are_beside_those_of_the_cpu() -> None:
+    same = between(two_ways("random"), loop(), loop())
+    assert same[1].lru is not None
+    assert same[1].lru.word is same[1].verdict.word
+    (note,) = [note for note in same[0].notes if "replacement" in note]
+    assert note.endswith("is not LRU (l1i random); under LRU all verdicts are the same")
+    assert json_cycle_effect(same[1]).lru is not None
+    plain = between(two_ways("lru"), loop(), loop())
+    assert plain[1].lru is None
+    assert not any("replacement" in note for note in plain[0].notes)
+    assert b'"lru"' not in msgspec.json.encode(json_cycle_effect(plain[1]))
+
+
+def test_a_verdict_that_hangs_on_the_policy_is_named() -> None:
+    cpu = two_ways("random")
+    effect = between(cpu, loop(), loop())[1]
+    other = msgspec.structs.replace(effect, region="x", lru=CycleVerdict(Word.SLOWER))
+    (note,) = notes_on_replacement(cpu, [effect, other])
+    assert note.endswith("under LRU these verdicts are others: x slower")
+    assert notes_on_replacement(cpu, []) == []
+    told = msgspec.to_builtins(json_cycle_effect(other))
+    assert told["lru"]["word"] == "slower"
