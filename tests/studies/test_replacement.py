@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A CPU that replaces at random or in turn: its own figures, and beside them those of LRU."""
 
+import re
+
 import msgspec
 import pytest
 
 from kdelta.cpus.model import CPU, Replacement
 from kdelta.infer.effects import Word
 from kdelta.infer.placement_model import CycleVerdict, PlacementEffect
+from kdelta.replay.judge import Case
+from kdelta.replay.order import place
 from kdelta.report.cycles_json import json_cycle_effect
 from kdelta.report.layout_json import layout_json
 from kdelta.report.layout_text import layout_text
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, notes_on_replacement
 from kdelta.studies.layout import cache_texts, layout_regions
+from kdelta.studies.ordered_policy import notes_on_policy
 from kdelta.studies.placement import PlacedKernel
 from kdelta.studies.requests import Silent
 from tests.report.example_layout import layout_report
@@ -92,3 +97,17 @@ def test_a_verdict_that_hangs_on_the_policy_is_named() -> None:
     assert notes_on_replacement(cpu, []) == []
     told = msgspec.to_builtins(json_cycle_effect(other))
     assert told["lru"]["word"] == "slower"
+
+
+def test_an_order_is_told_under_the_policy_too() -> None:
+    """In a loop over three lines and two ways of one set no order is better."""
+    one, cpu = loop(), two_ways("random")
+    result = place(one.placement, [Case(one.traces[0])], cpu.least_recent, evaluations=8, layouts=2)
+    notes = notes_on_policy(one, cpu, result)
+    assert notes[0].startswith("replacement on generic-x86-64 is not LRU (l1i random)")
+    found = re.fullmatch(
+        r"loop: l1i misses replaced random: (\S+) as shipped, (\S+) in the order", notes[1]
+    )
+    assert found is not None
+    assert [float(part) for part in found.groups()] == [pytest.approx(100, rel=0.05)] * 2
+    assert notes_on_policy(one, cpu.least_recent, result) == []

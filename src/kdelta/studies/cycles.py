@@ -164,7 +164,8 @@ def cycles_between(
         by_lru = placement_effects(_regions(beside, codes), prices_of(cpu), margin)
         effects = tuple(map(_with_lru, effects, by_lru))
     progress.end(step, f"{layouts} layouts of each kernel")
-    cut = _cut({"base": (base.placed, sides[0]), "other": (other.placed, sides[1])})
+    counted = beside or sides  # what runs count is counted by LRU
+    cut = _cut({"base": (base.placed, counted[0]), "other": (other.placed, counted[1])})
     return Cycles(
         effects=effects,
         codes={name: codes[name] for name in _named(regions, cut) if name in codes},

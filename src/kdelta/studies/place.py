@@ -26,6 +26,7 @@ from kdelta.studies.apply import applied, put_back, require_relinkable, simulati
 from kdelta.studies.lab import Done, traces_of
 from kdelta.studies.layout import cache_texts, notes_on
 from kdelta.studies.ordered_l2 import FEW_SETS, NOT_SEARCHED, l2_of
+from kdelta.studies.ordered_policy import notes_on_policy
 from kdelta.studies.placement import (
     L2,
     Counted,
@@ -51,6 +52,8 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     without symbols or, where that is asked for, that cannot be relinked, and when nothing that is
     executed can move.
     """
+    cpu = request.cpu
+    request = msgspec.structs.replace(request, cpu=cpu.least_recent)
     wanted = _operations(request)
     names = tuple(wanted)
     _must_be_writable(request.file)
@@ -76,6 +79,9 @@ async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> 
     with interruptible():
         result = _searched(request, placed, progress)
     report = _with(report, request, placed, result)
+    with interruptible():
+        notes = notes_on_policy(placed, cpu, result)
+    report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
     if result.method == SHIPPED:
         return report
     with put_back(request.file) if request.apply else contextlib.nullcontext():
