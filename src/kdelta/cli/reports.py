@@ -62,6 +62,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
                 _cycle_report(one, store),
                 tuple(_more(more, store) for more in one.more),
                 packet_effects(one.base.counts, one.other.counts),
+                one.phases,
             )
             for one in comparisons
         ),

@@ -14,6 +14,19 @@ from kdelta.infer.effects import Verdict, verdict_on
 from kdelta.infer.estimate import Quantity, estimate
 
 
+class PhaseCost(msgspec.Struct, frozen=True):
+    """What one phase of a traced region costs a packet, of all tasks and interrupts.
+
+    calls   how often it was called in the region; 0 for what is in no phase
+    misses  by kind, in the layout as shipped
+    """
+
+    phase: str
+    calls: int
+    insns: Fraction
+    misses: dict[str, float]
+
+
 class PacketEffect(msgspec.Struct, frozen=True):
     """One region that is about packets.
 

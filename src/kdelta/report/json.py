@@ -363,7 +363,9 @@ def _compared(compared: Compared, cpu: ReportedCPU | None) -> JsonCompared:
             JsonMoreRuns(one.operation, [_run(r) for r in one.base], [_run(r) for r in one.other])
             for one in compared.more
         ],
-        packets=[json_packets(one, compared.cycles, cpu) for one in compared.packets],
+        packets=[
+            json_packets(one, compared.cycles, cpu, compared.phases) for one in compared.packets
+        ],
     )
 
 

@@ -5,7 +5,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.infer.effects import Effects
-from kdelta.infer.packets import PacketEffect
+from kdelta.infer.packets import PacketEffect, PhaseCost
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.cut_model import CutRegion
 from kdelta.spec.run import RunStatus
@@ -89,6 +89,10 @@ class MoreRuns(msgspec.Struct, frozen=True):
     other: tuple[ReportedRun, ...]
 
 
+Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
+"""By side ("base", "other") and region: what each phase of it costs a packet, the rest last."""
+
+
 class Compared(msgspec.Struct, frozen=True):
     """Another kernel, and its effects against the base."""
 
@@ -97,6 +101,7 @@ class Compared(msgspec.Struct, frozen=True):
     cycles: CycleReport | None = None
     more: tuple[MoreRuns, ...] = ()
     packets: tuple[PacketEffect, ...] = ()
+    phases: Phases = {}
 
 
 class CompareReport(msgspec.Struct, frozen=True):

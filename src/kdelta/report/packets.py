@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a packet costs, as text, and what a model's cycles would make of it at a CPU's clock."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.counts.model import RegionCounts
-from kdelta.infer.packets import PacketEffect
+from kdelta.infer.packets import PacketEffect, PhaseCost
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report import figures
 from kdelta.report.layout import WIDTH, wrapped
-from kdelta.report.model import ReportedCPU
+from kdelta.report.model import Phases, ReportedCPU
 
 NOT_IN_IT = (
     "No driver of a network card is in these figures, and no cache maintenance for its DMA: "
@@ -29,12 +29,13 @@ _FIGURE = 10
 _SIDE = 22
 _NAME = 21
 _BITS = 8
+_SHOWN = "l1i"
 _MEGA = 10**6
 
 
 class ModelRate(msgspec.Struct, frozen=True):
-    """What a model makes of a region on one side, from misses exposed to hidden, in the layout as
-    shipped: cycles and misses by kind a packet; packets and Mb a second, None without a clock.
+    """What a model makes of a region on one side, with misses hidden and exposed, in the layout
+    as shipped: cycles and misses by kind a packet; packets and Mb a second, None without a clock.
     """
 
     cycles: tuple[float, float]
@@ -51,10 +52,10 @@ def model_rates(
     for who in ("base", "other"):
         each = float(getattr(packets.per_iteration, who).value)
         size = float(getattr(packets.frame_bytes, who).value)
-        ends = [getattr(side, who).shipped / each for side in (effect.exposed, effect.hidden)]
+        ends = [getattr(side, who).shipped / each for side in (effect.hidden, effect.exposed)]
         misses = {kind: getattr(of, who).shipped / each for kind, of in effect.misses.items()}
         rate = None
-        if cpu.clock_mhz is not None and ends[1] > 0:
+        if cpu.clock_mhz is not None and ends[0] > 0:
             rate = (cpu.clock_mhz * _MEGA / ends[0], cpu.clock_mhz * _MEGA / ends[1])
         bits = None if rate is None else tuple(one * size * _BITS / _MEGA for one in rate)
         found[who] = ModelRate(
@@ -88,8 +89,11 @@ def packet_lines(
     effects: Sequence[PacketEffect],
     cycles: Mapping[str, PlacementEffect] | None = None,
     cpu: ReportedCPU | None = None,
+    phases: Phases | None = None,
 ) -> list[str]:
-    """The packets of a comparison; cycles: by region, where model cycles on `cpu` are known."""
+    """The packets of a comparison; cycles: by region, where model cycles on `cpu` are known.
+    phases: of the traced runs, the first of each kernel, of which they are parts.
+    """
     if not effects:
         return []
     heads = " ".join(f"{word:>{_FIGURE}}" for word in ("base", "other", "diff"))
@@ -108,23 +112,59 @@ def packet_lines(
             ]
         )
         lines += _named(effect.region, cells)
+        lines += _phase_rows(effect.region, phases or {}, _phase_insns)
+    if any((phases or {}).values()):
+        about = "Phases are parts of the traced run, the first of each kernel; the rest is in none."
+        lines += wrapped(about, "", "  ")
     if cpu is not None:
-        lines += _modelled(effects, cycles or {}, cpu)
+        lines += _modelled(effects, cycles or {}, cpu, phases or {})
     return [*lines, *wrapped(NOT_IN_IT, "", "  ")]
 
 
+def _phase_rows(
+    region: str, phases: Phases, row: Callable[[PhaseCost, PhaseCost], str]
+) -> list[str]:
+    """A line for each phase of a region that both sides know."""
+    sides = [phases.get(who, {}).get(region, ()) for who in ("base", "other")]
+    theirs = {one.phase: one for one in sides[1]}
+    return [row(one, theirs[one.phase]) for one in sides[0] if one.phase in theirs]
+
+
+def _phase_insns(base: PhaseCost, other: PhaseCost) -> str:
+    ends = [figures.scaled(one.insns) for one in (base, other)]
+    effect = other.insns - base.insns
+    part = 100 * effect / base.insns if base.insns else None
+    cells = " ".join(
+        [
+            *(figures.plain(end, _FIGURE, aligned=False) for end in ends),
+            figures.signed(ends[1] - ends[0], _FIGURE, effect, aligned=False),
+            f"{figures.percent(part):>7}",
+        ]
+    )
+    return f"{f'  {base.phase}':<{_NAME}} {cells}"
+
+
+def _phase_misses(base: PhaseCost, other: PhaseCost) -> str:
+    cells = [_brief(one.misses.get(_SHOWN, 0.0)) for one in (base, other)]
+    return _row(f"  l1i in {base.phase}", *cells)
+
+
 def _modelled(
-    effects: Sequence[PacketEffect], cycles: Mapping[str, PlacementEffect], cpu: ReportedCPU
+    effects: Sequence[PacketEffect],
+    cycles: Mapping[str, PlacementEffect],
+    cpu: ReportedCPU,
+    phases: Phases,
 ) -> list[str]:
     rows = []
     for effect in effects:
         if effect.region in cycles:
             rates = model_rates(effect, cycles[effect.region], cpu)
             rows += [effect.region, *_rate_rows(rates["base"], rates["other"])]
+            rows += _phase_rows(effect.region, phases, _phase_misses)
     if not rows:
         return []
     at = "" if cpu.clock_mhz is None else f" at {cpu.clock_mhz:.0f} MHz"
-    title = f"a packet by the model of {cpu.name}{at}, misses exposed to hidden"
+    title = f"a packet by the model of {cpu.name}{at}, misses hidden to exposed"
     heads = f"{'':<{_NAME}} {'base':>{_SIDE}} {'other':>{_SIDE}}"
     about = wrapped(OF_THE_MODEL, "", "  ") if cpu.clock_mhz is not None else []
     return ["", title, heads, *rows, *about]

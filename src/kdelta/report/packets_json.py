@@ -13,14 +13,14 @@ from kdelta.report.estimate_json import (
     json_quantity,
     json_verdict,
 )
-from kdelta.report.model import CycleReport, ReportedCPU
+from kdelta.report.model import CycleReport, Phases, ReportedCPU
 from kdelta.report.packets import NOT_IN_IT, model_rates
 
 
 class JsonModelRate(msgspec.Struct, frozen=True):
     """What a model makes of a region's packets in the layout as shipped: cycles and misses a
-    packet, and at the CPU's clock packets and megabits a second, each with all misses exposed and
-    with all hidden. Of the measured tasks' own work; no device's driver is in it.
+    packet, and at the CPU's clock packets and megabits a second, each with all misses hidden and
+    with all exposed. Of the measured tasks' own work; no device's driver is in it.
     """
 
     cycles: tuple[float, float]
@@ -29,9 +29,21 @@ class JsonModelRate(msgspec.Struct, frozen=True):
     megabits_per_second: tuple[float, float] | None
 
 
+class JsonPhase(msgspec.Struct, frozen=True):
+    """What one phase of a traced region costs a packet, of all tasks and interrupts, with its
+    misses in the layout as shipped. `calls`: in the whole region; 0 for what is in no phase.
+    """
+
+    phase: str
+    calls: int
+    insns: Number
+    misses: dict[str, float]
+
+
 class JsonPackets(msgspec.Struct, frozen=True):
     """A region that is about packets: how many in all, and a packet's instructions, of all tasks
     and interrupts. `model` is by side, "base" and "other"; null where model cycles are not known.
+    `phases` are by side too, where the workload has any and was traced.
     """
 
     region: str
@@ -41,6 +53,7 @@ class JsonPackets(msgspec.Struct, frozen=True):
     frame_bytes: JsonQuantity
     insns: JsonQuantity
     model: dict[str, JsonModelRate] | None
+    phases: dict[str, list[JsonPhase]]
     not_in_it: str
 
 
@@ -55,7 +68,7 @@ class JsonRegionPackets(msgspec.Struct, frozen=True):
 
 
 def json_packets(
-    packets: PacketEffect, cycles: CycleReport | None, cpu: ReportedCPU | None
+    packets: PacketEffect, cycles: CycleReport | None, cpu: ReportedCPU | None, phases: Phases
 ) -> JsonPackets:
     """A region's packets on both sides; cpu: whose model cycles these are."""
     quantities = {
@@ -71,6 +84,14 @@ def json_packets(
         region=packets.region,
         verdict=json_verdict(packets.verdict),
         model=model,
+        phases={
+            who: [
+                JsonPhase(one.phase, one.calls, json_number(one.insns), one.misses)
+                for one in found[packets.region]
+            ]
+            for who, found in phases.items()
+            if packets.region in found
+        },
         not_in_it=NOT_IN_IT,
         **quantities,
     )

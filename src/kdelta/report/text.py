@@ -42,7 +42,7 @@ def compare_text(report: CompareReport, operations: int = 5, functions: int = 10
         lines += ["", *_title(who, compared, alone=len(report.others) == 1)]
         lines += _more(compared)
         lines += comparison_lines(compared.effects, operations, functions, report.bytes_worked_on)
-        lines += packet_lines(compared.packets, _by_region(compared), report.cpu)
+        lines += packet_lines(compared.packets, _by_region(compared), report.cpu, compared.phases)
         if report.cpu and compared.cycles:
             lines += cycle_lines(report.cpu, compared.cycles, compared.effects.operations)
         lines += warning_lines(compared.effects.warnings)

@@ -14,6 +14,7 @@ from kdelta.guests.modules import modules_for, modules_if_there, with_dependenci
 from kdelta.host.command import quiet
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.effects import Effects
+from kdelta.infer.packets import PhaseCost
 from kdelta.infer.placement_model import Code
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
@@ -23,6 +24,7 @@ from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
+from kdelta.studies.phases import phase_costs
 from kdelta.studies.placement import kept_digest, was_relinked
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.studies.same_code import Known, codes_of
@@ -50,7 +52,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     cpu: what the machine looked like, None where it was nothing in particular. cycles: what is
     known of model cycles on it, where both sides have a run that went well. more: the runs that
-    decided what the sides' own left to chance.
+    decided what the sides' own left to chance. phases: by side and region that is about packets,
+    what each phase of the workload costs.
     """
 
     workload: str
@@ -60,6 +63,7 @@ class Comparison(msgspec.Struct, frozen=True):
     cpu: CPU | None = None
     cycles: Cycles | None = None
     more: tuple[MoreRuns, ...] = ()
+    phases: dict[str, dict[str, tuple[PhaseCost, ...]]] = {}
 
 
 async def run_compare(
@@ -90,8 +94,20 @@ async def run_compare(
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
         judge = path_judge(lab_request, store, progress, workload)
         base, *others = _with(wanted, results)
-        found += [await _compared(request, cpu, judge, (base, other), progress) for other in others]
+        phases = [_phases(made, workload, store, cpu) for _, made in (base, *others)]
+        for other, theirs in zip(others, phases[1:], strict=True):
+            one = await _compared(request, cpu, judge, (base, other), progress)
+            sides = {"base": phases[0], "other": theirs}
+            found.append(msgspec.structs.replace(one, phases=sides))
     return tuple(found)
+
+
+def _phases(
+    traced: Traced, workload: Workload, store: Store, cpu: CPU | None
+) -> dict[str, tuple[PhaseCost, ...]]:
+    if cpu is None or traced.placed is None:
+        return {}
+    return phase_costs(traced.placed, workload.phases, store, cpu)
 
 
 def _with(wanted: Sequence[Side], results: Sequence[Traced]) -> list[tuple[Side, Traced]]:
