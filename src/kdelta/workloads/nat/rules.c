@@ -42,10 +42,9 @@ static const char losing[] =
 /* Before connections are tracked or routes looked up. */
 static const char drop[] =
     "table ip kdelta {\n"
-    "  counter arrived { }\n"
     "  chain prerouting {\n"
     "    type filter hook prerouting priority raw; policy accept;\n"
-    "    ip saddr %s udp dport %d counter name arrived drop\n"
+    "    ip saddr %s udp dport %d counter drop\n"
     "  }\n"
     "}\n";
 
@@ -157,13 +156,14 @@ void early_drop(const char *from)
 
 uint64_t early_dropped(void)
 {
-    static const char *const argv[] = {NFT, "list", "counter", "ip", "kdelta", "arrived", NULL};
+    static const char *const argv[] = {NFT, "list", "table", "ip", "kdelta", NULL};
     static char output[OUTPUT_BYTES];
     struct program program = program_start(WAN, argv, NULL, false);
     const char *found;
     unsigned long long packets;
 
-    if (program_end(&program, output) || !(found = strstr(output, "packets ")) || sscanf(found, "packets %llu", &packets) != 1)
+    if (program_end(&program, output) || !(found = strstr(output, "packets ")) ||
+        sscanf(found, "packets %llu", &packets) != 1)
         fail("nft does not tell its counter: %s", output);
     return packets;
 }
