@@ -15,6 +15,7 @@ from kdelta.guests.job import Job, job_archive
 from kdelta.host.dirs import cache_dir
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
+from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Setting, Snapshot, run
@@ -24,6 +25,8 @@ from kdelta.workloads.catalog import build_workload, find_workload
 
 OLD = "deb:linux-image-cloud-amd64"
 NEW = "deb:linux-image-6.12-cloud-amd64"
+ARM = "deb:linux-image-armmp:armhf"
+ARM64 = "deb:linux-image-cloud-arm64:arm64"
 SECONDS = 240.0
 
 
@@ -40,19 +43,26 @@ def kernel(spec: str = OLD) -> Kernel:
 
 
 def guest(
-    spec: str = OLD, append: str = "", memory_mib: int = 512, initrd: Path | None = None
+    spec: str = OLD,
+    append: str = "",
+    memory_mib: int = 512,
+    initrd: Path | None = None,
+    cpu: str = "",
 ) -> Guest:
     """A guest of that kernel with the base image, or with another initramfs."""
-    image = base_image("x86_64")
+    found = kernel(spec)
+    image = base_image(found.arch)
     return Guest(
-        kernel_identity=kernel(spec).identity,
-        kernel_image=kernel(spec).image,
-        arch="x86_64",
+        kernel_identity=found.identity,
+        kernel_image=found.image,
+        arch=found.arch,
         initrd=str(initrd or image.path),
         initrd_identity=f"test {initrd}" if initrd else image.identity,
         stop_address=image.stop_address,
         memory_mib=memory_mib,
+        cpu=cpu,
         append=append,
+        device_tree=device_tree(found, cpu),
     )
 
 
@@ -102,12 +112,14 @@ def clock_ticks(outcome: Outcome) -> dict[str, int]:
     return {name: int(ticks) - int(overhead) for name, ticks, overhead in rows}
 
 
-def counts_of(outcome: Outcome, binaries: dict[str, bytes] | None = None) -> RunCounts:
+def counts_of(
+    outcome: Outcome, binaries: dict[str, bytes] | None = None, arch: str = "x86_64"
+) -> RunCounts:
     """The counts of a run of `syscalls` (or of programs that are given) that went well."""
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols
-    program = build_workload(find_workload("syscalls"), arch="x86_64").read_bytes()
+    program = build_workload(find_workload("syscalls"), arch=arch).read_bytes()
     sources = Sources(
         outcome.symbols,
         outcome.messages.get("modules", b""),
@@ -121,5 +133,6 @@ def regions_of(
     *words: str, where: Guest | None = None, power_on: bool = False
 ) -> dict[str, RegionCounts]:
     """The regions of one run of `syscalls --clock` with these operations, by name."""
+    where = where or guest()
     outcome = run_job(syscalls_job("--clock", *words), where, power_on=power_on)
-    return merged_regions(counts_of(outcome))
+    return merged_regions(counts_of(outcome, arch=where.arch))
