@@ -83,7 +83,7 @@ void fail(const char *format, ...)
 void lacks(const char *needed)
 {
     if (named || !current->optional)
-        fail("this workload needs %s", needed);
+        fail("this workload needs %s, built in or as a module that can be loaded", needed);
     add_line(&told->warnings, "%s is left out: it needs %s\n", current->name, needed);
     dprintf(STDERR_FILENO, "nat: %s is left out: it needs %s\n", current->name, needed);
     _exit(LEFT_OUT);
