@@ -55,17 +55,20 @@ def load_binary(name: str, content: bytes) -> Binary | None:
         symbols: list[tuple[int, str, str]] = []
         for section in elf.iter_sections():
             if isinstance(section, SymbolTableSection):
-                symbols += _functions(section)
+                symbols += _functions(section, thumb_bit=elf["e_machine"] == "EM_ARM")
         return Binary(name, elf["e_type"] == "ET_EXEC", segments, tuple(symbols))
     except (ELFError, KeyError, ValueError):
         return None
 
 
-def _functions(section: SymbolTableSection) -> Iterable[tuple[int, str, str]]:
+def _functions(
+    section: SymbolTableSection, *, thumb_bit: bool
+) -> Iterable[tuple[int, str, str]]:
+    """Thumb functions have bit 0 of their value set, which is no part of the address."""
     for symbol in section.iter_symbols():
         info = symbol["st_info"]
         if info["type"] in ("STT_FUNC", "STT_GNU_IFUNC") and symbol["st_shndx"] != "SHN_UNDEF":
-            start, size = int(symbol["st_value"]), int(symbol["st_size"])
+            start, size = int(symbol["st_value"]) & ~int(thumb_bit), int(symbol["st_size"])
             yield start, "T" if info["bind"] == "STB_GLOBAL" else "t", symbol.name
             if size:  # a stripped library names few of its functions: what follows is not this one
                 yield start + size, END, NO_SYMBOL
