@@ -206,7 +206,7 @@ static bool memo_on(struct worker *w)
 {
     struct memo *m = &w->memo;
 
-    if (!(w->job->flags & MEMO) || w->is_random)
+    if (!(w->job->flags & MEMO))
         return false;
     if (m->rest) {
         m->rest--;

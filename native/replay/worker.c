@@ -15,7 +15,6 @@ enum status worker_init(struct worker *w, const struct plan *plan, const struct 
     w->plan = plan;
     w->job = job;
     w->mode = modes[job->kind];
-    w->is_random = cache->replacement == RANDOM || (job->kind == HIERARCHY && job->caches[L2].replacement == RANDOM);
     w->n_misses = job->kind == HIERARCHY ? KINDS * CONTEXTS : CONTEXTS;
     w->geometry = (struct geometry){
         .sets = cache->sets, .ways = cache->ways, .line_shift = cache->line_shift,

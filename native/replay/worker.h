@@ -76,7 +76,6 @@ struct worker {
     const struct replay_job *job;
     const struct mode *mode;
     struct geometry geometry; /* of the first cache; state_bytes: of all */
-    bool is_random;           /* so that no state comes again */
     uint64_t layout;          /* a number of its own for each */
     uint8_t *state;
     uint32_t *log, *log_end;  /* of each miss that functions have: its column of by_function */

@@ -27,11 +27,13 @@ def test_the_size_of_an_l1_is_its_own() -> None:
 
 
 def test_a_policy_is_that_of_all_that_share_the_bit() -> None:
-    cpu = load_cpu("cortex-a9,replacement=lru")
-    assert cpu.btb is not None
-    assert cpu.itlb_small is not None
-    for cache in (cpu.l1i, cpu.itlb, cpu.itlb_small, cpu.btb):
-        assert cache.replacement == "lru"
+    zen = load_cpu("zen2,replacement=round-robin")
+    assert zen.itlb_small is not None
+    for cache in (zen.l1i, zen.itlb, zen.itlb_small):
+        assert cache.replacement == "round-robin"
+    assert (zen.l1d.replacement, zen.l2.replacement) == ("lru", "lru")
+    cpu = load_cpu("cortex-a9,replacement=round-robin")
+    assert (cpu.l1i.replacement, cpu.itlb.replacement) == ("round-robin", "lru")
     assert (cpu.l1d.replacement, cpu.l2.replacement) == ("random", "round-robin")
     a53 = load_cpu("cortex-a53,replacement=round-robin")
     assert (a53.l1i.replacement, a53.itlb.replacement) == ("round-robin", "lru")
@@ -80,6 +82,7 @@ def test_what_there_is_not(name: str, what: str, hint: str) -> None:
 def test_lru_beside_it() -> None:
     cpu = A9.least_recent
     assert cpu.btb is not None
+    assert {cache.replacement for cache in (A9.l1i, A9.l1d, A9.l2)} == {"random", "round-robin"}
     policies = {cache.replacement for cache in (cpu.l1i, cpu.l1d, cpu.l2, cpu.itlb, cpu.btb)}
     assert policies == {"lru"}
     zen = load_cpu("zen3")

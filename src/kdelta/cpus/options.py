@@ -3,7 +3,8 @@
 
     l1i, l1d, l2=SIZE    of the sizes that the file says it comes in; the ways stay
     l2-latency=CYCLES    what a miss of the L1I costs at most that hits the L2; the least moves too
-    replacement=POLICY   of the L1I, and of what has its policy: lru, round-robin or random
+    replacement=POLICY   of the L1I, and of the instruction side's TLBs and BTB that have its
+                         policy: lru, round-robin, random
     clock=FREQUENCY      as 800MHz or 1.4GHz
 """
 
@@ -21,7 +22,7 @@ _CHOSEN = "chosen: {text}"
 _SIZE = re.compile(r"(\d+) ?(KiB|MiB|K|M|)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20}
 _CLOCK = re.compile(r"(\d+(?:\.\d+)?) ?(MHz|GHz)", re.IGNORECASE)
-_FOLLOWING = ("itlb", "itlb_small", "btb")  # one bit of the Cortex-A9 says it for all of them
+_FOLLOWING = ("itlb", "itlb_small", "btb")
 
 
 def with_options(cpu: CPU, options: str) -> CPU:
