@@ -14,6 +14,8 @@ PRESENT = (
     "bash cat dirname env gcc git head id ld ln make dpkg-deb python3 sha256sum sh touch zstd"
     " bc bison ccache flex ld.lld perl xz"
 )
+OTHER_EMULATORS = ("qemu-system-aarch64", "qemu-system-arm", "qemu-system-riscv64")
+CROSS = ("arm-linux-gnueabihf-gcc", "aarch64-linux-gnu-gcc", "riscv64-linux-gnu-gcc")
 
 
 class Host:
@@ -32,6 +34,12 @@ class Host:
             assert found
             (self.bin / name).symlink_to(found)
         self.log = folder / "log"
+        self.log.write_text("")
+        for name in OTHER_EMULATORS:
+            self.script(name, "")
+        (folder / "libc.a").touch()
+        for name in CROSS:
+            self.script(name, f"echo {folder / 'libc.a'}")
         self.log.write_text("")
         # A Python environment that is up to date, so that this part has nothing to do.
         self.script("uv", "exit 0")
@@ -55,7 +63,9 @@ class Host:
         )
 
     def calls(self) -> list[str]:
-        return self.log.read_text().splitlines()
+        """What was run, but for compilers that were asked for their library."""
+        lines = self.log.read_text().splitlines()
+        return [line for line in lines if not line.endswith("-print-file-name=libc.a")]
 
 
 @pytest.fixture
@@ -104,6 +114,21 @@ def test_what_kernels_are_built_with_is_installed(host: Host) -> None:
     )
     host.script("apt-get", "exit 100")
     assert "installing system packages: bison libelf-dev\n" in host.run().stderr
+
+
+def test_what_other_architectures_need_is_installed(host: Host) -> None:
+    host.script("qemu-system-x86_64", "")
+    host.script("id", "echo 0")
+    (host.bin / "qemu-system-arm").unlink()
+    (host.bin / "aarch64-linux-gnu-gcc").unlink()
+    host.script("riscv64-linux-gnu-gcc", "echo libc.a")
+    host.script("apt-get", "exit 100")
+    said = host.run().stderr
+    arm64, riscv64 = (
+        f"gcc-{name}-linux-gnu libc6-dev-{dpkg}-cross"
+        for name, dpkg in (("aarch64", "arm64"), ("riscv64", "riscv64"))
+    )
+    assert f"installing system packages: qemu-system-arm {arm64} {riscv64}\n" in said
 
 
 def test_others_install_by_sudo(host: Host) -> None:

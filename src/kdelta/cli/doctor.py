@@ -7,6 +7,7 @@ from kdelta.cli.guard import LAB
 from kdelta.cli.output import emit
 from kdelta.host.dirs import data_dir
 from kdelta.host.doctor import Check, checks
+from kdelta.host.target import target
 from kdelta.kernels.cache import cached_kernels
 from kdelta.machines.kvm import why_no_kvm
 from kdelta.spec.errors import LabError
@@ -51,7 +52,7 @@ def _store() -> Check:
 
 def _kvm() -> Check:
     later = "nothing needs it yet"
-    kernels = cached_kernels()
+    kernels = [kernel for kernel in cached_kernels() if target(kernel.arch).is_host]
     if not kernels:
         return Check("KVM", False, f"not tried: no kernel is here yet ({later})", required=False)
     why = why_no_kvm(kernels[0].kernel())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the host has and lacks for kdelta: checks as data, each with the command that helps."""
 
+import functools
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import msgspec
 from kdelta.host.command import find_program, install_hint, run
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.host.native import build
+from kdelta.host.target import Target, targets
 from kdelta.spec.errors import KdeltaError, LabError
 
 EMULATOR = "qemu-system-x86_64"
@@ -46,43 +48,48 @@ class Check(msgspec.Struct, frozen=True):
 
 def checks() -> Iterator[Check]:
     """All checks, one by one as they are made."""
-    for name, check in _CHECKS.items():
+    of_targets = {
+        one.name: functools.partial(_check_target, one)
+        for one in targets().values()
+        if not one.is_host
+    }
+    for name, check in (_CHECKS | of_targets).items():
         try:
             yield check()
         except KdeltaError as error:
             yield Check(name, False, error.message, error.hint)
 
 
-def plugin_api() -> tuple[int, int]:
+def plugin_api(emulator: str = EMULATOR) -> tuple[int, int]:
     """The oldest and the newest plugin API that this QEMU takes.
 
     LabError, with QEMU's version, when it takes no plugins or none with an API known to kdelta.
     """
     # Asked first: without QEMU nothing has to be compiled.
-    find_program(EMULATOR)
-    argv = [EMULATOR, "-machine", "none", "-display", "none", "-nodefaults"]
+    find_program(emulator)
+    argv = [emulator, "-machine", "none", "-display", "none", "-nodefaults"]
     result = run([*argv, "-plugin", str(build("probe"))], seconds=_PROBE_SECONDS)
     if match := re.search(r"^plugin-api \S+ (\d+) (\d+)$", result.stdout, re.MULTILINE):
         return int(match.group(1)), int(match.group(2))
     said = result.last_words(1)
     if match := re.search(r"minimum version of (\d+)", said):
         raise LabError(
-            f"QEMU {qemu_version()} wants plugins of API version {match.group(1)} or newer,"
+            f"QEMU {qemu_version(emulator)} wants plugins of API version {match.group(1)} or newer,"
             f" and kdelta's has version {PLUGIN_API}",
             "install a QEMU from 7.2 on that still takes API version 1",
         )
     raise LabError(
-        f"QEMU {qemu_version()} was built without plugins: {said}",
-        "install one with plugins, such as Debian's: " + install_hint(EMULATOR),
+        f"QEMU {qemu_version(emulator)} was built without plugins: {said}",
+        "install one with plugins, such as Debian's: " + install_hint(emulator),
     )
 
 
-def qemu_version() -> str:
+def qemu_version(emulator: str = EMULATOR) -> str:
     """QEMU's version, with its packager's."""
-    result = run([EMULATOR, "--version"], seconds=_PROBE_SECONDS)
+    result = run([emulator, "--version"], seconds=_PROBE_SECONDS)
     match = re.search(r"version (.+)", result.stdout)
     if match is None:
-        raise LabError(f"{EMULATOR} does not tell its version: {result.last_words(1)}")
+        raise LabError(f"{emulator} does not tell its version: {result.last_words(1)}")
     return match.group(1).strip()
 
 
@@ -110,6 +117,18 @@ def _check_libc() -> Check:
     if not Path(path).is_absolute():
         raise LabError("libc.a is missing", "on Debian or Ubuntu: sudo apt-get install libc6-dev")
     return Check("static C library", True, path)
+
+
+def _check_target(of: Target) -> Check:
+    """Whether kernels of an architecture other than the host's can be run."""
+    try:
+        low, high = plugin_api(of.find_emulator())
+        of.static_libc()
+    except LabError as error:
+        detail = f"{error.message}: its kernels cannot be run here"
+        return Check(of.name, False, detail, error.hint, required=False)
+    detail = f"{of.emulator} with plugins of API versions {low} to {high}, {of.compiler}"
+    return Check(of.name, True, detail, required=False)
 
 
 def _check_apt() -> Check:
