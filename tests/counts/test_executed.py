@@ -15,6 +15,8 @@ from kdelta.counts.executed import (
     read_executed,
     vmlinux_symbols,
 )
+from kdelta.counts.symbols import parse_kallsyms
+from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import LabError
 
 BASE = 0xFFFFFFFF81000000
@@ -40,6 +42,11 @@ def seen(path: Path, *blocks: tuple[int, int], complete: bool = True) -> Path:
     return path
 
 
+def executed(files: list[Path]) -> Executed:
+    arch = arch_machine("x86_64")
+    return read_executed(files, SYMBOLS, arch.image, arch.boards[0].image)
+
+
 @pytest.mark.parametrize(
     ("block", "names"),
     [
@@ -59,7 +66,45 @@ def seen(path: Path, *blocks: tuple[int, int], complete: bool = True) -> Path:
 def test_block_is_of_every_function_that_it_touches(
     tmp_path: Path, block: tuple[int, int], names: set[tuple[str, str]]
 ) -> None:
-    assert read_executed([seen(tmp_path / "boot", block)], SYMBOLS).functions == names
+    assert executed([seen(tmp_path / "boot", block)]).functions == names
+
+
+# A kernel's first text symbol and a later one, a module's, and what is executed of them: at their
+# addresses, and before the MMU is on at those where the image lies in memory.
+PLACES = [
+    ("arm", "cortex-a9", 0xC0008000, 0xBF000000, 0x60008000, 0x3F000000),
+    ("arm", "cortex-a9", 0x80300000, 0x7F000000, 0x60300000, 0x7E000000),
+    ("arm", "cortex-a15", 0xC0300000, 0xBF000000, 0x40300000, 0x60300000),
+    ("arm64", "", 0xFFFF800008010000, 0xFFFF800001000000, 0x40210000, 0x400000),
+    ("riscv64", "", 0xFFFFFFFF80002000, 0xFFFFFFFF01000000, 0x80202000, 0x400000),
+]
+
+
+@pytest.mark.parametrize(("name", "cpu", "text", "module", "early", "user"), PLACES)
+def test_kernels_of_other_architectures(  # noqa: PLR0917 (a row of a table)
+    tmp_path: Path, name: str, cpu: str, text: int, module: int, early: int, user: int
+) -> None:
+    arch = arch_machine(name)
+    symbols = [
+        (text, "T", "_stext", "kernel"),
+        (text + 0x100, "t", "first", "kernel"),
+        (text + 0x200, "t", "second", "kernel"),
+        (text + 0x300, "t", "never", "kernel"),
+        (module, "t", "first", "[module]"),
+    ]
+    blocks = ((text + 0x110, 8), (early + 0x204, 4), (module, 4), (user, 4))
+    found = read_executed(
+        [seen(tmp_path / "boot", *blocks)], symbols, arch.image, arch.board(cpu).image
+    )
+    assert found.functions == {("kernel", "first"), ("kernel", "second"), ("[module]", "first")}
+
+
+def test_an_arm_kernels_vectors_have_names() -> None:
+    names = {name: address for address, _, name, _ in parse_kallsyms(arch_machine("arm").unnamed())}
+    assert names == {
+        "vectors": 0xFFFF0000, "kuser_helpers": 0xFFFF0F00, "vector_stubs": 0xFFFF1000,
+    }  # fmt: skip
+    assert arch_machine("x86_64").unnamed() == b""
 
 
 def test_boot_and_runs_add_up(tmp_path: Path) -> None:
@@ -67,19 +112,19 @@ def test_boot_and_runs_add_up(tmp_path: Path) -> None:
         seen(tmp_path / "boot", (BASE, 4), (BASE + 0x180, 4), (BASE + 0x184, 4)),
         seen(tmp_path / "counts", (BASE + 0x110, 4)),
     ]
-    found = read_executed(files, SYMBOLS)
+    found = executed(files)
     assert found.names() == {"startup", "first", "third"}
-    assert found == read_executed(files[:1], SYMBOLS) | read_executed(files[1:], SYMBOLS)
-    assert read_executed([], SYMBOLS) == Executed(frozenset())
+    assert found == executed(files[:1]) | executed(files[1:])
+    assert executed([]) == Executed(frozenset())
 
 
 def test_cut_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="cut short"):
-        read_executed([seen(tmp_path / "boot", (BASE, 4), complete=False)], SYMBOLS)
+        executed([seen(tmp_path / "boot", (BASE, 4), complete=False)])
 
 
 def test_text_form(tmp_path: Path) -> None:
-    found = read_executed([seen(tmp_path / "b", (BASE + 0x13F, 2), (MODULE, 1))], SYMBOLS)
+    found = executed([seen(tmp_path / "b", (BASE + 0x13F, 2), (MODULE, 1))])
     text = encode_executed(found)
     assert text == b"[module] first\nkernel alias\nkernel first\nkernel second\n"
     assert decode_executed(text) == found
@@ -92,7 +137,7 @@ def test_text_form(tmp_path: Path) -> None:
 def test_file_that_is_no_kernel_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "vmlinux"
     path.write_bytes(b"not one")
-    with pytest.raises(LabError, match="no kernel"):
+    with pytest.raises(LabError, match="no ELF file of a kernel"):
         vmlinux_symbols(path)
 
 

@@ -61,9 +61,7 @@ def load_binary(name: str, content: bytes) -> Binary | None:
         return None
 
 
-def _functions(
-    section: SymbolTableSection, *, thumb_bit: bool
-) -> Iterable[tuple[int, str, str]]:
+def _functions(section: SymbolTableSection, *, thumb_bit: bool) -> Iterable[tuple[int, str, str]]:
     """Thumb functions have bit 0 of their value set, which is no part of the address."""
     for symbol in section.iter_symbols():
         info = symbol["st_info"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which functions a run executed since power-on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.kernels.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
+from kdelta.machines.arch import ImageMap
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
@@ -19,11 +20,7 @@ Symbol = tuple[int, str, str, str]
 
 _SEEN = np.dtype([("address", "<u8"), ("bytes", "<u4")])
 
-# Documentation/arch/x86/x86_64/mm.rst: where the kernel's half of addresses starts, and where
-# physical address 0 is mapped for the kernel's image. Early boot runs at physical addresses.
-_KERNEL_HALF = 0xFFFF800000000000
-_IMAGE_MAP = 0xFFFFFFFF80000000
-_IMAGE_MAP_BYTES = 1 << 30
+_FIRST = ("_text", "_stext")
 _ALL_BITS = (1 << 64) - 1
 
 
@@ -43,11 +40,14 @@ class Executed(msgspec.Struct, frozen=True):
         return Executed(self.functions | other.functions)
 
 
-def read_executed(files: Sequence[Path], symbols: Iterable[Symbol]) -> Executed:
+def read_executed(
+    files: Sequence[Path], symbols: Iterable[Symbol], image: ImageMap, physical: int
+) -> Executed:
     """From the plugin's files of a boot and of the runs that went on from it.
 
     symbols: as `kallsyms_file`, `parse_kallsyms` and `vmlinux_symbols` give them, of all that ran.
-    LabError for a file that is cut short.
+    image, physical: how the architecture's kernels have their image, and where the board has it:
+    early boot runs at physical addresses. LabError for a file that is cut short.
 
     It errs towards more: a block counts as executed when it was translated, for all functions that
     it touches; a user program at low addresses can be taken for early code of the kernel.
@@ -56,7 +56,7 @@ def read_executed(files: Sequence[Path], symbols: Iterable[Symbol]) -> Executed:
     for address, _, name, origin in symbols:
         labels.setdefault(address, set()).add((origin, name))
     starts = np.array(sorted(labels), dtype=np.uint64)
-    blocks = _kernel_blocks(files)
+    blocks = _kernel_blocks(files, _base(labels, image), image, physical)
     last_bytes = blocks["address"] + np.maximum(blocks["bytes"], 1).astype(np.uint64) - np.uint64(1)
     first = np.searchsorted(starts, blocks["address"], side="right")
     last = np.searchsorted(starts, last_bytes, side="right")
@@ -69,7 +69,17 @@ def read_executed(files: Sequence[Path], symbols: Iterable[Symbol]) -> Executed:
     return Executed(frozenset().union(*(labels[int(start)] for start in starts[touched])))
 
 
-def _kernel_blocks(files: Sequence[Path]) -> npt.NDArray[np.void]:
+def _base(labels: Mapping[int, set[tuple[str, str]]], image: ImageMap) -> int:
+    """Where the kernel's image is mapped."""
+    kernel = {a: {n for o, n in names if o == KERNEL} for a, names in labels.items()}
+    first = [a for a, names in kernel.items() if names.intersection(_FIRST)]
+    lowest = min(first or [a for a, names in kernel.items() if names], default=0)
+    return lowest // image.alignment * image.alignment
+
+
+def _kernel_blocks(
+    files: Sequence[Path], base: int, image: ImageMap, physical: int
+) -> npt.NDArray[np.void]:
     """What was translated of the kernel, at the addresses that its symbols have."""
     found = [np.zeros(0, _SEEN)]
     for path in files:
@@ -78,9 +88,12 @@ def _kernel_blocks(files: Sequence[Path]) -> npt.NDArray[np.void]:
             if tag == b"SEEN":
                 found.append(np.frombuffer(payload, _SEEN))
     blocks = np.unique(np.concatenate(found))
-    physical = blocks[blocks["address"] < _IMAGE_MAP_BYTES].copy()
-    physical["address"] += np.uint64(_IMAGE_MAP)
-    return np.concatenate([blocks[blocks["address"] >= np.uint64(_KERNEL_HALF)], physical])
+    # Below `physical` the difference wraps around, and is too large.
+    offset = blocks["address"] - np.uint64(physical)
+    early = blocks[offset < np.uint64(image.bytes)].copy()
+    early["address"] += np.uint64((base - physical) & _ALL_BITS)
+    lowest = np.uint64(max(base - image.below, 0))
+    return np.concatenate([blocks[blocks["address"] >= lowest], early])
 
 
 def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:

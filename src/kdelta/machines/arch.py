@@ -18,15 +18,28 @@ class DeviceTree(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compatible: str
 
 
+class ImageMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a kernel has its image. Its base is its first symbol, rounded down to a multiple of
+    `alignment`; from there on so many `bytes` are mapped to the physical address `Board.image`.
+    Nothing of the kernel is executed further than `below` bytes below the base.
+    """
+
+    alignment: int
+    bytes: int
+    below: int
+
+
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine that QEMU emulates. `cpu` is its usual CPU, as for QEMU; `cpus` are the models that
-    it is for, none: any. `cpu_options` are added to whichever CPU it gets.
+    it is for, none: any. `cpu_options` are added to whichever CPU it gets. `image` is the physical
+    address at which a kernel has the base of its image.
     """
 
     machine: str
     serial: str
     cpu: str
     append: str
+    image: int
     cpus: tuple[str, ...] = ()
     cpu_options: str = ""
     arguments: tuple[str, ...] = ()
@@ -39,16 +52,23 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An architecture's exact machines: its boards, and the kernel symbols watched.
-    `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped.
+    `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped. `names`
+    has addresses of code that the kernel executes and has no symbols of.
     """
 
     breakpoint_bytes: int
+    image: ImageMap
     boards: tuple[Board, ...]
     symbols: dict[str, tuple[str, ...]]
+    names: dict[str, str] = {}
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""
         return "".join(f"{kind} {name}\n" for kind, names in self.symbols.items() for name in names)
+
+    def unnamed(self) -> bytes:
+        """Lines as in /proc/kallsyms of what the kernel has no symbols of."""
+        return "".join(f"{address[2:]} t {name}\n" for address, name in self.names.items()).encode()
 
     def board(self, cpu: str) -> Board:
         """The board for that CPU, the first for an empty one; UserError if there is none."""

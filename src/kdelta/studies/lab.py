@@ -34,6 +34,7 @@ from kdelta.infer.same import partings
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
+from kdelta.machines.arch import arch_machine
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
@@ -308,7 +309,7 @@ async def _execute(
         return None, outcome
     sources = Sources(
         symbols=outcome.symbols,
-        modules=outcome.messages.get("modules", b""),
+        modules=outcome.messages.get("modules", b"") + arch_machine(wanted.guest.arch).unnamed(),
         binaries=wanted.work.binaries,
         vdso=outcome.messages.get("vdso", b""),
     )
@@ -321,7 +322,7 @@ async def _execute(
     regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
     counts = msgspec.structs.replace(counts, regions=regions, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
-    executed = await asyncio.to_thread(_executed, files, sources)
+    executed = await asyncio.to_thread(_executed, files, sources, wanted.guest)
     recorded = await asyncio.to_thread(_recorded, outcome.counts, sources, setting.recording)
     return _Counted(counts, {EXECUTED: executed, **recorded}), outcome
 
@@ -337,9 +338,10 @@ def _recorded(file: Path, sources: Sources, recording: Recording) -> dict[str, b
     return kept
 
 
-def _executed(files: list[Path], sources: Sources) -> bytes:
+def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
     symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
-    return encode_executed(read_executed(files, symbols))
+    image = arch_machine(guest.arch).image
+    return encode_executed(read_executed(files, symbols, image, guest.board.image))
 
 
 def _echo(line: str) -> None:
