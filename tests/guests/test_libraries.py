@@ -137,10 +137,10 @@ def test_relative_program_gets_its_absolute_path(
         ("i386", elf_header(3, bits=32), r"another machine \(386, 32 bit\)"),
         ("x32", elf_header(62, bits=32), r"another machine \(X86_64, 32 bit\)"),
         ("cut", b"\x7fELF\x02\x01", "damaged ELF"),
-        ("text", b"echo hello\n", "neither an x86-64 program nor a script"),
-        ("empty", b"", "neither an x86-64 program nor a script"),
+        ("text", b"echo hello\n", "neither a program for x86_64 nor a script"),
+        ("empty", b"", "neither a program for x86_64 nor a script"),
         ("lost", b"#!/no/such/interpreter\n", "no such program: /no/such/interpreter"),
-        ("none", b"#!\n", "neither an x86-64 program nor a script"),
+        ("none", b"#!\n", "neither a program for x86_64 nor a script"),
     ],
 )
 def test_what_cannot_run_in_a_guest(tmp_path: Path, name: str, content: bytes, said: str) -> None:
@@ -232,3 +232,34 @@ def test_variant_for_newer_cpus_is_replaced_by_the_plain_one(tmp_path: Path) -> 
     (tmp_path / "libx.so").write_text("")
     said = f"\tlibx.so => {tmp_path}/glibc-hwcaps/x86-64-v3/libx.so (0x7f0b)\n"
     assert parse_loader_list(said, LOADER)[1] == tmp_path / "libx.so"
+
+
+FOREIGN = [("arm", "arm-linux-gnueabihf"), ("arm64", "aarch64-linux-gnu")]
+
+
+@pytest.mark.parametrize(("arch", "triple"), FOREIGN)
+def test_a_static_program_for_another_architecture(tmp_path: Path, arch: str, triple: str) -> None:
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
+    argv = [f"{triple}-gcc", "-static", "-o", "a", "a.c"]
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    carried = carry([str(tmp_path / "a")], [], arch)
+    assert guests(carried.files) == {str(tmp_path / "a")}
+    with pytest.raises(UserError, match="a program for another machine") as raised:
+        carry([str(tmp_path / "a")], [])
+    assert (
+        raised.value.hint == "the guest runs programs for x86_64: x86_64-linux-gnu-gcc makes them"
+    )
+
+
+@pytest.mark.parametrize(("arch", "triple"), FOREIGN)
+def test_what_another_architecture_s_guest_cannot_be_given(
+    tmp_path: Path, arch: str, triple: str
+) -> None:
+    with pytest.raises(UserError, match="a program for another machine") as raised:
+        carry(["ls"], [], arch)
+    assert f"{triple}-gcc" in raised.value.hint
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run([f"{triple}-gcc", "-o", "a", "a.c"], cwd=tmp_path, check=True)
+    with pytest.raises(UserError, match=f"needs a loader and libraries of {arch}") as raised:
+        carry([str(tmp_path / "a")], [], arch)
+    assert raised.value.hint == f"link it statically: {triple}-gcc -static"

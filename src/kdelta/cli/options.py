@@ -80,7 +80,7 @@ QemuCpu = Annotated[
     typer.Option(
         "--qemu-cpu",
         metavar="MODEL",
-        help="QEMU's name of a CPU model, with features.  [default: x86-64-v2 and some more]",
+        help="QEMU's name of a CPU model, with features.  [default: the machine's usual one]",
     ),
 ]
 Append = Annotated[

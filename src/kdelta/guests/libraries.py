@@ -13,12 +13,9 @@ from elftools.elf.segments import InterpSegment
 
 from kdelta.guests.job import JobFile, check_guest_path
 from kdelta.host.command import run
+from kdelta.host.target import Target, target
 from kdelta.spec.errors import LabError, UserError
 
-# A file's interpreter is run on the host to list the libraries, so only well-known ones are.
-_LOADERS = re.compile(r"ld-linux-x86-64\.so\.2|ld-musl-x86_64\.so\.1")
-# Where loaders look without being told: no /etc/ld.so.cache is carried.
-_TRUSTED = re.compile(r"/(usr/)?lib(64)?(/x86_64-linux-gnu)?")
 _HWCAPS = re.compile(r"/glibc-hwcaps/[^/]+")
 _MAX_SCRIPT_STEPS = 4
 
@@ -35,19 +32,23 @@ class _Elf(msgspec.Struct, frozen=True):
     interpreter: str | None
 
 
-def carry(argv: list[str], files: list[JobFile]) -> Carried:
+def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carried:
     """Finds the program of a command on the host, and all that it and the executables among
-    `files` need to start. UserError for a program that is missing or cannot run in the guest.
+    `files` need to start in a guest of that architecture. UserError for a program that is missing
+    or cannot run in the guest.
     """
+    of = target(arch)
     program = find_program(argv[0])
-    needed = dict.fromkeys(program_files(program))
+    needed = dict.fromkeys(program_files(program, of))
     for carried in files:
-        if carried.mode & 0o111 and (elf := _read_elf(carried.host)) and elf.interpreter:
-            needed |= dict.fromkeys(_loaded(carried.host, elf.interpreter))
+        if carried.mode & 0o111 and (elf := _read_elf(carried.host, of)) and elf.interpreter:
+            needed |= dict.fromkeys(_loaded(carried.host, elf.interpreter, of))
+    # Where loaders look without being told: no /etc/ld.so.cache is carried.
+    trusted = re.compile(rf"/(usr/)?lib(64)?(/{of.triple})?")
     named = {carried.guest for carried in files}
     found = [JobFile(path, str(path), 0o755) for path in needed if str(path) not in named]
     folders = dict.fromkeys(str(path.parent) for path in needed if ".so" in path.name)
-    untold = [folder for folder in folders if not _TRUSTED.fullmatch(folder)]
+    untold = [folder for folder in folders if not trusted.fullmatch(folder)]
     env = (("LD_LIBRARY_PATH", ":".join(untold)),) if untold else ()
     return Carried((str(program), *argv[1:]), (*files, *found), env)
 
@@ -71,24 +72,24 @@ def find_program(word: str) -> Path:
     return path
 
 
-def program_files(program: Path) -> list[Path]:
+def program_files(program: Path, of: Target) -> list[Path]:
     """The program and what it needs to start, all by the paths that they have on the host."""
     files: list[Path] = []
     current = program
     for _ in range(_MAX_SCRIPT_STEPS):
         files.append(current)
-        if elf := _read_elf(current):
-            return files + (_loaded(current, elf.interpreter) if elf.interpreter else [])
-        interpreter = _script_interpreter(current)
+        if elf := _read_elf(current, of):
+            return files + (_loaded(current, elf.interpreter, of) if elf.interpreter else [])
+        interpreter = _script_interpreter(current, of)
         if interpreter[0].name == "env" and len(interpreter) > 1:
-            files += program_files(interpreter[0])
+            files += program_files(interpreter[0], of)
             current = interpreter[1]
         else:
             current = interpreter[0]
     raise UserError(f"{program} is a script whose interpreter is a script, and so on")
 
 
-def _script_interpreter(path: Path) -> list[Path]:
+def _script_interpreter(path: Path, of: Target) -> list[Path]:
     """The programs of a script's first line."""
     try:
         with path.open("rb") as file:
@@ -97,7 +98,9 @@ def _script_interpreter(path: Path) -> list[Path]:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     words = line[2:].decode("utf-8", "replace").split()
     if not line.startswith(b"#!") or not words:
-        raise UserError(f"{path} is neither an x86-64 program nor a script with an interpreter")
+        raise UserError(
+            f"{path} is neither a program for {of.name} nor a script with an interpreter"
+        )
     programs = [find_program(words[0])]
     if programs[0].name == "env":
         # env -S and assignments may stand before the program.
@@ -107,18 +110,19 @@ def _script_interpreter(path: Path) -> list[Path]:
     return programs
 
 
-def _read_elf(path: Path) -> _Elf | None:
+def _read_elf(path: Path, of: Target) -> _Elf | None:
     """The ELF facts of a file, None if it is no ELF; UserError if it is for another machine."""
     try:
         with path.open("rb") as file:
             if file.read(4) != b"\x7fELF":
                 return None
             elf = ELFFile(file)
-            machine = str(elf.header["e_machine"]).removeprefix("EM_")
-            if machine != "X86_64" or elf.elfclass != 64:
+            machine = str(elf.header["e_machine"])
+            if machine != of.elf_machine or elf.elfclass != of.bits:
+                what = f"{machine.removeprefix('EM_')}, {elf.elfclass} bit"
                 raise UserError(
-                    f"{path} is a program for another machine ({machine}, {elf.elfclass} bit)",
-                    "the guest runs 64-bit x86 programs",
+                    f"{path} is a program for another machine ({what})",
+                    f"the guest runs programs for {of.name}: {of.triple}-gcc makes them",
                 )
             for segment in elf.iter_segments(type="PT_INTERP"):
                 if isinstance(segment, InterpSegment):
@@ -130,9 +134,15 @@ def _read_elf(path: Path) -> _Elf | None:
         raise UserError(f"{path} is a damaged ELF file ({error})") from error
 
 
-def _loaded(program: Path, interpreter: str) -> list[Path]:
+def _loaded(program: Path, interpreter: str, of: Target) -> list[Path]:
     """The dynamic loader of a program and the libraries that the loader would map."""
-    if not _LOADERS.fullmatch(Path(interpreter).name):
+    if not of.is_host:
+        raise UserError(
+            f"{program} needs a loader and libraries of {of.name}, which this host cannot list",
+            f"link it statically: {of.triple}-gcc -static",
+        )
+    # It is run, to list the libraries; so only well-known ones are.
+    if Path(interpreter).name not in of.loaders:
         raise UserError(f"{program} wants an unknown loader: {interpreter}")
     if not Path(interpreter).is_file():
         raise UserError(f"{program} wants a loader that this host does not have: {interpreter}")

@@ -20,6 +20,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dpkg           what Debian calls it
     hosts          what a host of that architecture says it is (uname -m)
     elf_machine    e_machine of its programs, which have so many `bits`
+    loaders        the dynamic loaders of its C libraries
     triple         how the names of its cross tools begin
     libc_package   Debian's package of the C library for that cross compiler
     emulator       QEMU's program for it, in Debian's `emulator_package`
@@ -29,6 +30,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: tuple[str, ...]
     elf_machine: str
     bits: int
+    loaders: tuple[str, ...]
     triple: str
     libc_package: str
     emulator: str

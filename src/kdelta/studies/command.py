@@ -7,7 +7,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
-from kdelta.guests.libraries import carry, parse_file_option
+from kdelta.guests.libraries import carry, find_program, parse_file_option
 from kdelta.kernels.failure import NoKernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
@@ -23,7 +23,13 @@ async def run_command(request: RunRequest, store: Store, progress: Progress) -> 
     if not request.command:
         raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
     files = [found for text in request.files for found in parse_file_option(text)]
-    carried = carry(list(request.command), files)
+    find_program(request.command[0])  # before a kernel is built for it
+    lab = Lab(request.lab, store, progress)
+    kernel = lab.kernel(request.kernel)
+    if isinstance(kernel, NoKernel):
+        progress.say(f"no kernel: {kernel.text}")
+        return ()
+    carried = carry(list(request.command), files, kernel.arch)
     job = Job(
         argv=carried.argv,
         env=(("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/root"), *carried.env),
@@ -33,11 +39,6 @@ async def run_command(request: RunRequest, store: Store, progress: Progress) -> 
     )
     binaries = {Path(file.guest).name: file.host.read_bytes() for file in carried.files}
     programs = {name: content for name, content in binaries.items() if content.startswith(_ELF)}
-    lab = Lab(request.lab, store, progress)
-    kernel = lab.kernel(request.kernel)
-    if isinstance(kernel, NoKernel):
-        progress.say(f"no kernel: {kernel.text}")
-        return ()
     name = Path(request.command[0]).name
     (done,) = await lab.runs([kernel], [work_of(f"run {name}", job, programs)])
     return tuple(_own_regions(one) for one in done)
