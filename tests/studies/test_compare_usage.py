@@ -35,3 +35,17 @@ def test_data_that_nothing_can_be_made_of(
     with Store.open(tmp_path) as store, pytest.raises(UserError, match=words):
         asyncio.run(run_compare(request, store, Silent()))
     assert not (own_cache / "kernels").exists()
+
+
+def test_kernels_of_two_architectures(tmp_path: Path) -> None:
+    """What they execute are not the same instructions, so no difference means anything."""
+    text = b"Linux version 6.12.5-test (someone@example.org) (gcc 12) #1 SMP\n\0"
+    for name, at, magic in (("arm64", 0x38, b"ARM\x64"), ("riscv64", 0x30, b"RISCV\0\0\0")):
+        (tmp_path / name).write_bytes(bytes(at) + magic + bytes(64) + text)
+    request = CompareRequest(
+        base=f"image:{tmp_path}/arm64", others=(f"image:{tmp_path}/riscv64",), lab=LabRequest()
+    )
+    with Store.open(tmp_path) as store, pytest.raises(UserError) as raised:
+        asyncio.run(run_compare(request, store, Silent()))
+    assert "arm64 is a kernel for arm64, and" in raised.value.message
+    assert "riscv64 one for riscv64: their instructions cannot be compared" in raised.value.message

@@ -80,6 +80,7 @@ async def run_compare(
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
     kernels = [side.kernel for side in wanted if side.kernel]
+    _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
         _must_fit(named, kernel)
     for kernel in kernels:
@@ -209,6 +210,16 @@ def _must_replay(request: CompareRequest) -> None:
         )
     for cpu in request.cpus if request.lab.data_lines else ():
         check_levels(cpu.l1i, cpu.l1d, cpu.l2)
+
+
+def _must_be_of_one_arch(kernels: Sequence[Kernel]) -> None:
+    for first, other in itertools.pairwise(kernels):
+        if first.arch != other.arch:
+            raise UserError(
+                f"{first.spec} is a kernel for {first.arch}, and {other.spec} one for "
+                f"{other.arch}: their instructions cannot be compared",
+                "compare kernels of one architecture",
+            )
 
 
 def _must_fit(cpu: CPU, kernel: Kernel) -> None:
