@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.phase import PhaseRule
 from kdelta.workloads.catalog import (
     KernelSide,
+    UserlandWanted,
     build_workload,
     find_workload,
     load_workload,
@@ -79,6 +81,10 @@ def test_a_good_one(tmp_path: Path) -> None:
         ("[[operation]]", "[[operation", r"workload\.toml"),
         ('name = "getppid"', 'name = "x"\nbytes_per_iteration = 0', "must be positive"),
         ("[[op", '[kernel]\nmodule = "m"\n[[op', r"missing required field `sources`.*\$\.kernel"),
+        ("timeout_seconds = 5", 'image = "large"', "`image` must be small or job"),
+        ("[[op", '[userland]\nprograms = ["/bin/x"]\n[[op', r"field `packages`.*\$\.userland"),
+        ("[[op", '[[phase]]\nname = "p"\ncalls = []\n[[op', "phase 'p' begins nowhere"),
+        ("[[op", '[[phase]]\nname = "p"\n[[op', r"field `calls`.*\$\.phase"),
         ("[[op", KERNEL.replace('["main.c"]', '["none.c"]'), r"`kernel\.sources` are not all"),
         ("[[op", KERNEL.replace('of = "main.c"', 'of = "x.c"'), "is none of its sources"),
     ],
@@ -98,6 +104,31 @@ def test_one_with_a_kernel_side(tmp_path: Path) -> None:
     assert workload.operation("getppid").bytes_per_iteration == 4096
     plain = load_workload(write(tmp_path, GOOD))
     assert (plain.kernel, plain.operation("getppid").bytes_per_iteration) == (None, None)
+
+
+def test_one_with_programs_and_phases(tmp_path: Path) -> None:
+    more = """
+needs = ["VETH"]
+image = "job"
+
+[userland]
+packages = ["nftables"]
+programs = ["/usr/sbin/nft"]
+files = ["/usr/lib/*/x.so"]
+
+[[phase]]
+name = "router"
+calls = ["receive"]
+through = ["ip_forward"]
+
+[[operation]]"""
+    workload = load_workload(write(tmp_path, GOOD.replace("\n[[operation]]", more)))
+    assert (workload.needs, workload.image) == (("VETH",), "job")
+    wanted = UserlandWanted(("nftables",), ("/usr/sbin/nft",), ("/usr/lib/*/x.so",))
+    assert workload.userland == wanted
+    assert workload.phases == (PhaseRule("router", ("receive",), ("ip_forward",)),)
+    plain = load_workload(write(tmp_path, GOOD))
+    assert (plain.needs, plain.userland, plain.phases) == ((), None, ())
 
 
 def test_an_operation_twice(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packets in reports: tables that fit, figures that are the model's, and what is not in them."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.counts.model import Packets, RunCounts
+from kdelta.infer.packets import PhaseCost, packet_effects
+from kdelta.infer.placement_model import PlacementEffect
+from kdelta.report.json import compare_json, run_json
+from kdelta.report.model import CompareReport, ReportedCPU
+from kdelta.report.packets import NOT_IN_IT, OF_THE_MODEL, model_rates, packet_lines
+from kdelta.report.run_text import run_text
+from kdelta.report.text import compare_text
+from tests.report.example import base_counts, other_counts, run_report
+from tests.report.example_cycles import with_cycles
+from tests.report.test_json import decoded
+from tests.report.test_text import fits_a_mail
+
+PER_ITERATION = 2
+FRAME_BYTES = 125
+CPU = ReportedCPU("cortex-a9", "a core", ("l1i",), (), clock_mhz=800.0)
+
+
+def with_packets(counts: RunCounts, *names: str) -> RunCounts:
+    """These regions have two packets an iteration, of 125 bytes."""
+    regions = [
+        msgspec.structs.replace(one, packets=Packets(count, FRAME_BYTES * count))
+        if one.name in names
+        else one
+        for one in counts.regions
+        for count in [PER_ITERATION * one.iteration_count]
+    ]
+    return RunCounts(tuple(regions), counts.warnings)
+
+
+def phases(insns: int) -> dict[str, tuple[PhaseCost, ...]]:
+    parts = (
+        PhaseCost("router", 200, Fraction(insns, 3), {"l1i": 1.25}),
+        PhaseCost("rest", 0, Fraction(insns), {"l1i": 5.0}),
+    )
+    return {"getppid": parts}
+
+
+def report(*, clock: bool = True) -> CompareReport:
+    """The example with packets in three regions, one of which is not traced."""
+    plain = with_cycles()
+    names = ("getppid", "open-close", "a-name-that-is-longer-than-its-column")
+    base = [with_packets(base_counts(shake), *names) for shake in (0, 1, 2)]
+    other = [with_packets(other_counts(shake), *names) for shake in (0, 1, 2)]
+    compared = msgspec.structs.replace(
+        plain.others[0],
+        packets=packet_effects(base, other),
+        phases={"base": phases(1000), "other": phases(1300)},
+    )
+    assert plain.cpu
+    cpu = msgspec.structs.replace(plain.cpu, clock_mhz=800.0 if clock else None)
+    return msgspec.structs.replace(plain, others=(compared,), cpu=cpu)
+
+
+def effect(name: str) -> PlacementEffect:
+    cycles = report().others[0].cycles
+    assert cycles
+    return next(one for one in cycles.effects if one.region == name)
+
+
+def test_a_comparison_fits_a_mail_and_says_what_is_not_in_it() -> None:
+    text = compare_text(report())
+    fits_a_mail(text)
+    flat = " ".join(text.split())
+    assert NOT_IN_IT in flat
+    assert "no cache maintenance for its DMA" in NOT_IN_IT
+    assert OF_THE_MODEL in flat
+
+
+def test_a_row_of_the_table() -> None:
+    lines = compare_text(report()).splitlines()
+    at = lines.index("instructions a packet, of all tasks and interrupts")
+    assert lines[at + 1].split() == ["forwarded", "base", "other", "diff", "%", "packets", "bytes"]
+    row = lines[at + 2].split()
+    # 23,700 + 10,000 own, 400,001 of interrupts and 5,000 of others, by 200 packets; and so on.
+    assert row == ["getppid", "2193.50", "2243", "+49.50", "+2.26%", "200", "125"]
+
+
+def test_the_phases_of_a_region_stand_below_it() -> None:
+    lines = compare_text(report()).splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("  router"))
+    assert lines[at].split() == ["router", "333.33", "433.33", "+100", "+30.0%"]
+    assert lines[at + 1].split() == ["rest", "1000", "1300", "+300", "+30.0%"]
+    assert "    l1i in router" in "\n".join(lines)
+
+
+def test_rates_are_the_clock_by_the_cycles() -> None:
+    packets = next(one for one in report().others[0].packets if one.region == "open-close")
+    rates = model_rates(packets, effect("open-close"), CPU)
+    for who, rate in rates.items():
+        hidden = getattr(effect("open-close").hidden, who).shipped / PER_ITERATION
+        exposed = getattr(effect("open-close").exposed, who).shipped / PER_ITERATION
+        assert rate.cycles == (hidden, exposed)
+        assert rate.packets_per_second == pytest.approx((800e6 / hidden, 800e6 / exposed))
+        megabits = tuple(each * FRAME_BYTES * 8 / 1e6 for each in rate.packets_per_second or ())
+        assert rate.megabits_per_second == pytest.approx(megabits)
+        misses = getattr(effect("open-close").misses["l1i"], who).shipped
+        assert rate.misses["l1i"] == pytest.approx(misses / PER_ITERATION)
+
+
+def test_without_a_clock_there_are_no_rates() -> None:
+    text = compare_text(report(clock=False))
+    assert "a packet by the model of zen3, misses hidden to exposed" in text
+    assert "packets/s" not in text
+    assert "a packet by the model of zen3 at 800 MHz" in compare_text(report())
+
+
+def test_without_a_cpu_there_is_no_model() -> None:
+    text = "\n".join(packet_lines(report().others[0].packets))
+    assert "open-close" in text
+    assert "model" not in text
+
+
+def test_without_packets_nothing_is_said() -> None:
+    assert packet_lines(()) == []
+    assert "packet" not in compare_text(with_cycles())
+
+
+def test_as_json() -> None:
+    document = decoded(compare_json([report()], "0.1.0"))
+    found = document["machines"][0]["others"][0]["packets"]
+    assert [one["region"] for one in found] == [
+        "getppid",
+        "open-close",
+        "a-name-that-is-longer-than-its-column",
+    ]
+    first = found[0]
+    assert first["insns"]["base"]["value"] == 2193.505
+    assert first["verdict"]["word"] == "slower"
+    assert first["frame_bytes"]["other"]["value"] == FRAME_BYTES
+    assert first["not_in_it"] == NOT_IN_IT
+    assert [one["phase"] for one in first["phases"]["other"]] == ["router", "rest"]
+    assert first["phases"]["base"][0]["misses"] == {"l1i": 1.25}
+    low, high = found[1]["model"]["base"]["packets_per_second"]
+    assert low > high > 0
+    assert found[1]["phases"] == {}
+
+
+def test_a_run() -> None:
+    plain = run_report()
+    assert plain.counts
+    counts = with_packets(plain.counts, "getppid")
+    found = msgspec.structs.replace(plain, counts=counts)
+    text = run_text(found)
+    fits_a_mail(text)
+    at = next(index for index, line in enumerate(text.splitlines()) if line.startswith("forwarded"))
+    insns = counts.regions[0].packet_insns()
+    assert insns
+    assert text.splitlines()[at + 1].split()[:2] == ["getppid", "200"]
+    assert NOT_IN_IT in " ".join(text.split())
+    regions = decoded(run_json(found, "0.1.0"))["regions"]
+    told = regions[0]["packets"]
+    assert (told["count"], told["frame_bytes"]) == (200, 200 * FRAME_BYTES)
+    assert told["insns_each"] == pytest.approx(float(insns))
+    assert regions[1]["packets"] is None
