@@ -10,7 +10,7 @@ struct collisions {
     struct numbers lines; /* that were missed or evicted */
     uint32_t *evictors;   /* of each of them */
     uint32_t *tags;       /* the cache */
-    uint32_t random;      /* and its generator */
+    uint32_t times;       /* that something left it */
     uint64_t n, capacity, n_evictors;
     bool measured;
 };
@@ -68,7 +68,7 @@ static bool touch(struct collisions *c, const struct worker *w, struct touch tou
 {
     const struct geometry *g = &w->geometry;
     uint32_t set = touch.line & (g->sets - 1), tag = touch.line >> g->set_bits;
-    uint32_t out = cache_touch(&w->job->caches[0], c->tags + (size_t)set * g->ways, tag, &c->random);
+    uint32_t out = cache_touch(&w->job->caches[0], c->tags + (size_t)set * g->ways, tag, &c->times);
 
     if (out == tag)
         return true;

@@ -11,7 +11,7 @@ struct filter {
     struct table table;    /* of the pieces that are left */
     struct numbers lines;
     uint32_t *tags;        /* of all sets */
-    uint32_t random;       /* the generator's state */
+    uint32_t times;        /* that something left the cache */
     uint32_t *set, *tag;   /* of each line of data */
     uint64_t items_capacity, starts_capacity;
 };
@@ -79,7 +79,7 @@ static bool missed(struct filter *f, uint32_t line)
     const struct replay_cache *cache = f->cache;
     uint32_t tag = f->tag[line];
 
-    return cache_touch(cache, f->tags + (size_t)f->set[line] * cache->ways, tag, &f->random) != tag;
+    return cache_touch(cache, f->tags + (size_t)f->set[line] * cache->ways, tag, &f->times) != tag;
 }
 
 /* Leaves the piece's code and its misses at the end of the items. Returns their hash. */

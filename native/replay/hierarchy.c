@@ -15,7 +15,7 @@ static size_t tags_of(const struct replay_cache *cache)
 
 static size_t state_bytes(const struct replay_job *job)
 {
-    size_t tags = CACHES; /* a generator each */
+    size_t tags = CACHES; /* and how many times something left each */
 
     for (int i = 0; i < CACHES; i++)
         tags += tags_of(&job->caches[i]);
@@ -94,8 +94,8 @@ static enum status place(struct worker *w, const uint64_t *layout)
     return DONE;
 }
 
-/* The tags of both caches in a state, and behind them their generators. */
-struct levels { uint32_t *tags[CACHES], *random; };
+/* The tags of both caches in a state, and behind them how many times something left each. */
+struct levels { uint32_t *tags[CACHES], *times; };
 
 static struct levels levels_of(const struct worker *w)
 {
@@ -108,7 +108,7 @@ static inline bool missed(const struct worker *w, const struct levels *levels, i
 {
     const struct replay_cache *cache = &w->job->caches[level];
 
-    return cache_touch(cache, levels->tags[level] + (size_t)set * cache->ways, tag, levels->random + level) != tag;
+    return cache_touch(cache, levels->tags[level] + (size_t)set * cache->ways, tag, levels->times + level) != tag;
 }
 
 static void touch_code(struct worker *w, const struct levels *levels, uint32_t run, uint32_t context)

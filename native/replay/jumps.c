@@ -3,10 +3,10 @@
 #include "replacement.h"
 #include "worker.h"
 
-/* In the state: tags of all sets, their values in the same places, then the run that is under way, plus one, its context, and the state
- * of the generator.
+/* In the state: tags of all sets, their values in the same places, then the run that is under way, plus one, its context, and how
+ * many times a branch left.
  */
-struct under_way { uint32_t run, context, random; };
+struct under_way { uint32_t run, context, times; };
 
 static uint32_t *values_of(const struct worker *w)
 {
@@ -93,12 +93,8 @@ static bool missed(struct worker *w, uint32_t branch, uint32_t target)
         put_first(tags, values, way, tag, target);
         return !hit;
     }
-    if (!there && (way = way_of(tags, g->ways, tag)) == g->ways) {
-        uint32_t *random = &under_way(w)->random;
-
-        *random = next_random(*random);
-        way = random_way(*random, g->ways);
-    }
+    if (!there && (way = way_of(tags, g->ways, tag)) == g->ways)
+        way = random_way(++under_way(w)->times, g->ways);
     tags[way] = tag;
     values[way] = target;
     return !hit;
@@ -139,7 +135,7 @@ static bool simulate_piece(struct worker *w, uint32_t piece, uint32_t context)
         }
         at = (struct under_way){ to + 1, context, 0 };
     }
-    at.random = under_way(w)->random;
+    at.times = under_way(w)->times;
     *under_way(w) = at;
     w->misses[context] += w->log_end - w->log - before;
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What leaves a full set of a cache.
  *
- * LEAST_RECENT: what was used least recently; ROUND_ROBIN: what came first, each set for itself; RANDOM: any, by a generator that the
- * cache has for all its sets, stepped whenever something leaves. Under the first two a set is an array of tags, the most recent (or the
+ * LEAST_RECENT: what was used least recently; ROUND_ROBIN: what came first, each set for itself; RANDOM: any, by the number of
+ * times that something left any of the cache's sets, hashed. Under the first two a set is an array of tags, the most recent (or the
  * one that came last) first; under RANDOM tags stay in their ways. Tag 0 is an empty way, which is filled before anything leaves.
  */
 #ifndef KDELTA_REPLACEMENT_H
@@ -12,23 +12,14 @@
 
 #include "kdelta_cache.h"
 
-/* xorshift32. G. Marsaglia: Xorshift RNGs, Journal of Statistical Software 8 (2003). A state is kept xor SEED, so that it begins as 0. */
-#define SEED 0x9e3779b9u
-
-static inline uint32_t next_random(uint32_t state)
+/* The way that is left the given time, each as probable. By the finalizer of MurmurHash3 (A. Appleby): nothing waits for the time before. */
+static inline uint32_t random_way(uint32_t time, uint32_t ways)
 {
-    uint32_t x = state ^ SEED;
+    uint32_t x = time * 0x9e3779b9u;
 
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return x ^ SEED;
-}
-
-/* A way by the generator's state, each as probable. */
-static inline uint32_t random_way(uint32_t state, uint32_t ways)
-{
-    return (uint32_t)((uint64_t)(state ^ SEED) * ways >> 32);
+    x = (x ^ (x >> 16)) * 0x85ebca6bu;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
+    return (uint32_t)((uint64_t)(x ^ (x >> 16)) * ways >> 32);
 }
 
 /* Where a tag is or, if it is in no way, the first empty one, or `ways`. */
@@ -42,7 +33,7 @@ static inline uint32_t way_of(const uint32_t *set, uint32_t ways, uint32_t tag)
 }
 
 /* Uses a tag. Returns what leaves for it: itself if it was there, 0 if an empty way was filled. */
-static inline uint32_t cache_touch(const struct replay_cache *cache, uint32_t *set, uint32_t tag, uint32_t *random)
+static inline uint32_t cache_touch(const struct replay_cache *cache, uint32_t *set, uint32_t tag, uint32_t *times)
 {
     if (cache->replacement == LEAST_RECENT)
         return kdelta_cache_touch32(set, cache->ways, tag);
@@ -56,10 +47,8 @@ static inline uint32_t cache_touch(const struct replay_cache *cache, uint32_t *s
         set[0] = tag;
         return leaves;
     }
-    if (way == cache->ways) {
-        *random = next_random(*random);
-        way = random_way(*random, cache->ways);
-    }
+    if (way == cache->ways)
+        way = random_way(++*times, cache->ways);
     leaves = set[way];
     set[way] = tag;
     return leaves;

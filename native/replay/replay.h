@@ -123,7 +123,7 @@ struct geometry {
     uint32_t sets, ways, set_bits, line_shift, replacement;
     uint32_t lanes;     /* tags that a set has room for */
     uint32_t tag_bytes;
-    size_t random_at;   /* where in the state the generator's is, under RANDOM */
+    size_t times_at;    /* under RANDOM, where in the state is how many times something left */
     size_t state_bytes;
 };
 

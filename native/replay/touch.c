@@ -146,7 +146,7 @@ touch_fn *touch_choose(struct geometry *g, bool few, bool portable)
     }
 #endif
     (void)portable;
-    g->random_at = ((size_t)g->sets * g->lanes * g->tag_bytes + 3) / 4 * 4;
-    g->state_bytes = (g->random_at + (g->replacement == RANDOM ? sizeof(uint32_t) : 0) + 31) / 32 * 32;
+    g->times_at = ((size_t)g->sets * g->lanes * g->tag_bytes + 3) / 4 * 4;
+    g->state_bytes = (g->times_at + (g->replacement == RANDOM ? sizeof(uint32_t) : 0) + 31) / 32 * 32;
     return chosen;
 }

@@ -2,7 +2,7 @@
 /* The inner loop where a hit changes nothing: ROUND_ROBIN and RANDOM.
  *
  * Here, too, is no branch on hit or miss, since in code that is larger than the cache nobody could predict it. On a hit, ROUND_ROBIN
- * stores the set as it was; RANDOM writes the tag elsewhere and drops the generator's next state.
+ * stores the set as it was, and RANDOM writes the tag elsewhere.
  */
 #include "replacement.h"
 
@@ -31,7 +31,7 @@
 #define TOUCH_RANDOM(NAME, TYPE) \
     static uint32_t *NAME(const struct geometry *g, void *state, const struct touch *touches, size_t n, uint32_t *log) \
     { \
-        uint32_t *random = (uint32_t *)((uint8_t *)state + g->random_at); \
+        uint32_t *times = (uint32_t *)((uint8_t *)state + g->times_at); \
 \
         for (size_t i = 0; i < n; i++) { \
             TYPE *set = (TYPE *)state + (size_t)SET_OF(g, touches[i]) * g->lanes, tag = (TYPE)TAG_OF(g, touches[i]); \
@@ -41,10 +41,8 @@
                 way++; \
             if (way < g->ways && set[way] == tag) \
                 continue; \
-            if (way == g->ways) { \
-                *random = next_random(*random); \
-                way = random_way(*random, g->ways); \
-            } \
+            if (way == g->ways) \
+                way = random_way(++*times, g->ways); \
             set[way] = tag; \
             *log++ = touches[i].function; \
         } \
@@ -90,7 +88,7 @@ AVX2 static uint32_t *random_avx2(const struct geometry *g, void *state, const s
                                   uint32_t *log)
 {
     const __m128i exist = _mm_loadu_si128((const __m128i *)(ways_of + MOST_WAYS - g->ways));
-    uint32_t *random = (uint32_t *)((uint8_t *)state + g->random_at), at = *random;
+    uint32_t *kept = (uint32_t *)((uint8_t *)state + g->times_at), times = *kept;
     __m128i *sets = state;
     uint16_t nowhere;
 
@@ -99,19 +97,19 @@ AVX2 static uint32_t *random_avx2(const struct geometry *g, void *state, const s
         uint16_t tag = (uint16_t)TAG_OF(g, touches[i]);
         __m128i found = _mm_cmpeq_epi16(old, _mm_set1_epi16((short)tag));
         __m128i empty = _mm_and_si128(_mm_cmpeq_epi16(old, _mm_setzero_si128()), exist);
-        uint32_t missed = (uint32_t)_mm_testz_si128(found, found), next = next_random(at);
-        uint32_t free_bytes = (uint32_t)_mm_movemask_epi8(empty), way = random_way(next, g->ways);
+        uint32_t missed = (uint32_t)_mm_testz_si128(found, found), leaves = missed;
+        uint32_t free_bytes = (uint32_t)_mm_movemask_epi8(empty), way = random_way(times + 1, g->ways);
 
         if (__builtin_expect(free_bytes != 0, 0)) {
             way = (uint32_t)__builtin_ctz(free_bytes) / 2;
-            next = at;
+            leaves = 0;
         }
         *(missed ? (uint16_t *)set + way : &nowhere) = tag;
-        at = missed ? next : at;
+        times += leaves;
         *log = touches[i].function;
         log += missed;
     }
-    *random = at;
+    *kept = times;
     return log;
 }
 #endif

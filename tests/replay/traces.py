@@ -58,7 +58,7 @@ class Held:
         self.sets: list[list[tuple[int, int] | None]] = [
             [None] * cache.ways for _ in range(cache.sets)
         ]
-        self.random = 0x9E3779B9
+        self.times = 0
 
     def misses(self, number: int, key: int, value: int = 0) -> bool:
         """Whether the key was not there, or with another value, in the set of that number."""
@@ -82,10 +82,11 @@ class Held:
             return len(ways) - 1
         if None in ways:
             return ways.index(None)
-        for shift in (13, -17, 5):
-            moved = self.random << shift if shift > 0 else self.random >> -shift
-            self.random = (self.random ^ moved) % 2**32
-        return self.random * len(ways) // 2**32
+        self.times += 1
+        number = self.times * 0x9E3779B9 % 2**32
+        for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+            number = (number ^ number >> shift) * factor % 2**32
+        return number * len(ways) // 2**32
 
 
 class Step(NamedTuple):
