@@ -64,6 +64,18 @@ class JsonCollision(msgspec.Struct, frozen=True):
     cycles: JsonInterval
 
 
+class JsonLayoutPhase(msgspec.Struct, frozen=True):
+    """A phase of a region, an iteration, of all tasks and interrupts: its calls, 0 for what is in
+    no phase; instructions; misses by kind; model cycles.
+    """
+
+    name: str
+    calls: float
+    insns: float
+    misses: dict[str, JsonDistribution]
+    cycles: JsonCycleRange
+
+
 class JsonReplacement(msgspec.Struct, frozen=True):
     """Misses under the CPU's own replacement policy and under LRU, over the same layouts;
     `correlation` of their ranks, and whether it `hangs` on the policy which layouts are good.
@@ -79,7 +91,8 @@ class JsonReplacement(msgspec.Struct, frozen=True):
 class JsonLayoutRegion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A region; misses are of its own work, an iteration, by kind; `draws` those of each layout.
     `colliding`: the misses of all `pairs` of functions, those that are not listed too.
-    `replacement`: by kind, of caches that replace otherwise than by LRU.
+    `replacement`: by kind, of caches that replace otherwise than by LRU. `phases`: of a workload
+    that has any; what is in none is the last.
     """
 
     name: str
@@ -94,6 +107,7 @@ class JsonLayoutRegion(msgspec.Struct, frozen=True, omit_defaults=True):
     colliding: float
     pairs: int
     replacement: dict[str, JsonReplacement] = {}
+    phases: list[JsonLayoutPhase] = []
 
 
 class JsonUnlikeCPU(msgspec.Struct, frozen=True):
@@ -174,6 +188,9 @@ def _region(region: LayoutRegion) -> JsonLayoutRegion:
             kind: msgspec.convert(one, JsonReplacement, from_attributes=True)
             for kind, one in region.replacement.items()
         },
+        phases=[
+            msgspec.convert(one, JsonLayoutPhase, from_attributes=True) for one in region.phases
+        ],
     )
 
 

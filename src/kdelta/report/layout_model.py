@@ -32,12 +32,26 @@ class Collision(msgspec.Struct, frozen=True):
     cycles: Interval
 
 
+class LayoutPhase(msgspec.Struct, frozen=True):
+    """One phase of a region (spec/phase.py), an iteration, of all tasks and interrupts: how often
+    it is called, 0 for what is in no phase; its instructions; its misses by kind; model cycles, in
+    which its special instructions are as many as its part of their functions.
+    """
+
+    name: str
+    calls: float
+    insns: float
+    misses: dict[str, Distribution]
+    cycles: CycleRange
+
+
 class LayoutRegion(msgspec.Struct, frozen=True):
     """One region. misses: kind -> misses an iteration of its own work; draws: those of each layout.
     insns: of its own work an iteration. collisions: of lines, the costliest first; colliding: how
     many misses an iteration they have together, with those of the pairs that are not named.
     truncated: its trace was cut off, and the misses are those of the part that was kept.
     replacement: by kind, where the CPU's cache replaces otherwise than by LRU, what LRU would make.
+    phases: of a workload that has any, what is in none last.
     """
 
     name: str
@@ -52,6 +66,7 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     pairs: int
     truncated: bool = False
     replacement: dict[str, Replaced] = {}
+    phases: tuple[LayoutPhase, ...] = ()
 
 
 class LayoutReport(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from kdelta.report.layout import (
 )
 from kdelta.report.layout_model import LayoutRegion, LayoutReport
 from kdelta.report.model import Unlike
+from kdelta.report.phases_text import phase_lines
 from kdelta.report.replacement_text import replacement_lines
 from kdelta.spec.identity import short
 
@@ -53,6 +54,7 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     lines += cut_lines(report.cut)
     if report.regions:
         lines += ["", *_cycles(report)]
+    lines += phase_lines(report.regions, report.cpu, figure)
     ranked = sorted(report.regions, key=lambda one: -one.cycles.swing)
     for region in [one for one in ranked if one.cycles.swing > 0][:regions]:
         lines += ["", *_region(region, report, collisions)]

@@ -28,7 +28,8 @@ def replacement_lines(
     )
     lines = wrapped(text, "", "  ")
     columns = f"{'median':>{_FIGURE}}{'shipped':>{_FIGURE}}{'p':>5}"
-    lines.append(f"{'operation':<{_NAME}}{columns}   LRU:{columns[5:]}{'rho':>8}")
+    lines.append(f"{'':<{_NAME + len(columns)}}   LRU")
+    lines.append(f"{'operation':<{_NAME}}{columns}   {columns}{'rho':>8}")
     for name, one in held:
         first = f"{name:<{_NAME}}" if len(name) < _NAME else f"{name}\n{'':<{_NAME}}"
         rho = "-" if one.correlation is None else f"{one.correlation:.2f}"

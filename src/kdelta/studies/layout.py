@@ -20,6 +20,7 @@ from kdelta.replay.simulate import PreparedTrace
 from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutReport
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.layout_phases import with_phases
 from kdelta.studies.placement import (
     L2,
     PAGES,
@@ -33,11 +34,13 @@ from kdelta.studies.placement import (
     own_misses,
     placed_run,
     policies_of,
+    run_symbols,
 )
 from kdelta.studies.reports import machine_facts, reported_cpu, reported_side, unlike
 from kdelta.studies.requests import LayoutRequest, Progress, Silent
 from kdelta.studies.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.whole import counted_whole, cut_regions, not_counted
+from kdelta.workloads.catalog import find_workload
 
 ALIGNMENTS = (16, 32, 64)
 """What functions may be aligned to, in bytes."""
@@ -95,6 +98,17 @@ async def run_layout(request: LayoutRequest, store: Store, progress: Progress) -
             step=step,
             progress=progress,
         )
+        rules = find_workload(request.workload).phases
+        if rules:
+            regions = with_phases(
+                placed,
+                regions,
+                request.cpu,
+                drawn(placed, request.layouts, request.seed),
+                rules=rules,
+                symbols=run_symbols(found.kernel, store, placed.run),
+                doing=lambda what: progress.doing(step, what),
+            )
     progress.end(step, f"{request.layouts} layouts")
     return _report(request, found, placed, regions, store)
 
