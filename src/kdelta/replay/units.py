@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.replay.functions import Placement, Range
-from kdelta.replay.kernel_text import plain
+from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.layouts import in_orders, middle_of
 from kdelta.replay.simulate import Placed
 
@@ -68,10 +68,10 @@ def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Uni
     for index, function in enumerate(functions):
         if function.movable:
             members.setdefault(function.group, []).append(index)
-    spoken = {
-        group: tuple(dict.fromkeys(plain(functions[i].name) for i in members[group] if executed[i]))
-        for group in sorted(running)
-    }
+    spoken = {group: _names(placement, members[group]) for group in sorted(running)}
+    # Code that no name can be asked for stays among what is not ordered.
+    nameless = {group for group, names in spoken.items() if not names}
+    spoken = {group: names for group, names in spoken.items() if names}
     merged = _merged(placement, spoken)
     for filling in padding:
         groups = [functions[index].group for index in filling]
@@ -79,7 +79,7 @@ def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Uni
         spoken.update((functions[i].group, (plain(functions[i].name),)) for i in filling)
     units = [[*dict.fromkeys(name for group in unit for name in spoken.get(group, ()))]
              for unit in merged]  # fmt: skip
-    small, kept = _small(placement, {group for unit in merged for group in unit})
+    small, kept = _small(placement, {group for unit in merged for group in unit}, nameless)
     place = {index: at for at, index in enumerate(kept.tolist())}
     of_function = np.full(len(functions), -1, dtype=np.int64)
     for unit, groups in enumerate(merged):
@@ -96,6 +96,15 @@ def units_of(placement: Placement, padding: Sequence[Sequence[int]] = ()) -> Uni
         functions=kept,
         executed=len(merged) - len(padding),
     )
+
+
+def _names(placement: Placement, members: Sequence[int]) -> tuple[str, ...]:
+    """What a group is asked for by: the names of its executed functions, else of any; none if it
+    has no name.
+    """
+    named = [i for i in members if not is_nameless(placement.functions[i].name)]
+    ran = [i for i in named if placement.executed[i]]
+    return tuple(dict.fromkeys(plain(placement.functions[i].name) for i in ran or named[:1]))
 
 
 def _as_ordered(placement: Placement, names: Sequence[str]) -> list[int]:
@@ -130,15 +139,17 @@ def _merged(placement: Placement, spoken: dict[int, tuple[str, ...]]) -> list[li
     return list(found.values())
 
 
-def _small(placement: Placement, running: set[int]) -> tuple[Placement, I64]:
-    """The placement with only these groups, what stays, what is aligned to more than others, and
-    between those the rest of each range, a run of groups as one; and the index of each of its
-    functions in the whole one.
+def _small(placement: Placement, running: set[int], nameless: set[int]) -> tuple[Placement, I64]:
+    """The placement with only these groups, what stays, what is aligned to more than others or runs
+    without a name, and between those the rest of each range, a run of groups as one; and the index
+    of each of its functions in the whole one.
     """
     keeps = np.array([not f.movable or f.group in running for f in placement.functions], dtype=bool)
     rests, splits = [], []
     for part in placement.ranges:
         is_special = part.alignments > part.alignments.min()
+        for at, member in enumerate(part.first.tolist()):
+            is_special[at] |= placement.functions[member].group in nameless
         is_rest = np.ones(len(part.keys), dtype=bool)
         is_rest[part.groups[keeps[part.members]]] = False
         splits.append(middle_of(part, is_rest) if placement.middle else 0)
