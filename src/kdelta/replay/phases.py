@@ -84,7 +84,7 @@ class PhasedTrace:
         phase_of_rule = np.full(_NO_RULE + 1, len(self.names) - 1, dtype=np.int64)
         for index, rule in enumerate(rules):
             phase_of_rule[index] = self.names.index(rule.name)
-        changes, rule_of_call = _split(trace, _functions(symbols), rules)
+        changes, rule_of_call = _split(trace, _functions(symbols, trace.addresses), rules)
         phase_of_call = phase_of_rule[rule_of_call]
         self.calls: I64 = np.bincount(phase_of_call[1:], minlength=len(self.names))
         self.calls[-1] = 0
@@ -139,18 +139,19 @@ class PreparedPhases:
         return total.reshape(len(layouts), *self._shape)
 
 
-def _functions(symbols: Iterable[Symbol]) -> _Functions:
-    names: dict[int, set[str]] = {}
-    for address, kind, name, _ in symbols:
-        if kind in _CODE_TYPES:
-            base, _, version = without_padding(name).partition(".")
-            known = names.setdefault(address, set())
-            if not version.startswith("cold") and without_padding(name) == name:
-                known.add(base)
-    starts = sorted(names)
-    return _Functions(
-        np.array(starts, dtype=np.uint64), tuple(frozenset(names[start]) for start in starts)
-    )
+def _functions(symbols: Iterable[Symbol], addresses: U64) -> _Functions:
+    """Those that code at these addresses is in: few of a kernel's."""
+    code = [symbol for symbol in symbols if symbol[1] in _CODE_TYPES]
+    starts = np.unique(np.array([symbol[0] for symbol in code], dtype=np.uint64))
+    at = np.searchsorted(starts, addresses, side="right")
+    starts = starts[np.unique(at[at > 0]) - 1]
+    names: dict[int, set[str]] = {start: set() for start in starts.tolist()}
+    for address, _, name, _ in code:
+        if address in names and without_padding(name) == name:
+            base, _, version = name.partition(".")
+            if not version.startswith("cold"):
+                names[address].add(base)
+    return _Functions(starts, tuple(frozenset(held) for held in names.values()))
 
 
 def _split(
