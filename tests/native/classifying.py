@@ -89,15 +89,16 @@ def _bytes(shown: str, target: Target) -> bytes:
     return b"".join(bytes.fromhex(unit)[::-1] for unit in units)
 
 
-def disassembled(target: Target, *argv: str | Path) -> list[Insn]:
-    """Every different instruction of what objdump shows."""
+def disassembled(target: Target, *argv: str | Path, repeated: bool = False) -> list[Insn]:
+    """Every different instruction of what objdump shows; or all, in order."""
     said = subprocess.run(
         [target.tool("objdump"), "-d", "-z", "-w", "--insn-width=16", *argv],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    return list(dict.fromkeys(_insns(said, target)))
+    found = _insns(said, target)
+    return list(found) if repeated else list(dict.fromkeys(found))
 
 
 def _insns(said: str, target: Target) -> Iterable[Insn]:

@@ -8,7 +8,9 @@ import pytest
 
 from kdelta.host.native import native_folder
 
+from .classifying import classify, disassembled
 from .disassembly import instructions, mark, marks
+from .test_plugin_targets import TARGETS
 
 USER = """
 #include "kdelta.h"
@@ -89,3 +91,37 @@ def test_the_table_is_aligned_to_its_size(tmp_path: Path) -> None:
 def test_other_architectures_get_nothing(tmp_path: Path) -> None:
     source = "#include <stdint.h>\n#undef __x86_64__\n" + USER
     assert marks(compiled(tmp_path, "gcc", "-O2", source=source)) == []
+
+
+COMPILERS = {
+    "arm": ("arm-linux-gnueabihf-gcc", "-marm"),
+    "thumb": ("arm-linux-gnueabihf-gcc", "-mthumb"),
+    "arm64": ("aarch64-linux-gnu-gcc",),
+    "riscv64": ("riscv64-linux-gnu-gcc",),
+}
+
+
+@pytest.mark.parametrize("optimise", ["-O0", "-O2", "-Os"])
+@pytest.mark.parametrize("name", COMPILERS)
+def test_the_plugin_finds_all_marks_of_other_architectures(
+    tmp_path: Path, name: str, optimise: str
+) -> None:
+    target = TARGETS[name]
+    insns = disassembled(target, compiled(tmp_path, *COMPILERS[name], "-std=c11", optimise))
+    found = classify(target, (insn.code for insn in insns))
+    assert {facts.mark for facts in found} == {0, 1, 2, 3, 4, 5, 6}
+    assert any(facts.argument for facts in found)
+    # None of them does anything: no register is written, nothing but the byte's table is read.
+    assert not any(facts.stores or facts.jumps for facts in found if facts.mark or facts.argument)
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_arm_ends_the_block_on_other_architectures(tmp_path: Path, name: str) -> None:
+    source = '#include "kdelta.h"\nvoid user(void) { kdelta_begin("ab"); kdelta_end(); }\n'
+    target = TARGETS[name]
+    path = compiled(tmp_path, *COMPILERS[name], "-O2", source=source)
+    insns = disassembled(target, path, repeated=True)
+    found = classify(target, (insn.code for insn in insns))
+    after = [found[i + 1] for i, facts in enumerate(found) if facts.mark == 1]
+    assert after
+    assert all(facts.jumps for facts in after)
