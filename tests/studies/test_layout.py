@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.counts.model import Cost
+from kdelta.counts.model import Cost, Packets
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.infer.ensembles import Interval
@@ -15,6 +15,7 @@ from kdelta.replay.kernel_text import parse_symbols
 from kdelta.report.layout_json import layout_json
 from kdelta.report.layout_model import LayoutReport
 from kdelta.report.layout_text import layout_text
+from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.layout import (
@@ -164,6 +165,14 @@ def test_what_was_cut_off_is_said_with_what_is_not_in_the_model() -> None:
     assert NOT_IN_THE_MODEL in notes
     whole = notes_on(load_cpu("zen2"), made(made_trace([0, 1], [0, 0])))
     assert not any("cut off" in note for note in whole)
+
+
+def test_what_is_not_in_packets_is_said_of_packets() -> None:
+    one = made(made_trace([0, 1], [0, 0]))
+    assert NOT_IN_IT not in notes_on(load_cpu("zen2"), one)
+    (loop,) = one.counts.regions
+    counts = run(msgspec.structs.replace(loop, packets=Packets(10, 1000)))
+    assert NOT_IN_IT in notes_on(load_cpu("zen2"), msgspec.structs.replace(one, counts=counts))
 
 
 def test_the_l2_is_in_it_with_data_or_not_at_all() -> None:

@@ -25,7 +25,7 @@ from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.phases import phase_costs
-from kdelta.studies.placement import kept_digest, was_relinked
+from kdelta.studies.placement import kept_digest, run_symbols, was_relinked
 from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
 from kdelta.studies.same_code import Known, codes_of
 from kdelta.studies.userland import carried_files, check_needs
@@ -106,9 +106,11 @@ async def run_compare(
 def _phases(
     traced: Traced, workload: Workload, store: Store, cpu: CPU | None
 ) -> dict[str, tuple[PhaseCost, ...]]:
-    if cpu is None or traced.placed is None:
+    placed = traced.placed
+    if cpu is None or placed is None or not workload.phases:
         return {}
-    return phase_costs(traced.placed, workload.phases, store, cpu)
+    symbols = run_symbols(placed.kernel, store, placed.run)
+    return phase_costs(placed, workload.phases, symbols, cpu)
 
 
 def _with(wanted: Sequence[Side], results: Sequence[Traced]) -> list[tuple[Side, Traced]]:

@@ -18,6 +18,7 @@ from kdelta.replay.functions import REST
 from kdelta.replay.layouts import aligned
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutReport
+from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.layout_phases import with_phases
@@ -359,4 +360,6 @@ def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str
         f"{region}: nothing of it fitted into a trace, so of other layouts nothing is known"
         for region in untraced
     ]
+    if any(region.packets for region in placed.counts.regions):
+        notes.append(NOT_IN_IT)
     return (*notes, *not_counted(placed))

@@ -15,15 +15,14 @@ from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.layouts import I64
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.phase import PhaseRule
-from kdelta.store.store import Store
-from kdelta.studies.placement import REPLAYED, PlacedKernel, caches_of, run_symbols
+from kdelta.studies.placement import REPLAYED, PlacedKernel, caches_of
 
 
 def phase_costs(
-    one: PlacedKernel, rules: Sequence[PhaseRule], store: Store, cpu: CPU
+    one: PlacedKernel, rules: Sequence[PhaseRule], symbols: Sequence[Symbol], cpu: CPU
 ) -> dict[str, tuple[PhaseCost, ...]]:
     """By region that is about packets and whose trace is whole: what each phase costs a packet, all
-    tasks and interrupts together, the rest last. Nothing without rules.
+    tasks and interrupts together, the rest last. symbols: of the kernel and its modules.
     """
     regions = merged_regions(one.counts)
     wanted = [
@@ -33,9 +32,7 @@ def phase_costs(
     ]
     if not rules or not wanted:
         return {}
-    symbols = _of_blocks(
-        run_symbols(one.kernel, store, one.run), [one.traces[index] for index in wanted]
-    )
+    symbols = _of_blocks(symbols, [one.traces[index] for index in wanted])
     found = {}
     for index in wanted:
         trace = one.traces[index]
