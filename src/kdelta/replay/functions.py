@@ -13,7 +13,7 @@ from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.objects import Code
-from kdelta.replay.input_sections import input_sections, leads, own_alignments
+from kdelta.replay.input_sections import details_of, input_sections
 from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text, plain
 from kdelta.replay.simulate import Placed
 from kdelta.spec.errors import UserError
@@ -136,10 +136,9 @@ def placement_of(
     UserError for a kernel without symbols, and for symbols of another kernel than was traced.
     """
     symbols = list(symbols)
-    own = own_alignments(digest)
-    text = kernel_text(
-        symbols, *_sections_and_sizes(digest), alignment, own=own, leads=leads(digest)
-    )
+    details = details_of(digest)
+    own = details.alignments
+    text = kernel_text(symbols, *_sections_and_sizes(digest), alignment, details)
     pieces = text.pieces
     starts = np.array([piece.start for piece in pieces], dtype=np.uint64)
     ends = np.array([piece.end for piece in pieces], dtype=np.uint64)

@@ -3,7 +3,7 @@
 
 import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from kdelta.kernels.digest import Digest, ObjectDigest
 from kdelta.kernels.objects import LOCAL
-from kdelta.replay.kernel_text import Piece, after_what, is_nameless, plain
+from kdelta.replay.kernel_text import Details, Piece, after_what, is_nameless, plain
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -44,26 +44,42 @@ def input_sections(
     )
 
 
-def own_alignments(digest: Digest | None) -> dict[str, int]:
-    """By name, what the address of the section is a multiple of that a function has for itself, or
-    an assembler object's functions have together; only where all functions of the name agree.
-    """
+def details_of(digest: Digest | None) -> Details:
+    """What a digest tells of sections; of names that several functions have, where all agree."""
+    objects = _linked(digest)
+    heads: dict[str, str] = {}
+    fixups: dict[str, set[int]] = {}
+    for thing in objects:
+        fixup = thing.data.get(f"{LOCAL}{_TEXT}.fixup")
+        for (name, code), (after, other) in itertools.pairwise(thing.functions.items()):
+            if thing.is_assembler and code == other:
+                heads[after] = heads.get(name, name)
+        for name, code in thing.functions.items():
+            tail = thing.data.get(f"{LOCAL}{_TEXT}#{name}") if code.section == _TEXT else None
+            found = fixup if tail is None else tail
+            fixups.setdefault(name, set()).add(found.size if found else 0)
+    return Details(_alignments(objects), _leads(objects), heads, _alike(fixups))
+
+
+def _alike(found: Mapping[str, set[int]]) -> dict[str, int]:
+    """What all functions of a name have."""
+    alike = {name: next(iter(held)) for name, held in found.items() if len(held) == 1}
+    return {name: value for name, value in alike.items() if value}
+
+
+def _alignments(objects: Sequence[ObjectDigest]) -> dict[str, int]:
     found: dict[str, set[int]] = {}
-    for thing in _linked(digest):
+    for thing in objects:
         for name, code in thing.functions.items():
             is_own = thing.is_assembler or _OWN.match(code.section)
             alignment = thing.alignments.get(code.section, 0) if is_own else 0
             found.setdefault(name, set()).add(alignment)
-    alike = {name: next(iter(held)) for name, held in found.items() if len(held) == 1}
-    return {name: alignment for name, alignment in alike.items() if alignment}
+    return _alike(found)
 
 
-def leads(digest: Digest | None) -> dict[str, int]:
-    """By name, the bytes of code without a name that an assembler object's first function has
-    before it in its section.
-    """
+def _leads(objects: Sequence[ObjectDigest]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for thing in _linked(digest):
+    for thing in objects:
         lead = thing.data.get(f"{LOCAL}{_TEXT}")
         first = next((n for n, code in thing.functions.items() if code.section == _TEXT), None)
         if thing.is_assembler and lead is not None and first is not None:

@@ -82,6 +82,21 @@ class KernelText(msgspec.Struct):
     alignments: dict[str, int]
 
 
+class Details(msgspec.Struct, frozen=True):
+    """What a digest tells of sections, by the name of a function.
+
+    alignments   what the address of its own section is a multiple of, or its assembler object's
+    leads        the bytes of its section that lie before it, without a name
+    heads        of one that lies within the extent of another: that one
+    fixups       the bytes of code without a name that its object has in a section by itself
+    """
+
+    alignments: dict[str, int] = {}
+    leads: dict[str, int] = {}
+    heads: dict[str, str] = {}
+    fixups: dict[str, int] = {}
+
+
 def nameless(after: str) -> str:
     """What stands for the name of code that has none, as linked after that function: of a weak
     function, say, whose name is that of the strong one.
@@ -146,17 +161,14 @@ def kernel_text(
     sections: Mapping[str, str] | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
     alignment: int | None = None,
-    *,
-    own: Mapping[str, int] | None = None,
-    leads: Mapping[str, int] | None = None,
+    details: Details | None = None,
 ) -> KernelText:
     """The functions between _stext and _etext, and which of them a relink can move.
 
     sections: from a digest, for names that stand for one function, the one that it has. sizes: the
     bytes of each function of a name, ascending; that of a piece is the largest for which there is
     room. Without any a function reaches to the next. alignment: the most that the compiler can have
-    been asked for. own: by name, what the address of a function's own section is a multiple of.
-    leads: by name, the bytes of its section that lie before it, without a name.
+    been asked for.
     UserError without symbols that say where the text is.
     """
     kernel = [row for row in symbols if row[3] == KERNEL]
@@ -166,12 +178,13 @@ def kernel_text(
     _name_apart(pieces, kernel)
     marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
     sections = sections or {}
-    _begin_earlier(pieces, sizes or {}, leads or {})
+    details = details or Details()
+    _begin_earlier(pieces, sizes or {}, details)
     _keep_ranges(pieces, marks)
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
-    trimmed = _trimmed(pieces, sizes or {}, alignments, own or {})
+    trimmed = _trimmed(pieces, sizes or {}, alignments, details)
     return KernelText(start, end, list(trimmed), alignments)
 
 
@@ -254,30 +267,45 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
 
 
 def _begin_earlier(
-    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], leads: Mapping[str, int]
+    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], details: Details
 ) -> None:
     """Gives functions what is before them in their section, if it is not of the one before."""
-    for piece, after in itertools.pairwise(pieces):
-        start = after.entry - leads.get(plain(after.name), 0)
-        size = max((one for one in sizes.get(plain(piece.name), ())), default=1)
-        if piece.entry + size <= start < after.start:
+    extents = _extents(pieces, sizes, details.heads)
+    for (piece, after), size in zip(itertools.pairwise(pieces), extents, strict=False):
+        start = after.entry - details.leads.get(plain(after.name), 0)
+        if piece.entry + max(size, 1) <= start < after.start:
             piece.end = after.start = start
+
+
+def _extents(
+    pieces: Sequence[Piece], sizes: Mapping[str, Sequence[int]], heads: Mapping[str, str]
+) -> list[int]:
+    """The bytes of each piece from its entry on, as far as they are known; else 0."""
+    found = []
+    entries: dict[str, int] = {}
+    for piece in pieces:
+        name = plain(piece.name)
+        entries[name] = piece.entry
+        known = sizes.get(name, ())
+        size = max((one for one in known if piece.entry + one <= piece.end), default=0)
+        passed = piece.entry - entries.get(heads.get(name, name), piece.entry)
+        found.append(size - passed if 0 < passed < size else size)
+    return found
 
 
 def _trimmed(
     pieces: list[Piece],
     sizes: Mapping[str, Sequence[int]],
     alignments: Mapping[str, int],
-    own: Mapping[str, int],
+    details: Details,
 ) -> Iterator[Piece]:
     """The same without the padding after a function, where no more is there than aligns what
     follows: by its own section, as others, or to a page. What is more is code without a name, a
     piece of its own.
     """
-    for piece, after in itertools.pairwise(pieces):
+    extents = _extents(pieces, sizes, details.heads)
+    for (piece, after), size in zip(itertools.pairwise(pieces), extents, strict=False):
         yield piece
-        known = sizes.get(plain(piece.name), ())
-        size = max((one for one in known if piece.entry + one <= piece.end), default=0)
         if not size or after.joined:
             continue
         if not piece.kind:
@@ -287,7 +315,7 @@ def _trimmed(
         most = _LARGEST_ALIGNMENT if is_last else alignments[piece.kind]
         end = piece.entry + size
         padding = piece.end - end
-        least = 0 if is_last else own.get(plain(after.name), 0)
+        least = 0 if is_last else details.alignments.get(plain(after.name), 0)
         if least and -(-end // least) * least == piece.end:
             piece.end = end
             continue
@@ -299,8 +327,10 @@ def _trimmed(
             piece.end = end
         elif padding >= most and (least or most >= _LEAST_ALIGNED) and not is_last:
             begin = -(-end // most) * most
+            fixup = details.fixups.get(plain(piece.name), 0)
+            until = min(piece.end, begin + fixup) if fixup else piece.end
             name = nameless(piece.name)
-            yield Piece(name, (), begin, begin, piece.end, kind=piece.kind)
+            yield Piece(name, (), begin, begin, until, kind=piece.kind)
             piece.end = end
     yield from pieces[-1:]
 
