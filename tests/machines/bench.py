@@ -94,7 +94,7 @@ def run_job(
 
     async def go() -> Outcome:
         snapshot: Snapshot | None = None
-        if not power_on:
+        if not power_on and where.board.snapshots:
             found = await obtain_snapshot(where, new_setting(seconds))
             if isinstance(found, Outcome):
                 return found

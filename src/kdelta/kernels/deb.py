@@ -82,7 +82,7 @@ def _folder(entry: CachedKernel) -> Path:
 
 
 def _record(spec: DebSpec, folder: Path) -> CachedKernel:
-    images = sorted(folder.glob("boot/vmlinuz-*"))
+    images = sorted(folder.glob("boot/vmlinu[xz]-*"))
     if not images:
         raise UserError(
             f"the package {spec.package} holds no kernel", "see: apt-cache search linux-image"

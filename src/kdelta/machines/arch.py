@@ -32,7 +32,8 @@ class ImageMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine that QEMU emulates. `cpu` is its usual CPU, as for QEMU; `cpus` are the models that
     it is for, none: any. `cpu_options` are added to whichever CPU it gets. `image` is the physical
-    address at which a kernel has the base of its image.
+    address at which a kernel has the base of its image. Without `snapshots` each run begins at
+    power-on.
     """
 
     machine: str
@@ -44,6 +45,7 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpu_options: str = ""
     arguments: tuple[str, ...] = ()
     device_tree: DeviceTree | None = None
+    snapshots: bool = True
 
     def cpu_argument(self, cpu: str) -> str:
         """The value of QEMU's option -cpu; an empty CPU means the usual one."""

@@ -223,7 +223,7 @@ class Lab:
 
     async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
-        if not self._request.snapshots:
+        if not (self._request.snapshots and guest.board.snapshots):
             return None
         step = f"boot {kernel.release}"
         async with self._slots, _work_folder() as folder:
