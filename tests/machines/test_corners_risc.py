@@ -123,8 +123,8 @@ def test_every_corner_counts_what_the_clock_counts(name: str) -> None:
 # What the functions of corners_risc/code.c execute, load and store.
 COUNTED = {
     "arm": {
-        "counted_loop": (3 + 1000 * 7, 9 + 500 + 1000 * (8 + 2), 9 + 1000 * 4),
-        "counted_thumb_loop": (3 + 1000 * 8, 9 + 500 + 1000 * (8 + 2), 9 + 1000 * 4),
+        "counted_loop": (3 + 1000 * 9, 9 + 500 * 4 + 1000 * 10, 9 + 1000 * 4 + 500 * 2),
+        "counted_thumb_loop": (3 + 1000 * 10, 9 + 500 * 4 + 1000 * 10, 9 + 1000 * 4 + 500 * 2),
         "counted_calls": (5 + 100 * 3, 0, 0),
     },
     "arm64": {

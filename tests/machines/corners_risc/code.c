@@ -141,7 +141,8 @@ void counted_calls(void);
 #if defined(__arm__)
 #define LOOP(it)                                                                                                       \
     "push {r4-r11, lr}\n\tmovw r3, #1000\n"                                                                            \
-    "1: ldmia r0, {r4-r11}\n\tstmia r0, {r4-r7}\n\ttst r3, #1\n\t" it "ldrne r12, [r0]\n\tldrd r4, r5, [r0]\n\t"       \
+    "1: ldmia r0, {r4-r11}\n\tstmia r0, {r4-r7}\n\ttst r3, #1\n\t" it                                               \
+    "ldrne r12, [r0]\n\tldmne r0, {r4-r6}\n\tstrdeq r4, r5, [r0]\n\tldrd r4, r5, [r0]\n\t"                             \
     "subs r3, r3, #1\n\tbne 1b\n\tpop {r4-r11, pc}\n"
 __asm__(".text\n.syntax unified\n.arm\n.global counted_loop\n.type counted_loop, %function\ncounted_loop:\n"
         LOOP("") ".size counted_loop, . - counted_loop\n"
@@ -149,7 +150,7 @@ __asm__(".text\n.syntax unified\n.arm\n.global counted_loop\n.type counted_loop,
         "mov r3, #100\n\tmov r12, r7\n\tmov r7, #20\n1: svc #0\n\tsubs r3, r3, #1\n\tbne 1b\n\tmov r7, r12\n\tbx lr\n"
         ".size counted_calls, . - counted_calls\n"
         ".thumb\n.global counted_thumb_loop\n.type counted_thumb_loop, %function\ncounted_thumb_loop:\n"
-        LOOP("it ne\n\t") ".size counted_thumb_loop, . - counted_thumb_loop\n"
+        LOOP("itte ne\n\t") ".size counted_thumb_loop, . - counted_thumb_loop\n"
 #ifndef __thumb__
         ".arm\n"
 #endif
