@@ -20,6 +20,9 @@ static const char *const kind_names[KINDS] = {
     "signalled", "is-interrupt",
 };
 
+/* Entries of the kernel: an interrupt's; an exception's, and of those by which it is known that the instruction before was not executed:
+ * a fault's, one by an access or a fetch (page-fault), one never by a fetch (instruction-fault, arithmetic-fault); a trap's, which is a
+ * system call's as well; and any-trap's, which is an interrupt's, too, and is told by a call of is-interrupt. The others are functions. */
 struct rule { enum kind kind; char name[64]; size_t length; bool prefix; uint64_t offset; };
 struct place { uint64_t start, end; uint16_t flags; enum event event; };
 
