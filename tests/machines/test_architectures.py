@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from kdelta.counts.model import RegionCounts, RunCounts
@@ -14,8 +15,18 @@ from kdelta.infer.same import partings
 from kdelta.machines.arch import Board, arch_machine, supported_arches
 from kdelta.machines.device_tree import read_properties
 from kdelta.machines.tcg import Guest
+from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import find_workload
-from tests.machines.bench import ARM, ARM64, counts_of, guest, regions_of, run_job, syscalls_job
+from tests.machines.bench import (
+    ARM,
+    ARM64,
+    SECONDS,
+    counts_of,
+    guest,
+    regions_of,
+    run_job,
+    syscalls_job,
+)
 
 CHEAP = ("getppid", "open-close", "mmap-touch-4k", "fork-exit-wait", "pipe-round-trip")
 
@@ -149,3 +160,25 @@ def test_a_device_tree_has_no_random_numbers(tmp_path: Path, arch: str, board: B
     seeds = [name for name in trees[0] if "seed" in name]
     # QEMU 7.2 always has it on riscv64, made from a seed of QEMU's own, which the machine sets.
     assert seeds == (["/chosen/rng-seed"] if arch == "riscv64" else [])
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_second_cpu_that_executes_anything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = arch_machine("arm64")
+    board = msgspec.structs.replace(found.board(""), arguments=("-smp", "2"))
+    machines = msgspec.structs.replace(found, boards=(board,))
+    monkeypatch.setattr("kdelta.machines.tcg.arch_machine", lambda _: machines)
+    with pytest.raises(LabError, match="CPU 1 executes code; only the first one may"):
+        run_job(syscalls_job("getppid"), guest(ARM64), power_on=True)
+
+
+@pytest.mark.guest
+@pytest.mark.network
+@pytest.mark.parametrize("spec", [ARM, ARM64])
+def test_a_kernel_that_panics_is_not_waited_for(spec: str) -> None:
+    """Its machine may have no way to turn itself off or to start anew."""
+    outcome = run_job(syscalls_job("getppid"), guest(spec, append="rdinit=/nowhere"))
+    assert outcome.status == "boot-failed"
+    assert "panic" in outcome.detail
+    assert outcome.seconds < SECONDS

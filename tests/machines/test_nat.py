@@ -21,7 +21,7 @@ from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.run import RunStatus
 from kdelta.studies.compare import workload_work
 from kdelta.workloads.catalog import find_workload
-from tests.machines.bench import NEW, clock_ticks, guest, kernel, new_setting, run_job
+from tests.machines.bench import ARM, ARM64, NEW, clock_ticks, guest, kernel, new_setting, run_job
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -31,8 +31,8 @@ LATER = ("connections", "tcp-iperf3", "udp-64b-iptables", "pktgen-64b")
 
 
 @functools.cache
-def job(*operations: str) -> Job:
-    return workload_work(NAT, operations, kernel(NEW)).job
+def job(*operations: str, spec: str = NEW) -> Job:
+    return workload_work(NAT, operations, kernel(spec)).job
 
 
 def without(job_of: Job, *modules: str) -> Job:
@@ -107,8 +107,9 @@ def test_a_region_of_everybody_has_the_work_of_threads() -> None:
     assert connections.packets.count >= 6 * connections.iteration_count
 
 
-def test_each_packet_has_one_router_phase() -> None:
-    outcome = traced(job("udp-64b", "udp-64b-flowtable", "tcp-bulk"))
+@pytest.mark.parametrize("spec", [NEW, ARM, ARM64])
+def test_each_packet_has_one_router_phase(spec: str) -> None:
+    outcome = traced(job("udp-64b", "udp-64b-flowtable", "tcp-bulk", spec=spec), spec)
     regions = regions_of(outcome)
     assert outcome.counts
     assert outcome.symbols
@@ -129,9 +130,25 @@ def test_each_packet_has_one_router_phase() -> None:
     assert 500 < shares["udp-64b-flowtable"] < shares["udp-64b"] < shares["tcp-bulk"] + 2000
 
 
-def traced(of: Job) -> Outcome:
+@pytest.mark.parametrize("spec", [ARM, ARM64])
+def test_other_architectures(spec: str) -> None:
+    """With programs of their own packages: nftables, flow tables, iptables, iperf3, pktgen."""
+    names = ("udp-64b-forward", "udp-64b-flowtable", "frames-64b-iptables", *LATER)
+    job_of = job(*names, spec=spec)
+    regions = regions_of(run_job(job_of, guest(spec)))
+    assert list(regions) == list(names)
+    for name in ("udp-64b-forward", "udp-64b-flowtable", "frames-64b-iptables", "pktgen-64b"):
+        found = regions[name].packets
+        assert found
+        assert found.count == 400
+    own = {name: region.median_own_insns() for name, region in regions.items()}
+    assert own["udp-64b-flowtable"] < own["udp-64b-forward"] < own["udp-64b-iptables"]
+    assert regions_of(run_job(job_of, guest(spec))) == regions
+
+
+def traced(of: Job, spec: str) -> Outcome:
     async def go() -> Outcome:
-        where = guest(NEW)
+        where = guest(spec)
         found = await obtain_snapshot(where, new_setting())
         assert isinstance(found, Snapshot)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("on"))
