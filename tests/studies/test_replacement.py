@@ -6,8 +6,9 @@ import re
 import msgspec
 import pytest
 
-from kdelta.cpus.model import CPU, Replacement
+from kdelta.cpus.model import CPU, Cache, Replacement
 from kdelta.infer.effects import Word
+from kdelta.infer.ensembles import RegionCost
 from kdelta.infer.placement_model import CycleVerdict, PlacementEffect
 from kdelta.replay.judge import Case
 from kdelta.replay.order import place
@@ -15,9 +16,9 @@ from kdelta.report.cycles_json import json_cycle_effect
 from kdelta.report.layout_json import layout_json
 from kdelta.report.layout_text import layout_text
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, notes_on_replacement
-from kdelta.studies.layout import cache_texts, layout_regions
+from kdelta.studies.layout import cache_texts, counted_by_lru, layout_regions
 from kdelta.studies.ordered_policy import notes_on_policy
-from kdelta.studies.placement import PlacedKernel
+from kdelta.studies.placement import PlacedKernel, costs
 from kdelta.studies.requests import Silent
 from tests.report.example_layout import layout_report
 from tests.studies.test_placement import made, made_trace, small_cpu
@@ -77,6 +78,7 @@ def between(cpu: CPU, base: PlacedKernel, other: PlacedKernel) -> tuple[Cycles, 
 
 def test_verdicts_under_lru_are_beside_those_of_the_cpu() -> None:
     same = between(two_ways("random"), loop(), loop())
+    assert same[1].misses["l1i"].base.mean == pytest.approx(100, rel=0.05)
     assert same[1].lru is not None
     assert same[1].lru.word is same[1].verdict.word
     (note,) = [note for note in same[0].notes if "replacement" in note]
@@ -99,6 +101,28 @@ def test_a_verdict_that_hangs_on_the_policy_is_named() -> None:
     assert told["lru"]["word"] == "slower"
 
 
+def test_the_policy_and_lru_are_both_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is told of a region that was cut off is by LRU, as what is counted beside it."""
+    asked: list[str] = []
+
+    def spied(*arguments: object, **more: object) -> dict[str, RegionCost]:
+        cpu = arguments[1]
+        assert isinstance(cpu, CPU)
+        asked.append(cpu.l1i.replacement)
+        return costs(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("kdelta.studies.cycles.costs", spied)
+    trace = msgspec.structs.replace(made_trace([0, 1, 2] * 500, [0] * 1500), truncated=True)
+    one = made(trace, insns=1500)
+    found, _ = between(two_ways("random"), one, one)
+    assert asked == ["random", "random", "lru", "lru"]
+    (cut,) = found.cut
+    assert cut.kernels["base"].first == 150
+    (region,) = layout_regions(one, two_ways("random"), layouts=2, seed=1)
+    assert counted_by_lru(region) == 150
+    assert region.misses["l1i"].shipped == pytest.approx(100, rel=0.05)
+
+
 def test_an_order_is_told_under_the_policy_too() -> None:
     """In a loop over three lines and two ways of one set no order is better."""
     one, cpu = loop(), two_ways("random")
@@ -111,3 +135,9 @@ def test_an_order_is_told_under_the_policy_too() -> None:
     assert found is not None
     assert [float(part) for part in found.groups()] == [pytest.approx(100, rel=0.05)] * 2
     assert notes_on_policy(one, cpu.least_recent, result) == []
+    apart = msgspec.structs.replace(cpu, l1i=Cache(2, 1, 64, "round-robin"))
+    one = made(made_trace([0, 2] * 500, [0] * 1000))
+    result = place(one.placement, [Case(one.traces[0])], apart.least_recent, evaluations=8)
+    assert notes_on_policy(one, apart, result)[1] == (
+        "loop: l1i misses replaced round-robin: 100.00 as shipped, 0.00 in the order"
+    )

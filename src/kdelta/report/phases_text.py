@@ -35,7 +35,7 @@ def phase_lines(
         f"at stake: as above{rate}, of a CPU that does nothing else"
     )
     lines += ["", *wrapped(text, "", "  ")]
-    lines.append(f"{'operation':<{_NAME}}{'cycles a call':>19}{'at stake':>12}{'calls/s':>19}")
+    lines.append(f"{'operation':<{_NAME}}{'cycles a call':>19}{'at stake':>12}{'calls/s':>22}")
     for region in held:
         rows = [_cycles(one, cpu) for one in region.phases if one.name != REST and one.calls]
         lines += [region.name, *rows] if rows else []
@@ -63,5 +63,5 @@ def _cycles(phase: LayoutPhase, cpu: ReportedCPU) -> str:
     name = f"  {phase.name}"
     return (
         f"{name:<{_NAME}}{f'{low:.0f}..{high:.0f}':>19}{100 * phase.cycles.swing:>10.1f} %"
-        f"{rates:>19}"
+        f" {rates:>21}"
     )

@@ -295,14 +295,14 @@ def _report(
         movable=sum(one.movable for one in functions),
         alignment=alignments.most_common(1)[0][0] if alignments else 0,
         regions=regions,
-        cut=cut_regions(placed, {one.name: _counted(one) for one in regions}),
+        cut=cut_regions(placed, {one.name: counted_by_lru(one) for one in regions}),
         unlike=unlike(request.cpu, found.done[0], store),
         notes=notes_on(request.cpu, placed, data=data),
         warnings=placed.counts.warnings,
     )
 
 
-def _counted(region: LayoutRegion) -> float:
+def counted_by_lru(region: LayoutRegion) -> float:
     """The misses of the L1I as shipped, as they are counted while a kernel runs: by LRU."""
     beside = region.replacement.get(_LINES)
     return region.misses[_LINES].shipped if beside is None else beside.lru.shipped
