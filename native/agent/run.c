@@ -142,6 +142,8 @@ void run(const struct job *job)
     start_ns = ((now_ns() + SETTLE_NS) / START_GRID_NS + 1) * START_GRID_NS + (int64_t)job->phase_ns;
     deadline_ns = job->seconds ? start_ns + (int64_t)job->seconds * NS_PER_SECOND : INT64_MAX;
 
+    if (!kdelta_clock_is_exact())
+        message("warning", "this kernel shows no exact clock (CONFIG_DEVMEM): programs start some instructions sooner or later\n");
     child = told == MAP_FAILED ? -1 : fork();
     if (child < 0)
         finish("agent cannot start a process: %s", strerror(errno));

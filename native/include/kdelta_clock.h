@@ -73,6 +73,11 @@ static inline void kdelta_clock_burn_until(uint64_t tick)
                      : "r"(tick)
                      : "rax", "rdx", "cc");
 }
+static inline int kdelta_clock_is_exact(void)
+{
+    return 1;
+}
+
 static inline int kdelta_clock_counts(void)
 {
     return 1;

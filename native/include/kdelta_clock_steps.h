@@ -129,6 +129,16 @@ static inline void kdelta_clock_burn_until(uint64_t ns)
         kdelta_clock_execute((uintptr_t)(ns - now));
 }
 
+/* Whether programs can be started at an exact moment. */
+static inline int kdelta_clock_is_exact(void)
+{
+#ifdef __arm__
+    return kdelta_clock_kind() != KDELTA_CLOCK_CALL;
+#else
+    return 1;
+#endif
+}
+
 /* Whether the clock tells single instructions, so that it makes sense to read it around a region. */
 static inline int kdelta_clock_counts(void)
 {
@@ -193,6 +203,11 @@ static inline uint64_t kdelta_clock_now(void)
 static inline void kdelta_clock_burn_until(uint64_t ns)
 {
     (void)ns;
+}
+
+static inline int kdelta_clock_is_exact(void)
+{
+    return 0;
 }
 
 static inline int kdelta_clock_counts(void)
