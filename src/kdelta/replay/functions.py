@@ -2,7 +2,7 @@
 """The functions that a run's blocks belong to, and which of them a relink can move."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +14,15 @@ from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.objects import Code
 from kdelta.replay.input_sections import details_of, input_sections
-from kdelta.replay.kernel_text import KernelText, Piece, Symbol, kernel_text, plain
+from kdelta.replay.kernel_text import (
+    Details,
+    KernelText,
+    Piece,
+    Symbol,
+    after_what,
+    kernel_text,
+    plain,
+)
 from kdelta.replay.simulate import Placed
 from kdelta.spec.errors import UserError
 
@@ -49,7 +57,8 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     bytes of that padding. bytes: to the next function, so with what the linker filled up, unless a
     digest tells its size. alignment: in bytes. group: functions of one group keep their distance,
     since one goes on into the next; FIXED for those that do not move, and then why_not says why.
-    is_assembler: its object was not compiled, so no compiler aligns it.
+    is_assembler: its object was not compiled, so no compiler aligns it. is_compiled: it was, as far
+    as is known.
     kind: "hot", "main" or "unlikely", the part of .text that it can move in; "" if it does not.
     """
 
@@ -64,6 +73,7 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     kind: str
     why_not: str
     is_assembler: bool = False
+    is_compiled: bool = False
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -138,7 +148,7 @@ def placement_of(
     symbols = list(symbols)
     details = details_of(digest)
     own = details.alignments
-    text = kernel_text(symbols, *_sections_and_sizes(digest), alignment, details)
+    text = kernel_text(symbols, *_sections_and_sizes(digest, symbols), alignment, details)
     pieces = text.pieces
     starts = np.array([piece.start for piece in pieces], dtype=np.uint64)
     ends = np.array([piece.end for piece in pieces], dtype=np.uint64)
@@ -158,6 +168,7 @@ def placement_of(
         _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned))
         for piece, number, aligned in zip(pieces, numbers, least, strict=True)
     ]
+    functions = [_told(function, details) for function in functions]
     outside = _Outside(symbols, text, functions)
     for of_trace in blocks:
         outside.add(of_trace)
@@ -175,20 +186,48 @@ def placement_of(
 
 
 def _sections_and_sizes(
-    digest: Digest | None,
+    digest: Digest | None, symbols: Iterable[Symbol]
 ) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
     """Of the functions of vmlinux by name: the section of those whose name is one function's only,
     and the bytes of each function of a name, ascending.
     """
     found: dict[str, list[Code]] = {}
+    aliases: dict[str, list[tuple[Code, str]]] = {}
     for thing in digest.objects.values() if digest else ():
         if not thing.module:
+            alike: dict[Code, str] = {}
             for name, code in thing.functions.items():
                 found.setdefault(name, []).append(code)
+                aliases.setdefault(name, []).append((code, alike.setdefault(code, name)))
+    _drop_weak(found, aliases, symbols)
     return (
         {name: codes[0].section for name, codes in found.items() if len(codes) == 1},
         {name: tuple(sorted(code.size for code in codes)) for name, codes in found.items()},
     )
+
+
+def _drop_weak(
+    found: dict[str, list[Code]],
+    aliases: Mapping[str, Sequence[tuple[Code, str]]],
+    symbols: Iterable[Symbol],
+) -> None:
+    """Forgets, of names that several objects have, code that has another name, too, and is linked
+    elsewhere: a weak one's.
+    """
+    several = {name for name, codes in found.items() if len(codes) > 1}
+    wanted = several | {other for name in several for _, other in aliases[name]}
+    places: dict[str, set[int]] = {}
+    for address, _, name, origin in symbols:
+        if name in wanted and origin == KERNEL:
+            places.setdefault(name, set()).add(address)
+    for name in several:
+        here = places.get(name, set())
+        kept = [
+            code
+            for code, other in aliases[name]
+            if other == name or len(found[other]) > 1 or not here.isdisjoint(places.get(other, ()))
+        ]
+        found[name] = kept or found[name]
 
 
 class _Blocks:
@@ -319,6 +358,16 @@ def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]
         kind=piece.kind,
         why_not=piece.why_not,
         is_assembler=least > 0,
+    )
+
+
+def _told(function: Function, details: Details) -> Function:
+    """With what a digest tells of who made it."""
+    after = after_what(function.name)
+    return msgspec.structs.replace(
+        function,
+        is_assembler=function.is_assembler or after in details.fixups,
+        is_compiled=plain(function.name) in details.compiled,
     )
 
 

@@ -58,7 +58,9 @@ def details_of(digest: Digest | None) -> Details:
             tail = thing.data.get(f"{LOCAL}{_TEXT}#{name}") if code.section == _TEXT else None
             found = fixup if tail is None else tail
             fixups.setdefault(name, set()).add(found.size if found else 0)
-    return Details(_alignments(objects), _leads(objects), heads, _alike(fixups))
+    ours = {name for thing in objects if thing.is_assembler for name in thing.functions}
+    compiled = frozenset(name for thing in objects for name in thing.functions) - ours
+    return Details(_alignments(objects), _leads(objects), heads, _alike(fixups), compiled)
 
 
 def _alike(found: Mapping[str, set[int]]) -> dict[str, int]:

@@ -89,12 +89,14 @@ class Details(msgspec.Struct, frozen=True):
     leads        the bytes of its section that lie before it, without a name
     heads        of one that lies within the extent of another: that one
     fixups       the bytes of code without a name that its object has in a section by itself
+    compiled     the names of what no assembler object has
     """
 
     alignments: dict[str, int] = {}
     leads: dict[str, int] = {}
     heads: dict[str, str] = {}
     fixups: dict[str, int] = {}
+    compiled: frozenset[str] = frozenset()
 
 
 def nameless(after: str) -> str:
@@ -184,6 +186,8 @@ def kernel_text(
     _keep_outside(pieces, _main_span(pieces, marks, (start, end)), sections)
     _keep_special(pieces, start, sections)
     alignments = _kinds(pieces, sections, alignment or _LARGEST_ALIGNMENT)
+    for piece in pieces:
+        piece.joined = piece.joined and plain(piece.name) not in details.alignments
     trimmed = _trimmed(pieces, sizes or {}, alignments, details)
     return KernelText(start, end, list(trimmed), alignments)
 
@@ -323,10 +327,11 @@ def _trimmed(
         at_page = padding >= _LARGEST_ALIGNMENT and after.start % _PAGE_BYTES == 0
         if at_page and not is_last:
             after.alignment = most = _PAGE_BYTES
-        if padding < most:
+        if padding < most and not least:
             piece.end = end
-        elif padding >= most and (least or most >= _LEAST_ALIGNED) and not is_last:
-            begin = -(-end // most) * most
+        elif padding and (least or most >= _LEAST_ALIGNED) and not is_last:
+            step = min(most, least or most)
+            begin = -(-end // step) * step
             fixup = details.fixups.get(plain(piece.name), 0)
             until = min(piece.end, begin + fixup) if fixup else piece.end
             name = nameless(piece.name)

@@ -86,8 +86,8 @@ def aligned(placement: Placement, n: int) -> U64:
     """The same order with each movable function at a multiple of n bytes: shape (n_functions,).
 
     Functions of .text.unlikely keep theirs, as gcc before 14 does not align them, and so do those
-    of assembler. UserError when n
-    is no power of two up to 4096.
+    of assembler. What no relink moves is aligned too, where it is known to be compiled. UserError
+    when n is no power of two up to 4096.
     """
     alignments = _aligned_kinds(n)
     found = _linked(placement, 1)
@@ -251,14 +251,32 @@ def _lay_out(
             at = (pushed + np.uint64(start)) % np.uint64(_SLIDE_BYTES)
             slid = (slides - at) % np.uint64(_SLIDE_BYTES)  # wraps at 2**64, a multiple of it
             pushed += slid & ~np.uint64(step - 1)
-        layouts[:, first:last] += pushed[:, np.newaxis]
         linked_end = _end_of_run(placement.functions[last - 1])
         ends = pushed + np.uint64(linked_end)
+        if alignments:
+            more = _apart(placement.functions[first:last], pushed, alignments["main"])
+            layouts[:, first:last] += more
+            ends += more[:, -1]
+        layouts[:, first:last] += pushed[:, np.newaxis]
 
 
 def _forced(part: Range, alignment: int) -> U64:
     """The alignments of groups if a compiler is asked for this one; assembler keeps its own."""
     return np.where(part.is_compiled, np.uint64(alignment), part.alignments)
+
+
+def _apart(run: Sequence[Function], pushed: U64, alignment: int) -> U64:
+    """How far each function of a run that stays moves up if compiled ones are at multiples of that:
+    (n, n_functions).
+    """
+    found = np.zeros((len(pushed), len(run)), dtype=np.uint64)
+    more = np.zeros(len(pushed), dtype=np.uint64)
+    for index, function in enumerate(run):
+        if function.is_compiled and function.kind != "unlikely":
+            at = np.uint64(function.address) + pushed + more
+            more += _up(at, alignment) - at
+        found[:, index] = more
+    return found
 
 
 def _asks_for_page(part: Range, linked_end: int) -> bool:
