@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from kdelta.counts.model import RegionCounts, RunCounts
+from kdelta.guests.job import Job, JobFile
+from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
 from kdelta.host.target import target
 from kdelta.infer.same import partings
 from kdelta.machines.arch import Board, arch_machine, supported_arches
@@ -132,6 +134,26 @@ def test_an_arm_kernel_keeps_the_forms_for_several_cpus() -> None:
 
 def _specials(region: RegionCounts) -> dict[str, int]:
     return region.cost("own").specials
+
+
+@pytest.mark.guest
+@pytest.mark.network
+@on_all
+def test_a_start_is_exact_within_a_step_of_the_clock(name: str, tmp_path: Path) -> None:
+    """Whichever instruction it is waited from. Nothing runs beside it but the tick, every 4 ms."""
+    where = PLACES[name].guest()
+    program = tmp_path / "clock"
+    source = Path(__file__).parent / "clock/clock.c"
+    argv = [target(where.arch).find_compiler(), *COMMON_FLAGS, *STATIC_FLAGS, *STRICT_FLAGS]
+    argv += [f"-I{native_folder() / 'include'}", "-o", str(program), str(source)]
+    subprocess.run(argv, check=True)
+    job = Job(argv=("/clock",), files=(JobFile(program, "/clock", 0o755),), seconds=60)
+    outcome = run_job(job, where)
+    assert outcome.status == "ok", outcome.console[-500:]
+    late = [int(line) for line in outcome.messages["stdout"].split()]
+    assert len(late) == 64
+    assert set(late) == {late[0]}
+    assert 0 < late[0] < 2000
 
 
 def _boards() -> list[tuple[str, Board]]:
