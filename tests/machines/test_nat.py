@@ -141,6 +141,8 @@ def test_other_architectures(spec: str) -> None:
         found = regions[name].packets
         assert found
         assert found.count == 400
+    ticks = [region.idle_ticks() for region in regions.values()]
+    assert all(idle is None or idle >= 0 for idle in ticks)
     own = {name: region.median_own_insns() for name, region in regions.items()}
     assert own["udp-64b-flowtable"] < own["udp-64b-forward"] < own["udp-64b-iptables"]
     assert regions_of(run_job(job_of, guest(spec))) == regions

@@ -151,7 +151,7 @@ static void measure(const struct operation *op)
     after.bytes -= before.bytes;
     check(op, &after);
     add_line(&told->packets, "%s %llu %llu\n", op->name, (unsigned long long)after.packets, (unsigned long long)after.bytes);
-    if (clock_wanted)
+    if (clock_wanted && kdelta_clock_counts())
         add_line(&told->clock, "%s %llu %llu\n", op->name, (unsigned long long)(end - begin),
                  (unsigned long long)kdelta_clock_overhead());
 }
