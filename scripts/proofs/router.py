@@ -53,7 +53,7 @@ CHIPS = ROOT / "docs/cases/router/two-chips.patch"
 BASE = f"deb-src:linux-source-6.12 +ARCH=arm +{CONFIG} +sections"
 CPU_NAME = "cortex-a9"
 WORKLOAD = "nat"
-OPERATIONS = ("udp-64b", "udp-1400b")
+OPERATIONS = ("udp-64b", "udp-1400b", "frames-64b")
 ALIGNMENTS = (0, 32, 64)
 """Of functions, in bytes; 0: as the compiler likes them."""
 
@@ -62,10 +62,10 @@ CHANGES = {"": "", "two chips": f" +{CHIPS}", "PCRYPT": " +CONFIG_CRYPTO_PCRYPT=
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """A region in one kernel. insns: of own work, a packet. L1I misses a packet: measured while it
-    ran; predicted from the run of the kernel of no alignment and no change, by where this kernel
-    has its functions, and for an alignment by that alone, before anything was built (None for the
-    others). cycles: of the model, as linked, from the lowest prices to the highest.
+    """A region in one kernel. insns: of own work, a packet. L1I misses a packet by LRU: measured
+    while it ran; predicted from the run of the kernel of no alignment and no change, by where this
+    kernel has its functions (None where it lacks some), and for an alignment alone by that, before
+    anything was built (else None).
     """
 
     alignment: int
@@ -75,24 +75,28 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     measured: float
     predicted: float | None
     aligned: float | None
-    cycles: tuple[float, float]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """From one kernel to another, for one region, as `compare --cpu` judges it: the path's effect
     in instructions a packet, that on model cycles as a fraction over all layouts, and how the two
-    links themselves differ. functions: whose instructions differ, and by how many.
+    links themselves differ. misses, cycles_a_packet: of both links, with the CPU's own replacement;
+    from the lowest prices to the highest. functions: whose instructions differ, and by how many.
     """
 
     base: str
     other: str
     region: str
+    code: str
     path: str
     insns: tuple[float, float]
     cycles: str
+    by_lru: str
     relative: tuple[float, float]
     shipped: tuple[float, float]
-    code: str
+    misses: tuple[float, float]
+    base_cycles: tuple[float, float]
+    other_cycles: tuple[float, float]
     functions: dict[str, float]
 
 
@@ -121,6 +125,7 @@ class Study:
         self._workload = find_workload(WORKLOAD)
         lab = LabRequest(jobs=2)
         self._lab = msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+        self.counted = cpu.least_recent.l1i  # what runs count is counted by LRU
 
     def kernel(self, spec: str) -> Kernel:
         """The kernel, built."""
@@ -134,7 +139,7 @@ class Study:
         kernel = self.kernel(spec)
         work = workload_work(self._workload, OPERATIONS, kernel)
         first = msgspec.structs.replace(
-            self._lab, perturbations=1, trace=True, simulate=self.cpu.l1i
+            self._lab, perturbations=1, trace=True, simulate=self.counted
         )
         asyncio.run(Lab(first, self._store, _Aloud()).runs([kernel], [work]))
         found = asyncio.run(traced_runs(self._lab, self._store, _Aloud(), [kernel], [work]))[0]
@@ -142,10 +147,14 @@ class Study:
             raise LabError(f"{spec} did not run: {found.done[0].run.detail}")
         return found
 
-    def layout(self, spec: str) -> LayoutReport:
+    def layout(self, cpu: CPU) -> LayoutReport:
         """The spread over random orders, and what alignment would do."""
         request = LayoutRequest(
-            kernel=spec, cpu=self.cpu, workload=WORKLOAD, operations=OPERATIONS, lab=self._once
+            kernel=_spec(0, ""),
+            cpu=cpu,
+            workload=WORKLOAD,
+            operations=OPERATIONS,
+            lab=self._once,
         )
         return asyncio.run(run_layout(request, self._store, _Aloud()))
 
@@ -156,7 +165,7 @@ class Study:
     def cells(self) -> Iterator[Cell]:
         """All kernels, the regions of each."""
         base = self.traced(_spec(0, ""))
-        report = self.layout(_spec(0, ""))
+        report = self.layout(self.cpu.least_recent)
         alone = {
             (one.bytes, region.name): one.same_order["l1i"]
             for region in report.regions
@@ -173,10 +182,9 @@ class Study:
         assert base.placed
         assert one.placed
         layout = layout_in(base.placed, one.placed.kernel).layout
-        predicted = None if layout is None else misses_in(base.placed, layout, self.cpu.l1i)
+        predicted = None if layout is None else misses_in(base.placed, layout, self.counted)
         counts = merged_regions(one.placed.counts)
-        cycles = self._cycles(_spec(alignment, change))
-        for found in misses_of(self._store, one.placed.run, self.cpu.l1i):
+        for found in misses_of(self._store, one.placed.run, self.counted):
             packets = counts[found.region].iteration_count
             yield Cell(
                 alignment=alignment,
@@ -186,13 +194,7 @@ class Study:
                 measured=found.misses[0] / packets,
                 predicted=predicted[found.region][0] / packets if predicted else None,
                 aligned=None,
-                cycles=cycles[found.region],
             )
-
-    def _cycles(self, spec: str) -> dict[str, tuple[float, float]]:
-        """Of the model, a packet, as that kernel is linked."""
-        shipped = {one.name: one.cycles.shipped for one in self.layout(spec).regions}
-        return {name: (one.low, one.high) for name, one in shipped.items()}
 
     def steps(self) -> Iterator[Step]:
         """Each change under each alignment, and each alignment by itself."""
@@ -245,12 +247,16 @@ def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
             base=base,
             other=other,
             region=one.name,
+            code=found.cycles.codes[one.name],
             path=one.verdict.word,
             insns=(float(effect.low), float(effect.high)),
             cycles=on_cpu.verdict.word,
+            by_lru=on_cpu.lru.word if on_cpu.lru else "",
             relative=(on_cpu.relative.low, on_cpu.relative.high),
             shipped=(on_cpu.shipped.relative.low, on_cpu.shipped.relative.high),
-            code=found.cycles.codes[one.name],
+            misses=(on_cpu.misses["l1i"].base.shipped, on_cpu.misses["l1i"].other.shipped),
+            base_cycles=(on_cpu.hidden.base.shipped, on_cpu.exposed.base.shipped),
+            other_cycles=(on_cpu.hidden.other.shipped, on_cpu.exposed.other.shipped),
             functions={its.name: float(its.cost.effect.value) for its in one.functions},
         )
 
@@ -283,7 +289,7 @@ def main() -> None:
             record = msgspec.structs.replace(record, **fields)
             write_atomic(options.folder / "router.json", _text(record))
 
-        report = study.layout(_spec(0, ""))
+        report = study.layout(cpu)
         keep(
             spread={one.name: one.draws["l1i"] for one in report.regions},
             shipped={one.name: one.misses["l1i"].shipped for one in report.regions},
