@@ -47,6 +47,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The program that compiles for it here."""
         return HOST_COMPILER if self.is_host else f"{self.triple}-gcc"
 
+    def tool(self, name: str) -> str:
+        """The program of binutils that works on its files here, such as objcopy."""
+        return name if self.is_host else f"{self.triple}-{name}"
+
     @property
     def compiler_packages(self) -> tuple[str, str]:
         """Debian's packages of that compiler, and of the static C library for it."""

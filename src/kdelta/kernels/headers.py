@@ -11,6 +11,7 @@ from kdelta.host.command import find_program, install_hint, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, new_folder, remove
 from kdelta.host.lock import locked
+from kdelta.host.target import target
 from kdelta.kernels.apt import Apt, OutdatedListsError
 from kdelta.kernels.kconfig import parse_config
 from kdelta.kernels.model import Kernel
@@ -35,6 +36,11 @@ def headers_build(kernel: Kernel, talk: Talk) -> Iterator[tuple[list[str], dict[
 
     UserError for a kernel without headers; LabError when they or its compiler cannot be had.
     """
+    if not target(kernel.arch).is_host:
+        raise UserError(
+            f"the programs that modules for {kernel.spec} are built with are not for this host",
+            "name a source tree",
+        )
     find_program("make")
     spec = parse_kernel_spec(kernel.spec)
     folder = _fetched(spec, talk) if isinstance(spec, DebSpec) else _beside(kernel)

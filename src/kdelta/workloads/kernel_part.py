@@ -16,11 +16,11 @@ from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.native import (
     COMMON_FLAGS,
-    COMPILER,
     STATIC_FLAGS,
     compiler_identity,
     native_folder,
 )
+from kdelta.host.target import Target, target
 from kdelta.kernels.cmdfiles import read_cmd
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.module_tree import module_build
@@ -78,7 +78,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
             "config": sha256_file(Path(kernel.config)) if kernel.config else "",
             "sources": {path.name: sha256_file(path) for path in _files(workload, side)},
             "program": {name: sha256_file(workload.folder / name) for name in workload.sources},
-            "compiler": compiler_identity(),
+            "compiler": compiler_identity(target(kernel.arch).find_compiler()),
             "rules": sha256_file(Path(kernel_flags.__file__)),
         }
     )
@@ -107,9 +107,10 @@ def _build(workload: Workload, side: KernelSide, kernel: Kernel, folder: Path, t
         module = place / f"{side.module}.ko"
         if not result.ok or not module.is_file():
             raise _failure(side, kernel, result.stdout + result.stderr)
-        _strip(module, partial / module.name)
+        _strip(module, partial / module.name, target(kernel.arch))
         flags = _flags_of(place / side.flags_of)
-        _compile(workload, side, flags, partial / (workload.name + KERNEL_FLAGS_ENDING))
+        output = partial / (workload.name + KERNEL_FLAGS_ENDING)
+        _compile(workload, side, flags, output, target(kernel.arch))
         record = msgspec.json.format(msgspec.json.encode(flags))
         write_atomic(partial / "flags.json", record)
         shutil.rmtree(place)
@@ -125,11 +126,12 @@ def _failure(side: KernelSide, kernel: Kernel, said: str) -> LabError:
     )
 
 
-def _strip(module: Path, output: Path) -> None:
+def _strip(module: Path, output: Path, of: Target) -> None:
     """Without what tells where it was built: the same module each time."""
-    find_program("objcopy")
+    objcopy = of.tool("objcopy")
+    find_program(objcopy)
     words = ["--strip-debug", "--remove-section=.note.gnu.build-id"]
-    result = run(["objcopy", *words, module, output])
+    result = run([objcopy, *words, module, output])
     if not result.ok:
         raise LabError(f"stripping {module.name} failed: {result.last_words(1)}")
 
@@ -142,7 +144,9 @@ def _flags_of(source: Path) -> UserFlags:
         raise LabError(f"kbuild did not tell how it compiled {source.name}") from error
 
 
-def _compile(workload: Workload, side: KernelSide, flags: UserFlags, output: Path) -> None:
+def _compile(
+    workload: Workload, side: KernelSide, flags: UserFlags, output: Path, of: Target
+) -> None:
     """The workload's program once more, the shared code of it by the kernel's compiler and flags.
 
     What that code is called by is compiled as ever, so only the code under test differs.
@@ -151,7 +155,14 @@ def _compile(workload: Workload, side: KernelSide, flags: UserFlags, output: Pat
     shared = output.with_suffix(".o")
     argv = [*flags.compiler, *flags.kept, include, "-c", "-o", str(shared), side.flags_of]
     others = [name for name in workload.sources if name != side.flags_of]
-    link = [COMPILER, *COMMON_FLAGS, *STATIC_FLAGS, *workload.cflags, _FLAGS_MACRO, include]
+    link = [
+        of.find_compiler(),
+        *COMMON_FLAGS,
+        *STATIC_FLAGS,
+        *workload.cflags,
+        _FLAGS_MACRO,
+        include,
+    ]
     link += ["-o", str(output), *others, str(shared)]
     for words in (argv, link):
         result = run(words, cwd=workload.folder)
