@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that cost little to make and less to receive, so that forwarding dominates: the WAN's host drops them at once. They are made
- * from a frame by a packet socket, or by the kernel's own pktgen, whose thread is nobody's task: its region is one iteration.
+/* Packets that cost little to make and less to receive, so that forwarding dominates: the WAN's host drops them at
+ * once. They are made from a frame by a packet socket, or by the kernel's own pktgen, whose thread is nobody's task:
+ * its region is one iteration.
  */
 #include "nat.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs operations, each as a region of its own in a world of its own, and tells how many packets the router received in it.
+/* Runs operations, each as a region of its own in a world of its own, and tells how many packets the router received.
  *
  * An operation is a process: what it leaves (namespaces, sockets, connections that are tracked) goes with it.
  */
@@ -22,7 +22,9 @@
 #define OPERATION_SECONDS 120  /* of the guest's time: a call that waits for what was lost waits no longer */
 #define LEFT_OUT 3             /* exit status of an operation's process */
 
-static const struct operation *const tables[] = {udp_operations, tcp_operations, generator_operations, check_operations, NULL};
+static const struct operation *const tables[] = {
+    udp_operations, tcp_operations, generator_operations, check_operations, NULL,
+};
 
 /* A message for the host, of one type for all regions; sent once, at the end. Operations' processes share it. */
 struct lines {
@@ -150,7 +152,8 @@ static void measure(const struct operation *op)
     after.packets -= before.packets;
     after.bytes -= before.bytes;
     check(op, &after);
-    add_line(&told->packets, "%s %llu %llu\n", op->name, (unsigned long long)after.packets, (unsigned long long)after.bytes);
+    add_line(&told->packets, "%s %llu %llu\n", op->name, (unsigned long long)after.packets,
+             (unsigned long long)after.bytes);
     if (clock_wanted && kdelta_clock_counts())
         add_line(&told->clock, "%s %llu %llu\n", op->name, (unsigned long long)(end - begin),
                  (unsigned long long)kdelta_clock_overhead());

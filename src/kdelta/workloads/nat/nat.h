@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Traffic from a host in the LAN through a router to a host in the WAN, all in one guest: what the parts offer each other. */
+/* Traffic from a LAN's host through a router to a WAN's, in one guest: what the parts offer each other. */
 #ifndef NAT_H
 #define NAT_H
 
@@ -40,7 +40,7 @@ struct operation {
     enum rules rules;
     unsigned iterations;
     void (*step)(void);             /* one iteration; fails if a packet is lost or comes from elsewhere */
-    void (*setup)(const struct operation *op); /* in the world with its rules; what is left of it goes with the process */
+    void (*setup)(const struct operation *op); /* in the world with its rules; what is left goes with the process */
     void (*finish)(void);           /* after the region: what can only be checked of all of it */
     size_t bytes;                   /* of the payload */
     unsigned warm_up;               /* iterations before the region; else a part of those in it */
@@ -82,7 +82,7 @@ struct program {
 struct program program_start(enum place place, const char *const *argv, const char *input, bool join);
 int program_end(struct program *program, char output[OUTPUT_BYTES]);
 void rules_load(enum rules rules);
-void early_drop(const char *from);           /* the WAN's host drops packets for DROP_PORT before it looks for a socket */
+void early_drop(const char *from); /* the WAN's host drops packets for DROP_PORT before it looks for a socket */
 uint64_t early_dropped(void);
 #define DROP_PORT 9
 

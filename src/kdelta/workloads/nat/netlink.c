@@ -118,7 +118,8 @@ int link_up(const char *name)
 int address_add(const char *name, const char *address, int prefix)
 {
     struct request request = request_of(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
-    struct ifaddrmsg message = {.ifa_family = AF_INET, .ifa_prefixlen = (uint8_t)prefix, .ifa_index = if_nametoindex(name)};
+    struct ifaddrmsg message = {
+        .ifa_family = AF_INET, .ifa_prefixlen = (uint8_t)prefix, .ifa_index = if_nametoindex(name)};
     struct in_addr in = parsed(address);
 
     put(&request, &message, sizeof message);
@@ -144,7 +145,8 @@ int route_add(const char *net, int prefix, const char *gateway)
 int neighbour_add(const char *name, const char *address, const uint8_t mac[6])
 {
     struct request request = request_of(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
-    struct ndmsg message = {.ndm_family = AF_INET, .ndm_ifindex = (int)if_nametoindex(name), .ndm_state = NUD_PERMANENT};
+    struct ndmsg message = {
+        .ndm_family = AF_INET, .ndm_ifindex = (int)if_nametoindex(name), .ndm_state = NUD_PERMANENT};
     struct in_addr in = parsed(address);
 
     put(&request, &message, sizeof message);

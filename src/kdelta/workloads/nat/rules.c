@@ -48,7 +48,7 @@ static const char drop[] =
     "  }\n"
     "}\n";
 
-/* A program in one place, with a text to read, what it says to be read by program_end(). It joins the measured work if asked to. */
+/* A program in one place, with a text to read; program_end() reads what it says. With `join` it is measured, too. */
 struct program program_start(enum place place, const char *const *argv, const char *input, bool join)
 {
     struct program program;
@@ -114,7 +114,8 @@ static void nft_must(enum place place, const char *rules, const char *needed)
     if (nft(place, rules, output))
         return;
     /* What the kernel does not have it says like so; whatever else is wrong with a rule, nft says itself. */
-    if (needed && (strstr(output, "No such file") || strstr(output, "not supported") || strstr(output, "Invalid argument")))
+    if (needed && (strstr(output, "No such file") || strstr(output, "not supported") ||
+                   strstr(output, "Invalid argument")))
         lacks(needed);
     fail("nft refuses the rules of %s: %s", place_names[place], output);
 }
@@ -138,8 +139,12 @@ void rules_load(enum rules rules)
     switch (rules) {
     case FORWARD:
     case UNMASQUERADED: break;
-    case MASQUERADE: nft_must(ROUTER, masquerade, "CONFIG_NF_CONNTRACK, CONFIG_NFT_NAT and CONFIG_NFT_MASQ (masquerading)"); break;
-    case FLOWTABLE: nft_must(ROUTER, flowtable, "CONFIG_NF_FLOW_TABLE_INET and CONFIG_NFT_FLOW_OFFLOAD (flow tables)"); break;
+    case MASQUERADE:
+        nft_must(ROUTER, masquerade, "CONFIG_NF_CONNTRACK, CONFIG_NFT_NAT and CONFIG_NFT_MASQ (masquerading)");
+        break;
+    case FLOWTABLE:
+        nft_must(ROUTER, flowtable, "CONFIG_NF_FLOW_TABLE_INET and CONFIG_NFT_FLOW_OFFLOAD (flow tables)");
+        break;
     case IPTABLES: iptables_must(); break;
     case REFUSED: nft_must(ROUTER, refused, NULL); break;
     case LOSING: nft_must(ROUTER, losing, NULL); break;

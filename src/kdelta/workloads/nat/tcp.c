@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* TCP from the LAN's host to the WAN's: in bulk, by one task that holds both ends or by iperf3, and connections that are only made. */
+/* TCP from the LAN's host to the WAN's: in bulk, by one task that holds both ends or by iperf3; and connections that
+ * are only made.
+ */
 #include "nat.h"
 
 #include <errno.h>
@@ -130,7 +132,9 @@ static void iperf_serve(void)
 
 static void step_iperf(void)
 {
-    static const char *const argv[] = {IPERF, "-c", WAN_HOST, "-4", "-p", TEXT(SERVER_PORT), "-n", TEXT(IPERF_BYTES), NULL};
+    static const char *const argv[] = {
+        IPERF, "-c", WAN_HOST, "-4", "-p", TEXT(SERVER_PORT), "-n", TEXT(IPERF_BYTES), NULL,
+    };
     static char output[OUTPUT_BYTES];
     struct program program = program_start(LAN, argv, NULL, true);
 

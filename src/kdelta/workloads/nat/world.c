@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The LAN's host, the router and the WAN's host: namespaces, veth pairs, and nothing that would move by itself.
  *
- * Each operation has a world of its own, so that what it finds does not hang on what ran before it. No IPv6, and neighbours that are
- * told once: no router solicitation, duplicate address detection or ARP falls into a region. Segments are as large as the wire's, as
- * they come to a router: veth would pass the large ones of segmentation offload. Checksums are left to the devices.
+ * Each operation has a world of its own, so that what it finds does not hang on what ran before it. No IPv6, and
+ * neighbours that are told once: no router solicitation, duplicate address detection or ARP falls into a region.
+ * Segments are as large as the wire's, as they come to a router: veth would pass the large ones of segmentation
+ * offload. Checksums are left to the devices.
  */
 #include "nat.h"
 
