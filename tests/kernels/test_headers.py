@@ -212,7 +212,9 @@ def test_a_cache_whose_path_make_does_not_take(
 def test_modules_for_another_architecture() -> None:
     """The headers package has programs, which run where the kernel does."""
     kernel = Kernel("id", "deb:linux-image-6.1.0-9-armmp:armhf=1-2", "zImage", "arm", RELEASE)
-    with pytest.raises(UserError, match="are not for this host") as raised:
-        with module_build(kernel, quiet):
-            pass
+    with (
+        pytest.raises(UserError, match="are not for this host") as raised,
+        module_build(kernel, quiet),
+    ):
+        pass
     assert raised.value.hint == "name a source tree"
