@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kdelta.cli.listing import kernels_text
 from kdelta.host.target import host_target
 from kdelta.kernels import Kernel, cached_kernels, obtain
 from kdelta.kernels.apt import Apt, Dependency, parse_dependencies
@@ -305,6 +306,11 @@ def test_a_package_of_another_architecture(arm_lab: Lab, own_cache: Path) -> Non
     arm_lab.change(network=False)
     assert arm_lab.obtain(kernel.spec) == kernel
     assert arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf") == kernel
+
+
+def test_the_list_names_a_kernel_as_it_is_asked_for(arm_lab: Lab) -> None:
+    kernel = arm_lab.obtain(f"deb:{ARM_IMAGE}:armhf")
+    assert kernels_text(cached_kernels(), []).startswith(f"{kernel.spec}\n")
 
 
 def test_architectures_have_kernels_of_their_own(arm_lab: Lab) -> None:

@@ -47,7 +47,7 @@ def kernels_text(fetched: Sequence[CachedKernel], built: Sequence[BuiltKernel]) 
     if not fetched and not built:
         return "no kernels here yet: naming one in a command fetches or builds it\n"
     lines = [
-        f"{DebSpec(kernel.package, kernel.version)}\n"
+        f"{DebSpec(kernel.package, kernel.version, kernel.architecture)}\n"
         f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}\n"
         for kernel in fetched
     ]
