@@ -112,12 +112,16 @@ def test_what_there_is_not_is_refused_before_anything_is_obtained(
         _layout(tmp_path, workload="nonsense")
     with pytest.raises(UserError, match="getpid"):
         _layout(tmp_path, operations=("getpid",))
-    with pytest.raises(UserError, match="arm"):
-        _layout(tmp_path, cpu=load_cpu("cortex-a53"))
     small = msgspec.structs.replace(load_cpu("zen2"), l1d=Cache(64, 4, 32))
     with pytest.raises(UserError, match="lines of 32 bytes"):
         _layout(tmp_path, cpu=small, lab=LabRequest(data_lines=True))
     assert not (own_cache / "kernels").exists()
+
+
+@pytest.mark.network
+def test_a_cpu_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a CPU of arm64, and .* is a kernel for x86_64"):
+        _layout(tmp_path, cpu=load_cpu("cortex-a53"))
 
 
 @pytest.mark.guest
