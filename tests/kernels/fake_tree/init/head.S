@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifdef __arm__
+	.text
+	.globl start
+start:
+	bl start_kernel
+	b .
+
+	.section .note.GNU-stack,"",%progbits
+#else
 	.section .note.Xen,"a",@note
 	.long 4, 8, 18
 	.asciz "Xen"
@@ -11,3 +20,4 @@ start:
 	hlt
 
 	.section .note.GNU-stack,"",@progbits
+#endif

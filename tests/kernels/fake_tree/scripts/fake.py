@@ -12,10 +12,10 @@ from pathlib import Path
 
 TREE, OUT = Path(sys.argv[1]), Path(sys.argv[2])
 FOLDERS = ("init", "kernel", "mm", "drivers")
-SCRIPT = "arch/x86/kernel/vmlinux.lds"
-FLAGS = (
-    "-O2 -D__KERNEL__ -ffreestanding -fno-pic -fcf-protection=none -fno-asynchronous-unwind-tables"
-)
+ARCH, CROSS = os.environ["SRCARCH"], os.environ.get("CROSS_COMPILE", "")
+SCRIPT = f"arch/{ARCH}/kernel/vmlinux.lds"
+OF_ARCH = {"x86": "-fcf-protection=none", "arm": "-marm -march=armv7-a -msoft-float"}
+FLAGS = "-O2 -D__KERNEL__ -ffreestanding -fno-pic -fno-asynchronous-unwind-tables " + OF_ARCH[ARCH]
 
 
 Option = tuple[str, bool, list[str], list[str], int]
@@ -118,7 +118,7 @@ def compile_one(name: str, granted: Config) -> bool:
     flags = FLAGS.replace("-O2", "-Os") if granted.get("OPTIMIZE_FOR_SIZE") == "y" else FLAGS
     env = {key: os.environ.get(f"KBUILD_BUILD_{key}", "?") for key in ("USER", "HOST")}
     words = [
-        *shlex.split(os.environ.get("CC") or "gcc"), *flags.split(),
+        *shlex.split(os.environ.get("CC") or f"{CROSS}gcc"), *flags.split(),
         *shlex.split(os.environ.get("KCFLAGS") or ""),
         *shlex.split(os.environ.get("CFLAGS_KERNEL") or ""), f"-I{TREE}/include",
         "-include", f"{OUT}/include/generated/autoconf.h",
@@ -174,7 +174,8 @@ def link(names: list[str]) -> bool:
     done = subprocess.run(words, cwd=OUT, check=False)
     if done.returncode:
         return False
-    (OUT / "System.map").write_text(subprocess.check_output(["nm", OUT / "vmlinux"], text=True))
+    said = subprocess.check_output([f"{CROSS}nm", OUT / "vmlinux"], text=True)
+    (OUT / "System.map").write_text(said)
     stamp.write_text(state)
     return True
 
@@ -189,6 +190,11 @@ def build(goal: str) -> bool:
         (OUT / "modules.order").write_text("")
         (OUT / "Module.symvers").write_text("")
         return True
+    if goal == "zImage" or goal.endswith(".dtb"):
+        folder = f"arch/{ARCH}/boot/" + ("" if goal == "zImage" else "dts/")
+        (OUT / folder / goal).parent.mkdir(parents=True, exist_ok=True)
+        (OUT / folder / goal).write_text(f"{goal} of {(OUT / '.config').read_text()}")
+        return goal != "zImage" or build("vmlinux")
     names = objects(granted) if goal == "vmlinux" else [goal]
     good = all(compile_one(name, granted) for name in names)
     return good and (goal != "vmlinux" or link(names))
@@ -203,7 +209,7 @@ def main() -> int:
             continue
         if goal == "allnoconfig":
             write(grant(*read(Path(os.environ.get("KCONFIG_ALLCONFIG") or "none"))))
-        elif goal in ("defconfig", "olddefconfig"):
+        elif goal in ("defconfig", "olddefconfig", "vexpress_defconfig"):
             write(grant(*read(OUT / ".config")) if goal[0] == "o" else grant({"TMPFS": "y"}, ""))
         elif goal.endswith("config"):
             print(f"make: *** No rule to make target '{goal}'.  Stop.", file=sys.stderr)
