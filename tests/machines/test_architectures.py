@@ -126,6 +126,14 @@ def test_time_in_which_the_guest_sleeps_is_no_instruction(name: str) -> None:
 
 @pytest.mark.guest
 @pytest.mark.network
+@pytest.mark.parametrize("cpu", ["cortex-a72", "neoverse-n1"])
+def test_other_cores_of_arm64(cpu: str) -> None:
+    regions = regions_of(*CHEAP, where=guest(ARM64, cpu=cpu))
+    assert {name: one.idle_ticks() for name, one in regions.items()} == dict.fromkeys(CHEAP, 0)
+
+
+@pytest.mark.guest
+@pytest.mark.network
 def test_an_arm_kernel_keeps_the_forms_for_several_cpus() -> None:
     """Of those that it replaces on one CPU is the event that is sent when a lock becomes free."""
     region = regions_of("chdir", where=PLACES["armmp-a9"].guest())["chdir"]

@@ -114,6 +114,15 @@ def test_the_core_chooses_the_board() -> None:
     assert x86.board("EPYC-Rome,-rdrand") == x86.board("")
 
 
+def test_memory_that_a_board_cannot_have() -> None:
+    arm = arch_machine("arm")
+    arm.board("cortex-a9").must_have(1024)
+    arm.board("cortex-a7").must_have(4096)
+    with pytest.raises(UserError, match="vexpress-a9 has 1024 MiB of memory at most") as raised:
+        arm.board("cortex-a9").must_have(2048)
+    assert raised.value.hint == "--memory 1024"
+
+
 def test_an_architecture_without_machines() -> None:
     with pytest.raises(UserError, match="kernels for s390x cannot be run") as raised:
         arch_machine("s390x")

@@ -46,6 +46,22 @@ class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: tuple[str, ...] = ()
     device_tree: DeviceTree | None = None
     snapshots: bool = True
+    most_memory_mib: int | None = None
+
+    def facts(self) -> dict[str, object]:
+        """All of it that decides what a guest does."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        del found["most_memory_mib"]
+        return found
+
+    def must_have(self, memory_mib: int) -> None:
+        """UserError if it cannot have so much memory."""
+        if self.most_memory_mib is not None and memory_mib > self.most_memory_mib:
+            raise UserError(
+                f"the machine {self.machine.partition(',')[0]} has {self.most_memory_mib} MiB of "
+                f"memory at most, and {memory_mib} MiB are asked for",
+                f"--memory {self.most_memory_mib}",
+            )
 
     def cpu_argument(self, cpu: str) -> str:
         """The value of QEMU's option -cpu; an empty CPU means the usual one."""

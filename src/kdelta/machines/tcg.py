@@ -67,7 +67,7 @@ class Guest(msgspec.Struct, frozen=True):
             "memory_mib": self.memory_mib,
             "cpu": self.cpu or self.board.cpu,
             "append": self.append,
-            "machine": msgspec.to_builtins(self.board),
+            "machine": self.board.facts(),
             "rules": arch.rules(),
             "qemu": qemu_version(target(self.arch).emulator),
             "format": 3,

@@ -157,6 +157,7 @@ class Lab:
     def guest(self, kernel: Kernel) -> Guest:
         """That kernel with the base image, on the machine that the request describes."""
         machine = self._request.machine
+        arch_machine(kernel.arch).board(machine.cpu).must_have(machine.memory_mib)
         image = base_image(kernel.arch, self._progress.say)
         tree = device_tree(kernel, machine.cpu)
         return Guest(
