@@ -108,7 +108,10 @@ def test_the_cross_compiler_of_an_architecture(
     assert words(tools)["CC"] == f"ccache {compiler}"
     assert words(tools)["HOSTCC"] == "ccache gcc"
     # LLVM compiles for all, and the architecture's own host needs none.
-    assert "CROSS_COMPILE" not in words(toolchain({"ARCH": arch, "LLVM": "1"}))
+    clang = toolchain({"ARCH": arch, "LLVM": "1"})
+    assert "CROSS_COMPILE" not in words(clang)
+    assert clang.targeted == ("clang", f"--target={compiler.removesuffix('-gcc')}")
+    assert tools.targeted == (compiler,)
     own = {"arm": "armv7l", "riscv": "riscv64"}.get(folder, "aarch64")
     monkeypatch.setattr("platform.machine", lambda: own)
     assert "CROSS_COMPILE" not in words(toolchain({"ARCH": arch}))

@@ -327,7 +327,7 @@ def _build(
     digest = load_digest(sibling.path / DIGEST) if sibling else digest_of(kbuild.out)
     linked = None
     if request.relink is not None:
-        middle = orders_in_the_middle(request.tools.compiler, request.tools.linker)
+        middle = orders_in_the_middle(request.tools.targeted, request.tools.linker)
         linked = linked_map(kbuild.out / VMLINUX, digest, request.relink, middle=middle)
         if isinstance(linked, str):
             return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)

@@ -74,6 +74,13 @@ class Toolchain(msgspec.Struct, frozen=True):
             ]
         return "-".join("".join(c if c.isalnum() or c in "._" else "_" for c in w) for w in words)
 
+    @property
+    def targeted(self) -> tuple[str, ...]:
+        """The compiler, and for clang, which has all of them, what it compiles for."""
+        if "clang" not in Path(self.compiler[-1]).name:
+            return self.compiler
+        return (*self.compiler, f"--target={kernel_arch(self.arch).cross_compile.rstrip('-')}")
+
     def words(self, tree: Path) -> list[str]:
         """KEY=VALUE words for make, with ccache before the compilers where it is there."""
         values = {**self.variables, "ARCH": self.arch}

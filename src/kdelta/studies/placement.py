@@ -225,7 +225,7 @@ def _ordered_in_the_middle(kernel: Kernel) -> bool:
     if built is None:
         return False
     tools = toolchain(relinking_variables(built.variables, Relink()))
-    return orders_in_the_middle(tools.compiler, tools.linker)
+    return orders_in_the_middle(tools.targeted, tools.linker)
 
 
 def was_merged(kernel: Kernel) -> bool:
