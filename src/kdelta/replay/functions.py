@@ -345,7 +345,10 @@ def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]
         aligned = own
     elif piece.kind and not piece.joined:
         lowest = piece.start & -piece.start
-        aligned = max(text.alignments[piece.kind], min(least, lowest), piece.alignment)
+        usual = text.alignments[piece.kind]
+        # Code without a name that lies elsewhere asks for less.
+        usual = min(usual, lowest) if after_what(piece.name) else usual
+        aligned = max(usual, min(least, lowest), piece.alignment)
     return Function(
         name=piece.name,
         origin=KERNEL,
