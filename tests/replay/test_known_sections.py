@@ -18,11 +18,12 @@ def with_data(known: Digest, path: str, name: str, size: int) -> Digest:
 
 
 def test_a_function_in_the_extent_of_another_ends_with_it() -> None:
-    rows = rows_of((0, "bad8"), (4, "bad"), (16, "two"), (24, "three"))
+    rows = rows_of((0, "bad8"), (4, "bad"), (28, "two"), (36, "three"))
     code = ("bad.S.o", {"bad8": (".text", 16), "bad": (".text", 16)})
     known = both(digest(code[1], code[0]), digest(of_own(two=8, three=8)))
     found = at(found_in(rows, known))
     assert (found["bad8"].bytes, found["bad"].bytes) == (4, 12)
+    assert found["[after bad]"].address == START + 16
 
 
 def test_code_of_a_section_by_itself_ends_before_what_aligns_the_next() -> None:
