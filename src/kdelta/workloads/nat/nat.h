@@ -62,6 +62,7 @@ int link_up(const char *name);
 int address_add(const char *name, const char *address, int prefix);
 int route_add(const char *net, int prefix, const char *gateway);
 int neighbour_add(const char *name, const char *address, const uint8_t mac[6]);
+int neighbour_remove(const char *name, const char *address);
 int tables_probe(void); /* whether the kernel has nf_tables */
 
 /* world.c */

@@ -142,16 +142,30 @@ int route_add(const char *net, int prefix, const char *gateway)
     return ask(NETLINK_ROUTE, &request);
 }
 
-int neighbour_add(const char *name, const char *address, const uint8_t mac[6])
+static struct request neighbour(unsigned short type, unsigned short flags, const char *name, const char *address)
 {
-    struct request request = request_of(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+    struct request request = request_of(type, flags);
     struct ndmsg message = {
         .ndm_family = AF_INET, .ndm_ifindex = (int)if_nametoindex(name), .ndm_state = NUD_PERMANENT};
     struct in_addr in = parsed(address);
 
     put(&request, &message, sizeof message);
     attribute(&request, NDA_DST, &in, sizeof in);
+    return request;
+}
+
+int neighbour_add(const char *name, const char *address, const uint8_t mac[6])
+{
+    struct request request = neighbour(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, name, address);
+
     attribute(&request, NDA_LLADDR, mac, 6);
+    return ask(NETLINK_ROUTE, &request);
+}
+
+int neighbour_remove(const char *name, const char *address)
+{
+    struct request request = neighbour(RTM_DELNEIGH, 0, name, address);
+
     return ask(NETLINK_ROUTE, &request);
 }
 

@@ -27,6 +27,10 @@ const char *const place_names[PLACES] = {"lan", "router", "wan"};
 const uint8_t lan_mac[6] = {2, 0, 0, 0, 1, 2}, router_lan_mac[6] = {2, 0, 0, 0, 1, 1};
 const uint8_t router_wan_mac[6] = {2, 0, 0, 0, 2, 1}, wan_mac[6] = {2, 0, 0, 0, 2, 2};
 
+/* More neighbours than any kernel's table begins with has places. */
+#define CROWD 120
+#define LAN_CROWD "192.168.1.%d"
+
 static int namespaces[PLACES] = {-1, -1, -1};
 static int traffic_fd = -1;
 
@@ -96,6 +100,21 @@ static void device(const char *name, const char *address, const char *other, con
     netlink_must(neighbour_add(name, other, mac), "adding a neighbour");
 }
 
+/* The kernel draws a new secret for its table of neighbours whenever that grows, and how many of them share a place hangs on it. The
+ * first one is from before the snapshot, and would be the same in all runs of a kernel; so the table grows here, where runs differ
+ * by their seeds. Then most places have one neighbour at most.
+ */
+static void crowd(void)
+{
+    char address[sizeof "255.255.255.255"];
+
+    for (int i = 0; i < 2 * CROWD; i++) {
+        snprintf(address, sizeof address, LAN_CROWD, 100 + i % CROWD);
+        netlink_must(i < CROWD ? neighbour_add(HOST_DEVICE, address, router_lan_mac) : neighbour_remove(HOST_DEVICE, address),
+                     "a neighbour that comes and goes");
+    }
+}
+
 void world_make(bool route_back)
 {
     for (enum place place = 0; place < PLACES; place++)
@@ -117,6 +136,7 @@ void world_make(bool route_back)
         netlink_must(route_add(LAN_NET, PREFIX, WAN_ROUTER), "adding a route");
     enter(LAN);
     device(HOST_DEVICE, LAN_HOST, LAN_ROUTER, router_lan_mac);
+    crowd();
     netlink_must(route_add("0.0.0.0", 0, LAN_ROUTER), "adding a route");
     enter(ROUTER);
 }
