@@ -85,3 +85,21 @@ def _where(rows: list[Row], known: Digest, alignment: int) -> dict[str, int]:
     found = found_in(rows, known)
     layout = aligned(found, alignment).tolist()
     return {f.name: start - START for f, start in zip(found.functions, layout, strict=True)}
+
+
+def test_weak_functions_behind_each_other_are_each_aligned() -> None:
+    rows = rows_of((0, "idle"), (28, "two"), (36, "three"), (44, "four"))
+    ours = digest(of_own(idle=20, enter=4, leave=4, two=8))
+    strong = {"enter": (".text.enter", 40), "leave": (".text.leave", 48)}
+    known = both(ours, digest(strong, "arch.c.o"), digest(of_own(three=8, four=8), "t.c.o"))
+    found = at(found_in(rows, known))
+    names = ("[after idle]", "[after idle]#2")
+    assert [(found[name].address - START, found[name].bytes) for name in names] == [
+        (20, 4),
+        (24, 4),
+    ]
+    where = _where(rows, known, 32)
+    assert [where[name] for name in ("idle", *names, "two", "three")] == [0, 32, 64, 96, 128]
+    # What does not fill the gap is none of it.
+    more = both(known, digest(of_own(idle=20, enter=4, leave=8, two=8)))
+    assert at(found_in(rows, more))["[after idle]"].bytes == 8

@@ -369,7 +369,8 @@ def _told(function: Function, details: Details) -> Function:
     after = after_what(function.name)
     return msgspec.structs.replace(
         function,
-        is_assembler=function.is_assembler or after in details.fixups,
+        is_assembler=function.is_assembler
+        or (after in details.fixups and after not in details.weak),
         is_compiled=plain(function.name) in details.compiled,
     )
 

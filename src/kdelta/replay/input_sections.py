@@ -3,6 +3,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.kernels.objects import LOCAL
+from kdelta.kernels.objects import LOCAL, Code
 from kdelta.replay.kernel_text import Details, Piece, after_what, is_nameless, plain
 
 _TEXT = ".text"
@@ -60,7 +61,25 @@ def details_of(digest: Digest | None) -> Details:
             fixups.setdefault(name, set()).add(found.size if found else 0)
     ours = {name for thing in objects if thing.is_assembler for name in thing.functions}
     compiled = frozenset(name for thing in objects for name in thing.functions) - ours
-    return Details(_alignments(objects), _leads(objects), heads, _alike(fixups), compiled)
+    alignments = _alignments(objects)
+    weak = _behind(objects)
+    return Details(alignments, _leads(objects), heads, _alike(fixups), compiled, weak)
+
+
+def _behind(objects: Sequence[ObjectDigest]) -> dict[str, tuple[int, ...]]:
+    """By name, the sizes of what a compiled object has behind it whose names other objects have."""
+    owners = Counter(name for thing in objects for name in thing.functions)
+    found: dict[str, tuple[int, ...]] = {}
+    for thing in objects:
+        before = ""
+        known: set[Code] = set()
+        for name, code in () if thing.is_assembler else thing.functions.items():
+            if owners[name] == 1:
+                before = name
+            elif before and code not in known:
+                found[before] = (*found.get(before, ()), code.size)
+            known.add(code)
+    return found
 
 
 def _alike(found: Mapping[str, set[int]]) -> dict[str, int]:

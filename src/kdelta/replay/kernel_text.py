@@ -90,6 +90,7 @@ class Details(msgspec.Struct, frozen=True):
     heads        of one that lies within the extent of another: that one
     fixups       the bytes of code without a name that its object has in a section by itself
     compiled     the names of what no assembler object has
+    weak         the bytes of each function that its object has behind it, of names that others have
     """
 
     alignments: dict[str, int] = {}
@@ -97,6 +98,7 @@ class Details(msgspec.Struct, frozen=True):
     heads: dict[str, str] = {}
     fixups: dict[str, int] = {}
     compiled: frozenset[str] = frozenset()
+    weak: dict[str, tuple[int, ...]] = {}
 
 
 def nameless(after: str) -> str:
@@ -108,7 +110,7 @@ def nameless(after: str) -> str:
 
 def after_what(name: str) -> str:
     """The function that nameless code is linked after, by a linker's name; "" of named code."""
-    return plain(name[len("[after ") : -1]) if is_nameless(name) else ""
+    return plain(name.partition("]")[0][len("[after ") :]) if is_nameless(name) else ""
 
 
 def is_nameless(name: str) -> bool:
@@ -333,11 +335,23 @@ def _trimmed(
             step = min(most, least or most)
             begin = -(-end // step) * step
             fixup = details.fixups.get(plain(piece.name), 0)
-            until = min(piece.end, begin + fixup) if fixup else piece.end
-            name = nameless(piece.name)
-            yield Piece(name, (), begin, begin, until, kind=piece.kind)
+            behind = details.weak.get(plain(piece.name), ())
+            until = min(piece.end, begin + fixup) if fixup and not behind else piece.end
+            for number, (low, high) in enumerate(_parts(begin, until, behind, step), 1):
+                name = nameless(piece.name) + (f"#{number}" if number > 1 else "")
+                yield Piece(name, (), low, low, high, kind=piece.kind)
             piece.end = end
     yield from pieces[-1:]
+
+
+def _parts(begin: int, end: int, sizes: Sequence[int], step: int) -> list[tuple[int, int]]:
+    """Functions of these sizes, each at a multiple, if they just fill the stretch; else it all."""
+    found = []
+    at = begin
+    for size in sizes:
+        found.append((at, at + size))
+        at = -(-(at + size) // step) * step
+    return found if found and found[-1][1] <= end <= at else [(begin, end)]
 
 
 def _end_before_page(piece: Piece, size: int, after: Piece) -> None:
