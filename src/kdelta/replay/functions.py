@@ -2,7 +2,7 @@
 """The functions that a run's blocks belong to, and which of them a relink can move."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -12,8 +12,7 @@ from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
 from kdelta.kernels.digest import Digest
-from kdelta.kernels.objects import Code
-from kdelta.replay.input_sections import details_of, input_sections
+from kdelta.replay.input_sections import details_of, input_sections, sections_and_sizes
 from kdelta.replay.kernel_text import (
     Details,
     KernelText,
@@ -148,7 +147,7 @@ def placement_of(
     symbols = list(symbols)
     details = details_of(digest)
     own = details.alignments
-    text = kernel_text(symbols, *_sections_and_sizes(digest, symbols), alignment, details)
+    text = kernel_text(symbols, *sections_and_sizes(digest, symbols), alignment, details)
     pieces = text.pieces
     starts = np.array([piece.start for piece in pieces], dtype=np.uint64)
     ends = np.array([piece.end for piece in pieces], dtype=np.uint64)
@@ -183,51 +182,6 @@ def placement_of(
         executed=_executed(placed, len(functions)),
         middle=middle,
     )
-
-
-def _sections_and_sizes(
-    digest: Digest | None, symbols: Iterable[Symbol]
-) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
-    """Of the functions of vmlinux by name: the section of those whose name is one function's only,
-    and the bytes of each function of a name, ascending.
-    """
-    found: dict[str, list[Code]] = {}
-    aliases: dict[str, list[tuple[Code, str]]] = {}
-    for thing in digest.objects.values() if digest else ():
-        if not thing.module:
-            alike: dict[Code, str] = {}
-            for name, code in thing.functions.items():
-                found.setdefault(name, []).append(code)
-                aliases.setdefault(name, []).append((code, alike.setdefault(code, name)))
-    _drop_weak(found, aliases, symbols)
-    return (
-        {name: codes[0].section for name, codes in found.items() if len(codes) == 1},
-        {name: tuple(sorted(code.size for code in codes)) for name, codes in found.items()},
-    )
-
-
-def _drop_weak(
-    found: dict[str, list[Code]],
-    aliases: Mapping[str, Sequence[tuple[Code, str]]],
-    symbols: Iterable[Symbol],
-) -> None:
-    """Forgets, of names that several objects have, code that has another name, too, and is linked
-    elsewhere: a weak one's.
-    """
-    several = {name for name, codes in found.items() if len(codes) > 1}
-    wanted = several | {other for name in several for _, other in aliases[name]}
-    places: dict[str, set[int]] = {}
-    for address, _, name, origin in symbols:
-        if name in wanted and origin == KERNEL:
-            places.setdefault(name, set()).add(address)
-    for name in several:
-        here = places.get(name, set())
-        kept = [
-            code
-            for code, other in aliases[name]
-            if other == name or len(found[other]) > 1 or not here.isdisjoint(places.get(other, ()))
-        ]
-        found[name] = kept or found[name]
 
 
 class _Blocks:

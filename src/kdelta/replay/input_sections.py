@@ -4,15 +4,16 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.model import KERNEL
 from kdelta.kernels.digest import Digest, ObjectDigest
 from kdelta.kernels.objects import LOCAL, Code
-from kdelta.replay.kernel_text import Details, Piece, after_what, is_nameless, plain
+from kdelta.replay.kernel_text import Details, Piece, Symbol, after_what, is_nameless, plain
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -43,6 +44,51 @@ def input_sections(
     return InputSections(
         np.array(goes_on, dtype=bool), np.array([bool(owner) for owner in assembler], dtype=bool)
     )
+
+
+def sections_and_sizes(
+    digest: Digest | None, symbols: Iterable[Symbol]
+) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+    """Of the functions of vmlinux by name: the section of those whose name is one function's only,
+    and the bytes of each function of a name, ascending.
+    """
+    found: dict[str, list[Code]] = {}
+    aliases: dict[str, list[tuple[Code, str]]] = {}
+    for thing in digest.objects.values() if digest else ():
+        if not thing.module:
+            alike: dict[Code, str] = {}
+            for name, code in thing.functions.items():
+                found.setdefault(name, []).append(code)
+                aliases.setdefault(name, []).append((code, alike.setdefault(code, name)))
+    _drop_weak(found, aliases, symbols)
+    return (
+        {name: codes[0].section for name, codes in found.items() if len(codes) == 1},
+        {name: tuple(sorted(code.size for code in codes)) for name, codes in found.items()},
+    )
+
+
+def _drop_weak(
+    found: dict[str, list[Code]],
+    aliases: Mapping[str, Sequence[tuple[Code, str]]],
+    symbols: Iterable[Symbol],
+) -> None:
+    """Forgets, of names that several objects have, code that has another name, too, and is linked
+    elsewhere: a weak one's.
+    """
+    several = {name for name, codes in found.items() if len(codes) > 1}
+    wanted = several | {other for name in several for _, other in aliases[name]}
+    places: dict[str, set[int]] = {}
+    for address, _, name, origin in symbols:
+        if name in wanted and origin == KERNEL:
+            places.setdefault(name, set()).add(address)
+    for name in several:
+        here = places.get(name, set())
+        kept = [
+            code
+            for code, other in aliases[name]
+            if other == name or len(found[other]) > 1 or not here.isdisjoint(places.get(other, ()))
+        ]
+        found[name] = kept or found[name]
 
 
 def details_of(digest: Digest | None) -> Details:
