@@ -178,8 +178,13 @@ class Judgement(msgspec.Struct, frozen=True):
         (plant,) = [plant for plant in PLANTS if plant.name == self.planted]
         step = f"{' '.join(self.before) or 'nothing'}, then {self.planted}"
         wanted = Exit.SLOWER if plant.sign > 0 else Exit.NOT_SLOWER
-        for code, how in ((self.code, "by itself"), (self.code_cpu, f"on {CPU}")):
-            if code != wanted:
+        # What a change of the path does to model cycles hangs on prices that nobody calibrated.
+        on_cpu = {wanted} if plant.sign >= 0 else {wanted, Exit.CANNOT_TELL}
+        for code, allowed, how in (
+            (self.code, {wanted}, "by itself"),
+            (self.code_cpu, on_cpu, f"on {CPU}"),
+        ):
+            if code not in allowed:
                 yield f"{step}: gate {how} ended with {code}, not {int(wanted)}"
         for region, said in self.regions.items():
             if said.path != {1: Word.SLOWER, -1: Word.FASTER, 0: Word.SAME}[plant.sign]:
