@@ -353,7 +353,7 @@ def plot(record: Record, file: Path) -> None:
     alt.vconcat(*(_histogram(record, region) for region in record.spread_by_lru)).resolve_scale(
         color="shared"
     ).properties(
-        title=f"{WORKLOAD} on {record.cpu} (the model's, by LRU), Linux {record.release}: random orders"
+        title=f"Random orders of Linux {record.release}: {WORKLOAD} on {record.cpu}, by LRU"
     ).save(str(file), format="svg")
 
 
