@@ -105,7 +105,6 @@ CONFIG_SYSFS=y
 CONFIG_DEVTMPFS=y
 CONFIG_TMPFS=y
 CONFIG_KALLSYMS=y
-CONFIG_X86_IOPL_IOPERM=y
 """
 
 
@@ -126,10 +125,6 @@ def test_each_option_is_missed(option: str) -> None:
 
 def test_module_is_not_enough() -> None:
     assert missing(GOOD.replace("SERIAL_8250=y", "SERIAL_8250=m")) == ["CONFIG_SERIAL_8250"]
-
-
-def test_option_that_older_kernels_do_not_know() -> None:
-    assert missing(GOOD.replace("CONFIG_X86_IOPL_IOPERM=y\n", "")) == []
 
 
 def test_vmlinux_needs_pvh() -> None:

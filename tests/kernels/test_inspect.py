@@ -87,7 +87,7 @@ def test_zimage_tells_its_release_when_unpacked(
     tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / "zImage"
-    # What looks packed and is not comes first, as in real ones; the packed kernel's size comes after.
+    # What looks packed and is not comes first, as in real ones; the packed size comes after.
     head = ZIMAGE + b"\xfd7zXZ\0 is what xz begins with; \x1f\x8b\x08 too"
     path.write_bytes(head + pack(NOISE + TEXT + NOISE) + b"\0\x10\0\0" + NOISE)
     facts = inspect(path)

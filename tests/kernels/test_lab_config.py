@@ -23,7 +23,7 @@ from tests.kernels.fake_conf import FakeConf, FakeOption
 
 ARCHES = tuple(kernel_arches())
 LAB = {lab.option: lab.value for lab in lab_options("x86")}
-NEEDED = tuple(lab for lab in lab_options("x86") if lab.group in ("boot", "known", "vmlinux"))
+NEEDED = tuple(lab for lab in lab_options("x86") if lab.group in ("boot", "vmlinux"))
 HEAD = "# Linux/x86 6.12.1 Kernel Configuration\n"
 
 OPTIONS = (
@@ -100,7 +100,7 @@ def test_every_option_of_the_lab_has_a_reason_and_a_value(arch: str) -> None:
             assert lab.why.strip()
             assert re.fullmatch(r'[yn]|""', lab.value)
     groups = {lab.group for lab in lab_options(arch)}
-    assert groups <= {"boot", "known", "vmlinux", "helps", "locked", "builds"}
+    assert groups <= {"boot", "vmlinux", "helps", "locked", "builds"}
     assert groups >= {"boot", "builds"}
 
 
@@ -125,9 +125,9 @@ def test_what_hangs_on_the_architecture_is_set_there_only() -> None:
 
 def test_what_the_lab_sets_is_what_it_would_miss() -> None:
     assert missing_options(render_config(LAB), "vmlinux") == []
-    without = {**LAB, "CONFIG_TMPFS": "m", "CONFIG_X86_IOPL_IOPERM": "n"}
+    without = {**LAB, "CONFIG_TMPFS": "m", "CONFIG_SYSFS": "n"}
     found = {option.option for option in missing_options(render_config(without))}
-    assert found == {"CONFIG_TMPFS", "CONFIG_X86_IOPL_IOPERM"}
+    assert found == {"CONFIG_TMPFS", "CONFIG_SYSFS"}
 
 
 def test_option_without_a_reason_is_an_error() -> None:

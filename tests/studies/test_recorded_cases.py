@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.report.ablation_json import JsonAblation, JsonUnit
-from kdelta.report.json import JsonEstimate
+from kdelta.report.estimate_json import JsonEstimate
 
 OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
 DISTRIBUTION = OPTIONS.with_name("distribution")

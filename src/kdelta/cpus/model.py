@@ -292,9 +292,7 @@ def decode_cpu(text: bytes) -> CPU:
         sources=_sources(raw),
         clock_mhz=_positive("clock.mhz", raw.clock.mhz) if raw.clock else None,
         sizes={
-            field: sizes
-            for field in ("l1i", "l1d", "l2")
-            if (sizes := getattr(raw, field).sizes)
+            field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
     )
     _check_prices(cpu)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What of a CPU its buyer chooses: "cortex-a9,l2=256KiB,clock=1GHz" is a cortex-a9 with these.
 
-    l1i, l1d, l2=SIZE    of the sizes that the file says it comes in; the ways stay
-    l2-latency=CYCLES    what a miss of the L1I costs at most that hits the L2; the least moves too
-    replacement=POLICY   of the L1I, and of the instruction side's TLBs and BTB that have its
-                         policy: lru, round-robin, random
-    clock=FREQUENCY      as 800MHz or 1.4GHz
+l1i, l1d, l2=SIZE    of the sizes that the file says it comes in; the ways stay
+l2-latency=CYCLES    what a miss of the L1I costs at most that hits the L2; the least moves too
+replacement=POLICY   of the L1I, and of the instruction side's TLBs and BTB that have its
+                     policy: lru, round-robin, random
+clock=FREQUENCY      as 800MHz or 1.4GHz
 """
 
 import math

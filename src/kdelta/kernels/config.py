@@ -22,15 +22,10 @@ def missing_options(
     for that architecture (by any of its names).
     """
     options = parse_config(config)
-    needed = {"boot", "vmlinux"} if image_format == "vmlinux" else {"boot"}
+    groups = ("boot", "vmlinux") if image_format == "vmlinux" else ("boot",)
     return [
         MissingOption(lab.option, lab.why)
-        for group in ("boot", "vmlinux", "known")
+        for group in groups
         for lab in lab_options(kernel_arch(arch).folder)
-        if lab.group == group
-        and (
-            (group in needed and options.get(lab.option) != lab.value)
-            # Older kernels have no such option and behave as if it were set.
-            or (group == "known" and options.get(lab.option, "y") != "y")
-        )
+        if lab.group == group and options.get(lab.option) != lab.value
     ]
