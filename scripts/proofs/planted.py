@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 from repository import Edit, Repository
+from telling import Aloud
 
 from kdelta.host.command import talk_to_stderr
 from kdelta.host.files import write_atomic
@@ -30,7 +31,7 @@ from kdelta.report.bisect_model import BisectReport
 from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.bisect import BisectRequest, run_bisect
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.requests import LabRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -290,22 +291,7 @@ async def search(folder: Path, good: str, bad: str, region: str) -> BisectReport
         lab=LabRequest(jobs=2),
     )
     with open_store() as store:
-        return await run_bisect(request, store, _Said())
-
-
-class _Said(Progress):
-    def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    def begin(self, step: str, seconds: float | None = None) -> None:
-        del seconds
-        self.say(f"{step} ...")
-
-    def doing(self, step: str, what: str) -> None:
-        pass
-
-    def end(self, step: str, result: str) -> None:
-        self.say(f"{step}: {result}")
+        return await run_bisect(request, store, Aloud())
 
 
 def kept(report: BisectReport, region: str, subjects: Mapping[str, str]) -> Search:

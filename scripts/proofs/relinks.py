@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from telling import a_row_a_line
 
 from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
@@ -352,7 +353,7 @@ def main() -> None:
     def keep(**fields: object) -> None:
         nonlocal record
         record = msgspec.structs.replace(record, **fields)
-        write_atomic(options.json, _text(record))
+        write_atomic(options.json, a_row_a_line(record))
 
     with open_store() as store:
         proof = Proof(SPEC, record.operations, store, _say)
@@ -371,17 +372,6 @@ def main() -> None:
                 if seed not in change.bases:
                     changes[patch] = proof.change(change, seed, seeds[: options.patched])
                     keep(changes=tuple(changes.values()))
-
-
-def _text(record: Record) -> bytes:
-    """As JSON, a row of a table a line."""
-    lines = []
-    for key, value in msgspec.to_builtins(record).items():
-        rows = value if isinstance(value, list | tuple) and key != "seeds" else None
-        parts = [msgspec.json.encode(row) for row in rows or ()]
-        text = b"[\n  " + b",\n  ".join(parts) + b"\n]" if rows else msgspec.json.encode(value)
-        lines.append(msgspec.json.encode(key) + b": " + text)
-    return b"{\n" + b",\n".join(lines) + b"\n}\n"
 
 
 def _options() -> argparse.Namespace:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import altair as alt
 import msgspec
+from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
@@ -42,7 +43,6 @@ from kdelta.studies.requests import (
     LabRequest,
     LayoutRequest,
     PlaceRequest,
-    Silent,
     machine_like,
 )
 from kdelta.workloads.catalog import find_workload
@@ -132,7 +132,7 @@ class Study:
 
     def kernel(self, spec: str) -> Kernel:
         """The kernel, built."""
-        found = Lab(self._lab, self._store, _Aloud()).kernel(spec)
+        found = Lab(self._lab, self._store, Aloud()).kernel(spec)
         if isinstance(found, NoKernel):
             raise LabError(found.text)
         return found
@@ -144,8 +144,8 @@ class Study:
         first = msgspec.structs.replace(
             self._lab, perturbations=1, trace=True, simulate=self.counted
         )
-        asyncio.run(Lab(first, self._store, _Aloud()).runs([kernel], [work]))
-        found = asyncio.run(traced_runs(self._lab, self._store, _Aloud(), [kernel], [work]))[0]
+        asyncio.run(Lab(first, self._store, Aloud()).runs([kernel], [work]))
+        found = asyncio.run(traced_runs(self._lab, self._store, Aloud(), [kernel], [work]))[0]
         if found.placed is None:
             raise LabError(f"{spec} did not run: {found.done[0].run.detail}")
         return found
@@ -159,7 +159,7 @@ class Study:
             operations=OPERATIONS,
             lab=self._once,
         )
-        return asyncio.run(run_layout(request, self._store, _Aloud()))
+        return asyncio.run(run_layout(request, self._store, Aloud()))
 
     @property
     def _once(self) -> LabRequest:
@@ -215,7 +215,7 @@ class Study:
             cpus=(self.cpu,),
             lab=LabRequest(jobs=2),
         )
-        found = asyncio.run(run_compare(request, self._store, _Aloud()))
+        found = asyncio.run(run_compare(request, self._store, Aloud()))
         for name, one in zip(others, found, strict=True):
             yield from _steps_of(one, _name(*base), _name(*name))
 
@@ -230,12 +230,7 @@ class Study:
             apply=True,
             lab=self._once,
         )
-        return asyncio.run(run_place(request, self._store, _Aloud()))
-
-
-class _Aloud(Silent):
-    def say(self, line: str) -> None:
-        _say(line)
+        return asyncio.run(run_place(request, self._store, Aloud()))
 
 
 def _steps_of(found: Comparison, base: str, other: str) -> Iterator[Step]:
@@ -294,7 +289,7 @@ def main() -> None:
         def keep(**fields: object) -> None:
             nonlocal record
             record = msgspec.structs.replace(record, **fields)
-            write_atomic(options.folder / "router.json", _text(record))
+            write_atomic(options.folder / "router.json", a_row_a_line(record))
 
         report, by_lru = study.layout(cpu), study.layout(cpu.least_recent)
         keep(
@@ -389,27 +384,10 @@ def _rows(rows: Sequence[Mapping[str, object]]) -> alt.InlineData:
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
-def _text(record: Record) -> bytes:
-    """As JSON, a row of a table a line."""
-    lines = []
-    for key, value in msgspec.to_builtins(record).items():
-        rows = (
-            [msgspec.json.encode(row) for row in value] if isinstance(value, list | tuple) else []
-        )
-        text = b"[\n  " + b",\n  ".join(rows) + b"\n]" if rows else msgspec.json.encode(value)
-        lines.append(msgspec.json.encode(key) + b": " + text)
-    return b"{\n" + b",\n".join(lines) + b"\n}\n"
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="for router.json, tables.txt and spread.svg")
     return parser.parse_args()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

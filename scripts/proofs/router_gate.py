@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 from repository import Edit, Repository
+from telling import Aloud, a_row_a_line
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import talk_to_stderr
@@ -34,7 +35,7 @@ from kdelta.spec.kernel import DebSrcSpec
 from kdelta.studies.compare import Comparison, run_compare
 from kdelta.studies.gate import failures_of, judge
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, LabRequest, Progress
+from kdelta.studies.requests import CompareRequest, LabRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -203,21 +204,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     judgements: tuple[Judgement, ...]
 
 
-class _Aloud(Progress):
-    def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    def begin(self, step: str, seconds: float | None = None) -> None:
-        del seconds
-        self.say(f"{step} ...")
-
-    def doing(self, step: str, what: str) -> None:
-        pass
-
-    def end(self, step: str, result: str) -> None:
-        self.say(f"{step}: {result}")
-
-
 def _spec(folder: Path, names: frozenset[str]) -> str:
     return f"git:{folder}@{tag_of(names)} +ARCH=arm +{CONFIG}"
 
@@ -243,8 +229,8 @@ def _code(found: Sequence[Comparison], margin: Fraction) -> int:
 async def judge_step(folder: Path, step: Step) -> Judgement:
     """A commit against the one before it."""
     with open_store() as store:
-        plain = await run_compare(_request(folder, step, on_cpu=False), store, _Aloud())
-        placed = await run_compare(_request(folder, step, on_cpu=True), store, _Aloud())
+        plain = await run_compare(_request(folder, step, on_cpu=False), store, Aloud())
+        placed = await run_compare(_request(folder, step, on_cpu=True), store, Aloud())
     return Judgement(
         before=tuple(plant.name for plant in PLANTS if plant.name in step[0]),
         planted=step[1].name,
@@ -295,7 +281,7 @@ def main() -> int:
                 workload=WORKLOAD,
                 judgements=tuple(judgements),
             )
-            write_atomic(arguments.json, msgspec.json.format(msgspec.json.encode(record)))
+            write_atomic(arguments.json, a_row_a_line(record))
     faults = [fault for one in judgements for fault in one.faults()]
     print("\n".join(faults) or "everything was told as it was planted")
     return 1 if faults else 0

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What proofs tell while they work, and how what they found is kept."""
+
+import sys
+
+import msgspec
+
+from kdelta.studies.requests import Progress
+
+
+class Aloud(Progress):
+    """Tells each step, and how it ended."""
+
+    def say(self, line: str) -> None:
+        """A line to stderr."""
+        print(line, file=sys.stderr, flush=True)
+
+    def begin(self, step: str, seconds: float | None = None) -> None:
+        """A step begins."""
+        del seconds
+        self.say(f"{step} ...")
+
+    def doing(self, step: str, what: str) -> None:
+        """Is not told."""
+
+    def end(self, step: str, result: str) -> None:
+        """A step ended."""
+        self.say(f"{step}: {result}")
+
+
+def a_row_a_line(record: msgspec.Struct) -> bytes:
+    """The record as JSON, with each row of its tables in a line."""
+    lines = []
+    for key, value in msgspec.to_builtins(record).items():
+        table = value if isinstance(value, list | tuple) else ()
+        rows = [msgspec.json.encode(row) for row in table if isinstance(row, dict | list | tuple)]
+        text = b"[\n  " + b",\n  ".join(rows) + b"\n]" if rows else msgspec.json.encode(value)
+        lines.append(msgspec.json.encode(key) + b": " + text)
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
