@@ -18,6 +18,7 @@ struct line {
 };
 
 bool data_wanted;
+unsigned data_line_bytes = 64;
 
 static const struct arch *arch;
 static struct line *lines;
@@ -139,7 +140,7 @@ static void access_line(const struct line *line)
 void data_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
 {
     (void)vcpu, (void)unused;
-    uint64_t mask = ~(uint64_t)(DATA_LINE_BYTES - 1), store = qemu_plugin_mem_is_store(info) ? STORE : 0;
+    uint64_t mask = ~(uint64_t)(data_line_bytes - 1), store = qemu_plugin_mem_is_store(info) ? STORE : 0;
     uint64_t last_byte = vaddr + (1u << qemu_plugin_mem_size_shift(info)) - 1;
 
     bool in_image = data_is_in_image(vaddr);

@@ -8,9 +8,9 @@
 #include "qemu_api.h"
 
 #define DATA_ITEM (UINT32_C(1) << 31)
-#define DATA_LINE_BYTES 64u
 
 extern bool data_wanted;
+extern unsigned data_line_bytes; /* of a line: a power of 2, as no cache of the CPUs in question has a shorter one */
 
 void data_want(const struct arch *arch);
 /* A load or store was made. */

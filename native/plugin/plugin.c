@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off] [trace=on|data [trace-limit=ITEMS]]
+ * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
  * [simulate=SETSxWAYSxBYTES]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
  * is translated anew, with counters.
  */
@@ -251,6 +251,8 @@ static bool take(const char *argument, struct options *options)
         options->limit = strtoull(value, NULL, 10);
     else if ((value = value_of(argument, "simulate")))
         return icache_want(value);
+    else if ((value = value_of(argument, "data-line")))
+        data_line_bytes = (unsigned)strtoul(value, NULL, 10);
     else if (!strcmp(argument, "count=off"))
         channel_counting = false;
     else if (!strcmp(argument, "trace=on"))

@@ -359,7 +359,8 @@ static void add_head(struct bytes *head, const struct region *region, uint64_t n
 {
     uint32_t length = (uint32_t)strlen(region->name);
 
-    bytes_u32(head, trace.truncated | (uint32_t)data_wanted << 1 | (uint32_t)(ram_in_host() != 0) << 2);
+    bytes_u32(head, trace.truncated | (uint32_t)data_wanted << 1 | (uint32_t)(ram_in_host() != 0) << 2 |
+                    (data_wanted ? data_line_bytes : 0) << 8);
     bytes_u32(head, trace.begin.block->id);
     bytes_u32(head, trace.begin.group);
     bytes_u32(head, trace.end.block->id);

@@ -163,6 +163,7 @@ class Written(msgspec.Struct):
     sequence: tuple[int, ...] = (0, 1)
     contexts: tuple[int, ...] = (0, 0)
     flags: int = 0
+    line_bytes: int = 64
     lines: tuple[tuple[int, int], ...] = ()
     entered: dict[tuple[int, int, int], int] = msgspec.field(
         default_factory=lambda: {(3, 0, 0): 2, (7, 1, 0): 1, (9, 0, 0): 50}
@@ -190,7 +191,8 @@ class Written(msgspec.Struct):
             len(self.lines),
         )
 
-        head = struct.pack("<6I7Q", self.flags, *self.marks, len(name), *counts) + name
+        flags = self.flags | self.line_bytes << 8
+        head = struct.pack("<6I7Q", flags, *self.marks, len(name), *counts) + name
         blocks = [struct.pack("<Q4I", at, id_, *rest, 0) for id_, (at, *rest) in BLOCKS.items()]
         units = [
             struct.pack("<3Q4I", at, 99 - id_, at - BASE, id_, *rest, 0)
@@ -282,6 +284,11 @@ def test_data_and_physical_addresses(path: Path) -> None:
     assert found.executed_blocks() == 4
     # The physical addresses of code may be unknown; what is traced again may access other data.
     other = Written(flags=2, pieces=((70, 30), (30, DATA | 0, 50)), lines=((0x4000, 0x9000),))
+    other.line_bytes = 32
+    (short,) = read_traces(file_of(path, other))
+    assert (found.data_line_bytes, short.data_line_bytes) == (64, 32)
+    assert decode_trace(encode_trace(short)) == short
+    other = msgspec.structs.replace(other, line_bytes=64)
     (both,) = read_traces(file_of(path, written, other))
     assert both.physical is None
     assert both.data_virtual is not None

@@ -207,6 +207,9 @@ def test_what_does_not_fit_is_refused() -> None:
         replay_hierarchy(full, placed, layouts, **(caches | {"l1i": Cache(16, 4, 32)}))
     with pytest.raises(UserError, match="lines of 32 bytes"):
         replay_hierarchy(full, placed, layouts, **(caches | {"l1d": Cache(16, 4, 32)}))
+    short = msgspec.structs.replace(full, data_line_bytes=32)
+    with pytest.raises(UserError, match="lines of 16 bytes"):
+        replay_hierarchy(short, placed, layouts, **(caches | {"l1d": Cache(16, 4, 16)}))
     for level in caches:
         with pytest.raises(UserError, match="cannot be replayed"):
             replay_hierarchy(full, placed, layouts, **(caches | {level: Cache(1 << 21, 1, 64)}))

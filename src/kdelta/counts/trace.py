@@ -37,8 +37,8 @@ class Trace(msgspec.Struct, frozen=True, eq=False):
     DATA, of data lines. Piece i is items[starts[i]:starts[i + 1]]; starts is (n_pieces + 1,).
     sequence, contexts (n_executed,): the pieces in the order of execution, and of each an index
     into counts.model.CONTEXTS. iterations: of the region.
-    data_* (n_data,): virtual and physical addresses of lines of 64 bytes; a line that is stored to
-    has an entry of its own for that. None without data.
+    data_* (n_data,): virtual and physical addresses of lines of `data_line_bytes`; a line that is
+    stored to has an entry of its own for that. None without data.
     truncated: a limit was reached, and what came after is missing.
     """
 
@@ -56,6 +56,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False):
     data_virtual: U64 | None = None
     data_physical: U64 | None = None
     data_stores: Flags | None = None
+    data_line_bytes: int = 64
 
     def __eq__(self, other: object) -> bool:
         """Whether the other one holds the same, element by element."""
@@ -113,6 +114,7 @@ class _Stored(msgspec.Struct):
     truncated: bool
     iterations: int
     arrays: dict[str, bytes]
+    data_line_bytes: int = 64
 
 
 def read_only(array: npt.NDArray[np.generic], name: str) -> npt.NDArray[np.generic]:
@@ -145,6 +147,7 @@ def encode_traces(traces: Sequence[Trace]) -> bytes:
             trace.truncated,
             trace.iterations,
             {n: np.asarray(a, _ARRAYS[n]).tobytes() for n, a in arrays.items() if a is not None},
+            trace.data_line_bytes,
         )
         packed = zlib.compress(msgspec.msgpack.encode(stored), _LEVEL)
         parts += [_LENGTH.pack(len(packed)), packed]
@@ -196,6 +199,7 @@ def _unpacked(packed: bytes) -> Trace:
         region=stored.region,
         truncated=stored.truncated,
         iterations=stored.iterations,
+        data_line_bytes=stored.data_line_bytes,
         **arrays,  # type: ignore[arg-type]  # each of the kind that _ARRAYS says
     )
     require_sound(trace)

@@ -17,6 +17,7 @@ from kdelta.spec.errors import LabError
 
 _HEAD = struct.Struct("<6I7Q")
 _TRUNCATED, _DATA, _PHYSICAL = 1, 2, 4  # bits of its first word
+_DATA_LINE_BYTES = 8  # where in that word the size of data lines begins
 _BLOCK = np.dtype(
     [("address", "<u8"), ("id", "<u4"), ("bytes", "<u4"), ("silent", "<u4"), ("unused", "<u4")]
 )
@@ -219,12 +220,14 @@ def _merged(parts: Sequence[_Part]) -> Trace:
         arrays["data_virtual"] = lines["virtual"] & ~np.uint64(1)
         arrays["data_physical"] = lines["physical"]
         arrays["data_stores"] = lines["virtual"] & np.uint64(1)
-    fields = {name: read_only(array, name) for name, array in arrays.items()}
+    fields: dict[str, Any] = {name: read_only(array, name) for name, array in arrays.items()}
+    if "data_virtual" in fields:
+        fields["data_line_bytes"] = parts[0].flags >> _DATA_LINE_BYTES
     trace = Trace(
         region=parts[0].region,
         truncated=any(part.flags & _TRUNCATED for part in parts),
         iterations=sum(part.iterations for part in parts),
-        **{"physical": None, **fields},  # type: ignore[arg-type]  # of the types of its fields
+        **{"physical": None, **fields},
     )
     require_sound(trace)
     return trace

@@ -110,11 +110,13 @@ class Recording(msgspec.Struct, frozen=True):
     trace_limit: int = 64 << 20
     simulate: Cache | None = None
 
-    def options(self) -> tuple[str, ...]:
-        """As arguments of the plugin."""
+    def options(self, data_line_bytes: int) -> tuple[str, ...]:
+        """As arguments of the plugin. data_line_bytes: in what lines accesses to data are told."""
         found: tuple[str, ...] = ()
         if self.trace != "off":
             found += (f"trace={self.trace}", f"trace-limit={self.trace_limit}")
+        if self.trace == "data":
+            found += (f"data-line={data_line_bytes}",)
         if self.simulate:
             cache = self.simulate
             found += (f"simulate={cache.sets}x{cache.ways}x{cache.line_bytes}",)
@@ -158,7 +160,7 @@ def _escape(path: Path | str) -> str:
 
 
 def _plugin_option(
-    folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
+    guest: Guest, folder: Path, snapshot: Snapshot | None, *, count: bool, recording: Recording
 ) -> str:
     options: list[Path | str] = [
         build("plugin"),
@@ -170,7 +172,7 @@ def _plugin_option(
         options.append(f"symbols={snapshot.symbols}")
     if not count:
         options.append("count=off")
-    options += recording.options()
+    options += recording.options(arch_machine(guest.arch).data_line_bytes)
     return ",".join(_escape(option) for option in options)
 
 
@@ -198,7 +200,7 @@ def command_line(
         "-append", f"console={board.serial} {board.append} {guest.append}".strip(),
         *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
         "-plugin",
-        _plugin_option(folder, snapshot, count=count, recording=recording),
+        _plugin_option(guest, folder, snapshot, count=count, recording=recording),
     ]  # fmt: skip
     if snapshot:
         argv += ["-S", "-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]

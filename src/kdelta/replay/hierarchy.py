@@ -28,8 +28,6 @@ from kdelta.replay.simulate import (
 )
 from kdelta.spec.errors import UserError
 
-_DATA_LINE_BYTES = 64  # in which the trace has accesses to data
-
 
 class HierarchyMisses(msgspec.Struct, frozen=True, eq=False):
     """What a replay found. l1i: misses of code; l2_code: those of them that the second level missed
@@ -54,13 +52,13 @@ class PreparedHierarchy:
 
     warm: the data's first level is as a pass over the trace leaves it, the other caches as one more
     pass does; else all begin empty. Raises UserError for a trace without data and for lines shorter
-    than the 64 bytes in which data is traced; else what PreparedTrace raises.
+    than those in which data was traced; else what PreparedTrace raises.
     """
 
     def __init__(self, trace: Trace, placed: Placed, l1d: Cache, *, warm: bool = True) -> None:
         check_cache(l1d)
         check_trace(trace, data=True)
-        _check_lines(l1d)
+        _check_lines(l1d, trace.data_line_bytes)
         left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
         self._prepared = PreparedTrace(left, placed, data=True)
         self._line_bytes = l1d.line_bytes
@@ -105,19 +103,21 @@ class PreparedHierarchy:
         )
 
 
-def check_levels(l1i: Cache, l1d: Cache, l2: Cache) -> None:
-    """Raises UserError unless these can be replayed together: known before anything is run."""
+def check_levels(l1i: Cache, l1d: Cache, l2: Cache, *, data_line_bytes: int) -> None:
+    """Raises UserError unless these can be replayed together, with data that is traced in such
+    lines: known before anything is run.
+    """
     for cache in (l1i, l1d, l2):
         check_cache(cache)
-    _check_lines(l1d)
+    _check_lines(l1d, data_line_bytes)
     _check_sizes(l1i.line_bytes, l1d.line_bytes, l2.line_bytes)
 
 
-def _check_lines(l1d: Cache) -> None:
-    if l1d.line_bytes < _DATA_LINE_BYTES:
+def _check_lines(l1d: Cache, traced_bytes: int) -> None:
+    if l1d.line_bytes < traced_bytes:
         raise UserError(
             f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",
-            f"data is traced in lines of {_DATA_LINE_BYTES} bytes",
+            f"data is traced in lines of {traced_bytes} bytes",
         )
 
 

@@ -18,7 +18,6 @@ from kdelta.infer.packets import PhaseCost
 from kdelta.infer.placement_model import Code
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.replay.hierarchy import check_levels
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
@@ -26,7 +25,13 @@ from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.phases import phase_costs
 from kdelta.studies.placement import kept_digest, run_symbols, was_relinked
-from kdelta.studies.requests import CompareRequest, LabRequest, Progress, machine_like
+from kdelta.studies.requests import (
+    CompareRequest,
+    LabRequest,
+    Progress,
+    machine_like,
+    must_replay_data,
+)
 from kdelta.studies.same_code import Known, codes_of
 from kdelta.studies.userland import carried_files, check_needs
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
@@ -211,7 +216,7 @@ def _must_replay(request: CompareRequest) -> None:
             "name one with --cpu, or leave out --data",
         )
     for cpu in request.cpus if request.lab.data_lines else ():
-        check_levels(cpu.l1i, cpu.l1d, cpu.l2)
+        must_replay_data(cpu)
 
 
 def _must_be_of_one_arch(kernels: Sequence[Kernel]) -> None:

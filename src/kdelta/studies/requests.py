@@ -12,6 +12,7 @@ from kdelta.infer.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.tcg import Recording
+from kdelta.replay.hierarchy import check_levels
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.run import MachineOptions
 
@@ -117,6 +118,12 @@ def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
     arch_machine(cpu.arch).board(cpu.qemu.cpu)
     append = f"{cpu.qemu.append} {machine.append}".strip()
     return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
+
+
+def must_replay_data(cpu: CPU) -> None:
+    """UserError for a CPU of which the L2 cannot be replayed, known before anything is run."""
+    line_bytes = arch_machine(cpu.arch).data_line_bytes
+    check_levels(cpu.l1i, cpu.l1d, cpu.l2, data_line_bytes=line_bytes)
 
 
 class Progress(Protocol):

@@ -8,13 +8,12 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.replay.hierarchy import check_levels
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
 from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import tracing
-from kdelta.studies.requests import LabRequest, Progress, machine_like
+from kdelta.studies.requests import LabRequest, Progress, machine_like, must_replay_data
 from kdelta.studies.userland import check_needs
 from kdelta.workloads.catalog import find_workload
 
@@ -57,7 +56,7 @@ async def traced_kernel(
         for operation in operations:
             workload.operation(operation)
     if lab.data_lines:
-        check_levels(cpu.l1i, cpu.l1d, cpu.l2)
+        must_replay_data(cpu)
     request = msgspec.structs.replace(tracing(lab), machine=machine_like(lab.machine, cpu))
     runner = Lab(request, store, progress)
     kernel = runner.kernel(spec)
