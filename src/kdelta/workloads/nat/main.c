@@ -5,13 +5,10 @@
  */
 #include "nat.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,83 +18,15 @@
 #define WARM_UP_PART 4         /* of the iterations */
 #define FIRST 8                /* iterations before everything settles */
 #define OPERATION_SECONDS 120  /* of the guest's time: a call that waits for what was lost waits no longer */
-#define LEFT_OUT 3             /* exit status of an operation's process */
 
 static const struct operation *const tables[] = {
     udp_operations, tcp_operations, generator_operations, check_operations, NULL,
 };
 
-/* A message for the host, of one type for all regions; sent once, at the end. Operations' processes share it. */
-struct lines {
-    char text[8 << 10];
-    size_t size;
-};
-
-static struct {
-    struct lines clock, packets, warnings;
-} *told;
-
-static const struct operation *current;
 static unsigned long scale_percent = 100;
-static bool clock_wanted, named;
+static bool clock_wanted;
 static struct timespec settle_time;
 static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
-
-static void add_line(struct lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_line(struct lines *lines, const char *format, ...)
-{
-    size_t left = sizeof lines->text - lines->size;
-    va_list arguments;
-    int size;
-
-    va_start(arguments, format);
-    size = vsnprintf(lines->text + lines->size, left, format, arguments);
-    va_end(arguments);
-    if (size < 0 || (size_t)size >= left)
-        fail("too many regions to tell of");
-    lines->size += (size_t)size;
-}
-
-static void send_lines(const char *type, const struct lines *lines)
-{
-    if (!lines->size)
-        return;
-    kdelta_send(type, strlen(type));
-    kdelta_send("\n", 1);
-    kdelta_message(lines->text, lines->size);
-}
-
-/* Why a workload fails is told to the host as well. */
-void fail(const char *format, ...)
-{
-    char text[OUTPUT_BYTES + 256] = "failure\n", *why = text + strlen(text);
-    size_t left = sizeof text - strlen(text);
-    va_list arguments;
-    int size = snprintf(why, left, "%s: ", current ? current->name : "start");
-
-    va_start(arguments, format);
-    vsnprintf(why + size, left - (size_t)size, format, arguments);
-    va_end(arguments);
-    dprintf(STDERR_FILENO, "nat: %s\n", why);
-    kdelta_message(text, strlen(text));
-    _exit(1);
-}
-
-void lacks(const char *needed)
-{
-    if (named || !current->optional)
-        fail("this workload needs %s, built in or as a module that can be loaded", needed);
-    add_line(&told->warnings, "%s is left out: it needs %s\n", current->name, needed);
-    dprintf(STDERR_FILENO, "nat: %s is left out: it needs %s\n", current->name, needed);
-    _exit(LEFT_OUT);
-}
-
-long must(long result, const char *what)
-{
-    if (__builtin_expect(result < 0, 0))
-        fail("%s: %s", what, strerror(errno));
-    return result;
-}
 
 static void too_long(int signal)
 {
@@ -154,10 +83,10 @@ static void measure(const struct operation *op)
     after.packets -= before.packets;
     after.bytes -= before.bytes;
     check(op, &after);
-    add_line(&told->packets, "%s %llu %llu\n", op->name, (unsigned long long)after.packets,
+    tell(TOLD_PACKETS, "%s %llu %llu\n", op->name, (unsigned long long)after.packets,
              (unsigned long long)after.bytes);
     if (clock_wanted && kdelta_clock_counts())
-        add_line(&told->clock, "%s %llu %llu\n", op->name, (unsigned long long)(end - begin),
+        tell(TOLD_CLOCK, "%s %llu %llu\n", op->name, (unsigned long long)(end - begin),
                  (unsigned long long)kdelta_clock_overhead());
 }
 
@@ -166,7 +95,7 @@ static void run(const struct operation *op)
     int status;
     pid_t child;
 
-    current = op;
+    tell_operation(op);
     child = (pid_t)must(fork(), "a process");
     if (!child) {
         measure(op);
@@ -177,7 +106,7 @@ static void run(const struct operation *op)
         fail("ended by signal %d", WTERMSIG(status));
     if (WEXITSTATUS(status) && WEXITSTATUS(status) != LEFT_OUT)
         _exit(1); /* it has said why */
-    current = NULL;
+    tell_operation(NULL);
 }
 
 static const struct operation *find(const char *name)
@@ -227,9 +156,6 @@ static unsigned long number(const char *text)
 int main(int argc, char **argv)
 {
     start_ticks = kdelta_clock_now();
-    told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (told == MAP_FAILED)
-        fail("no memory");
     for (argv++, argc--; argc && **argv == '-'; argv++, argc--) {
         bool valued = !strcmp(*argv, "--settle") || !strcmp(*argv, "--scale");
 
@@ -248,13 +174,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < argc; i++)
         if (!find(argv[i]))
             usage(argv[i]);
-    named = argc;
-    if (!named)
+    tell_start(argc);
+    if (!argc)
         run_all(run);
     for (int i = 0; i < argc; i++)
         run(find(argv[i]));
-    send_lines("packets", &told->packets);
-    send_lines("region-clock", &told->clock);
-    send_lines("warning", &told->warnings);
+    tell_all();
     return 0;
 }

@@ -51,10 +51,17 @@ struct operation {
 
 extern const struct operation udp_operations[], tcp_operations[], generator_operations[], check_operations[];
 
-/* main.c. Each ends the process: with a message, or, for what is optional, without its operation. */
+/* telling.c: what the host is told when all operations have ended */
+enum told { TOLD_PACKETS, TOLD_CLOCK, TOLD_LEFT_OUT, TOLD_KINDS };
+void tell_start(bool by_name); /* operations were named: none of them may be left out */
+void tell_operation(const struct operation *op);
+void tell(enum told kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tell_all(void);
+/* Each of these ends the process: with a message, or, for what is optional, without its operation. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void lacks(const char *needed);
 long must(long result, const char *what);
+#define LEFT_OUT 3 /* exit status of an operation's process */
 
 /* netlink.c: of the namespace that the program is in; 0 or a negative errno */
 int link_pair(const char *name, const uint8_t mac[6], const char *peer, const uint8_t peer_mac[6], int peer_namespace);
