@@ -22,8 +22,8 @@ Kernel specs:
   deb-src:PACKAGE[=VERSION]    a distribution's source: linux-source-6.12
   deb:PACKAGE[=VERSION]        a distribution's binary kernel, fetched by apt
   deb:PACKAGE:armhf            one for another architecture: armhf, arm64
-  image:PATH[,modules=FOLDER]  a bzImage, a vmlinux with CONFIG_PVH=y, a zImage
-                               for ARM, an Image for arm64 or RISC-V
+  image:PATH[,modules=FOLDER]  a bzImage, a vmlinux with CONFIG_PVH=y, a
+                               zImage for ARM, an Image for arm64 or RISC-V
 
 \b
 Changes on a source, in their order:
