@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What docs/cases/router keeps of the study of a router holds what its text says."""
 
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -50,8 +51,11 @@ def test_no_step_changes_the_path_and_each_is_placement_at_most(record: Record) 
         assert step.insns[0] <= 0 <= step.insns[1], step
     for step in changes:
         assert step.code == "same"
-        wanted = "placement only" if step.other.endswith("PCRYPT") else "same"
-        assert (step.cycles, step.by_lru) == (wanted, wanted), step
+        assert {step.cycles, step.by_lru} <= {"same", "placement only"}
+    assert sum(one.cycles != one.by_lru for one in record.steps) == 1
+    moved = Counter(one.cycles for one in changes if one.other.endswith("PCRYPT"))
+    assert moved == {"placement only": 8, "same": 1}
+    assert {one.cycles for one in changes if one.other.endswith("chips")} == {"same"}
 
 
 def test_an_option_that_no_packet_meets_helps_or_hurts_by_alignment(record: Record) -> None:
