@@ -53,6 +53,7 @@ CHIPS = ROOT / "docs/cases/router/two-chips.patch"
 BASE = f"deb-src:linux-source-6.12 +ARCH=arm +{CONFIG} +sections"
 CPU_NAME = "cortex-a9"
 WORKLOAD = "nat"
+TICK = 50  # misses between two labels of the plot
 OPERATIONS = ("udp-64b", "udp-1400b", "frames-64b")
 ALIGNMENTS = (0, 32, 64)
 """Of functions, in bytes; 0: as the compiler likes them."""
@@ -365,7 +366,14 @@ def _histogram(record: Record, region: str) -> alt.LayerChart:
     ]
     if region in record.placed:
         links.append({"link": "the order that was found", "misses": record.placed[region][2]})
-    axis = alt.X("misses:Q", title=f"L1I misses a packet, {region}", scale=alt.Scale(zero=False))
+    every = [*record.spread_by_lru[region], *(float(str(one["misses"])) for one in links)]
+    ticks = range(int(min(every)) // TICK * TICK, int(max(every)) + TICK, TICK)
+    axis = alt.X(
+        "misses:Q",
+        title=f"L1I misses a packet, {region}",
+        scale=alt.Scale(zero=False),
+        axis=alt.Axis(values=list(ticks), grid=False),
+    )
     bars = (
         alt.Chart(_rows(drawn))
         .mark_bar(color="#9ab")
