@@ -300,3 +300,12 @@ def test_an_order_file_that_is_none(tree: Path, content: bytes | None, message: 
         path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         made(tree, f"+order:{path}")
+
+
+def test_a_relinked_kernel_takes_no_digest_by_older_rules(tree: Path) -> None:
+    _, base = kernel(tree, "+sections")
+    kept = base.path / DIGEST
+    kept.write_bytes(b"by older rules" + kept.read_bytes())
+    _, relinked = kernel(tree, "+shuffle:1")
+    assert relinked.identity != base.identity
+    assert load_digest(relinked.path / DIGEST).objects

@@ -31,7 +31,7 @@ from kdelta.kernels.built import (
 from kdelta.kernels.configure import ConfigFailed, ConfigStep, Configured, configure
 from kdelta.kernels.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.digest import Digest, digest_of
-from kdelta.kernels.digest_file import load_digest, save_digest
+from kdelta.kernels.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.failure import NoKernel, refused_text
 from kdelta.kernels.image import hash_modules
 from kdelta.kernels.kbuild import Kbuild
@@ -206,10 +206,13 @@ def granted_in(spec: SourceSpec, source: Source, tree: Path, purpose: str) -> Co
 
 
 def _sibling(request: _Request) -> BuiltKernel | None:
-    """A kernel of the same objects, if one that is to be relinked has one in the cache."""
+    """A kernel of the same objects, if one that is to be relinked has one in the cache, with a
+    digest by the present rules: that is taken over.
+    """
     if request.relink is None or (key := Memo(request.family).key()) is None:
         return None
-    return load_built(key)
+    built = load_built(key)
+    return built if built and is_current(built.path / DIGEST) else None
 
 
 def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
