@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-build check format bench requirements clean
+.PHONY: help setup setup-tests demo test test-all test-build check format bench requirements clean
 
 BIN := .venv/bin
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
@@ -16,14 +16,17 @@ help:  ## this list
 setup:  ## install what is missing: system packages (apt) and .venv (uv)
 	@scripts/setup
 
+setup-tests: setup  ## what the tests need beside that: programs that read kdelta's files, a browser
+	@scripts/setup-tests
+
 demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
 
-test: setup  ## all tests but those that compile a kernel
+test: setup-tests  ## all tests but those that compile a kernel
 	$(BIN)/pytest -m "not build" $(PYTEST_FLAGS)
 
 # The tests that compile a kernel: a few minutes on an empty cache.
-test-build: setup
+test-build: setup-tests
 	$(BIN)/pytest -m build
 
 test-all: test test-build  ## all tests
