@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The profile of a region: what each function executed on each path of calls, down to the address.
+
+A profile is made of rows: what one group of instructions (docs/formats.md) did as part of one node
+of the tree of calls. All else is a sum of rows, so whatever is printed adds up to the region.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS, Cost, FunctionCost, is_kernel
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+U16 = npt.NDArray[np.uint16]
+U64 = npt.NDArray[np.uint64]
+
+
+class Entry(IntEnum):
+    """How control came to a node of the tree."""
+
+    ROOT = 0  # where a task was when it was first seen, or where it starts
+    CALL = 1
+    TAIL = 2  # by a jump out of another function, with whose return it ends
+    SYSCALL = 3
+    EXCEPTION = 4
+    INTERRUPT = 5  # a root of its own: it is on the task's time, and none of its work
+    SIGNAL = 6  # a handler, on the way back from the kernel
+    FOLDED = 7  # all that was called below a node when the tree had as many as it may
+
+
+class Function(msgspec.Struct, frozen=True, array_like=True):
+    """`origin` as in FunctionCost: "kernel", "[module]", "[vdso]" or the user's binary. `address`
+    is where it starts; in a user's program, in its file; 0 where nobody knows.
+    """
+
+    origin: str
+    name: str
+    address: int = 0
+
+
+class Task(msgspec.Struct, frozen=True, array_like=True):
+    """A task from its begin, or its last exec, on. `program` is the binary that it executes, or
+    "kernel" for a kernel's own thread, or "[unknown]".
+    """
+
+    program: str
+
+
+class CallTree(msgspec.Struct, frozen=True, eq=False):
+    """Arrays of shape (n,) for n nodes; a parent comes before its children.
+
+    parent: index of the caller's node, -1 for a root. function, task: indexes into the profile's.
+    entry: an Entry. context: index into CONTEXTS. site: address of the instruction in the parent
+    that called; 0 where there is none. entered: how often control came to it from its parent; of
+    what was under way when the region began, the first time does not count.
+    """
+
+    parent: I32
+    function: I32
+    task: I32
+    entry: U8
+    context: U8
+    site: U64
+    entered: I64
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def inclusive(self, own: I64) -> I64:
+        """Of a figure of each node, the sum over the node and all below it: (n,)."""
+        total = own.astype(np.int64, copy=True)
+        for node in range(len(total) - 1, -1, -1):
+            if self.parent[node] >= 0:
+                total[self.parent[node]] += total[node]
+        return total
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from the root down to this one."""
+        found = []
+        while node >= 0:
+            found.append(node)
+            node = int(self.parent[node])
+        return found[::-1]
+
+
+class Code(msgspec.Struct, frozen=True, eq=False):
+    """The executed code: b blocks of g groups of k instructions, each in the order of the next.
+
+    block_address (b,): virtual address, as it was executed. block_function (b,): index into the
+    profile's functions. block_offset (b,): what to take from a virtual address for the one in the
+    binary's file (0 in the kernel). text, text_start: the bytes of block i are
+    text[text_start[i]:text_start[i + 1]]. group_block (g,): index of its block; the other columns
+    of groups are those of docs/formats.md (`string` is is_string there). insn_* (k,): of each
+    instruction its group, address, size in bytes, loads and stores (memory operands).
+    """
+
+    block_address: U64
+    block_function: I32
+    block_offset: U64
+    text: bytes
+    text_start: I64
+    group_block: I32
+    group_insns: U16
+    group_inner_loads: U16
+    group_inner_stores: U16
+    group_special: U8
+    group_string: U8
+    group_element_bytes: U8
+    group_loads: U8
+    group_stores: U8
+    insn_group: I32
+    insn_address: U64
+    insn_size: U8
+    insn_loads: U8
+    insn_stores: U8
+
+
+class Rows(msgspec.Struct, frozen=True, eq=False):
+    """What groups did as part of nodes: arrays of shape (m,), no (node, group) twice.
+
+    entered, lost, elements, mmio: as of a region's rows in docs/formats.md.
+    """
+
+    node: I32
+    group: I32
+    entered: I64
+    lost: I64
+    elements: I64
+    mmio: I64
+
+
+class Columns(msgspec.Struct, frozen=True, eq=False):
+    """A Cost for each of n things, as columns of shape (n,). No kind of `specials` is all 0."""
+
+    insns: I64
+    string_iterations: I64
+    loads: I64
+    stores: I64
+    string_bytes: I64
+    specials: Mapping[str, I64] = {}
+
+    def __len__(self) -> int:
+        return len(self.insns)
+
+    def cost(self, index: int) -> Cost:
+        """One of them."""
+        kinds = {kind: int(row[index]) for kind, row in sorted(self.specials.items())}
+        return Cost(
+            insns=int(self.insns[index]),
+            string_iterations=int(self.string_iterations[index]),
+            loads=int(self.loads[index]),
+            stores=int(self.stores[index]),
+            string_bytes=int(self.string_bytes[index]),
+            specials={kind: count for kind, count in kinds.items() if count},
+        )
+
+    def total(self) -> Cost:
+        """The sum of all."""
+        return self.summed(np.zeros(len(self), np.int64), 1).cost(0)
+
+    def summed(self, key: npt.NDArray[np.integer], n: int) -> "Columns":
+        """The sums by key, which is (n_old,) of values below n."""
+
+        def add(column: I64) -> I64:
+            found = np.zeros(n, np.int64)
+            np.add.at(found, key, column)
+            return found
+
+        return self._each(add)
+
+    def taken(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "Columns":
+        """Those of these indexes, or for which a mask holds."""
+        return self._each(lambda column: column[index])
+
+    def _each(self, change: Callable[[I64], I64]) -> "Columns":
+        specials = {kind: change(column) for kind, column in self.specials.items()}
+        return Columns(
+            insns=change(self.insns),
+            string_iterations=change(self.string_iterations),
+            loads=change(self.loads),
+            stores=change(self.stores),
+            string_bytes=change(self.string_bytes),
+            specials={kind: column for kind, column in specials.items() if column.any()},
+        )
+
+
+_REPEATED = 2  # of a string operation: with a repeat prefix
+_COMPARED = 2  # operands of cmps
+MMIO = "mmio"
+
+
+class AddressCosts(msgspec.Struct, frozen=True, eq=False):
+    """What single instructions cost: n of them, by node (if asked for), function and address.
+
+    node, function (n,): indexes; node is -1 where nodes are summed up. address (n,): in the
+    kernel's virtual memory, or in the user's binary. size (n,): in bytes. block (n,): one that
+    holds it.
+    """
+
+    node: I32
+    function: I32
+    address: U64
+    size: U8
+    block: I32
+    costs: Columns
+
+
+class Profile(msgspec.Struct, frozen=True, eq=False):
+    """One region of one run, all times that it ran together.
+
+    specials: names of special instructions by the groups' index; 0 is none. `calls` says what was
+    followed: "all", "kernel" (of user code a root alone is known), or "none" (roots only).
+    """
+
+    region: str
+    iterations: int
+    calls: str
+    specials: tuple[str, ...]
+    functions: tuple[Function, ...]
+    tasks: tuple[Task, ...]
+    tree: CallTree
+    code: Code
+    rows: Rows
+
+    def row_costs(self) -> Columns:
+        """The cost of each row; docs/formats.md has the arithmetic."""
+        rows, code, group = self.rows, self.code, self.rows.group
+        executed = rows.entered - rows.lost
+        loads = code.group_loads[group].astype(np.int64)
+        # cmps reads two operands, and both were counted.
+        elements = rows.elements // np.where(loads == _COMPARED, _COMPARED, 1)
+        string = code.group_string[group]
+        again = np.where(string == _REPEATED, elements, 0)
+        times = np.where(string != 0, elements, executed)
+        ticks = code.group_insns[group].astype(np.int64) * rows.entered - rows.lost
+        special = code.group_special[group]
+        by_kind = {
+            self.specials[kind]: np.where(special == kind, executed - again, 0)
+            for kind in np.unique(special)
+            if kind
+        }
+        by_kind[MMIO] = rows.mmio
+        return Columns(
+            insns=ticks - again,
+            string_iterations=again,
+            loads=loads * times + code.group_inner_loads[group] * rows.entered,
+            stores=code.group_stores[group].astype(np.int64) * times
+            + code.group_inner_stores[group] * rows.entered,
+            string_bytes=elements * code.group_element_bytes[group].astype(np.int64),
+            specials={kind: column for kind, column in by_kind.items() if column.any()},
+        )
+
+    def node_costs(self) -> Columns:
+        """What each node executed itself: (n_nodes,)."""
+        return self.row_costs().summed(self.rows.node, len(self.tree))
+
+    def row_function(self) -> I32:
+        """The function of each row's code."""
+        return self.code.block_function[self.code.group_block[self.rows.group]]
+
+    def function_costs(self) -> tuple[FunctionCost, ...]:
+        """What each function executed in each context, as RegionCounts has it: in its order."""
+        n = len(self.functions)
+        context = self.tree.context[self.rows.node].astype(np.int64)
+        costs = self.row_costs().summed(context * n + self.row_function(), len(CONTEXTS) * n)
+        touched = np.unique(context * n + self.row_function())
+        found: dict[tuple[int, str, str], Cost] = {}
+        for key in touched:
+            function = self.functions[int(key) % n]
+            label = (int(key) // n, function.origin, function.name)
+            found[label] = found.get(label, Cost()) + costs.cost(int(key))
+        ranked = sorted(found.items(), key=lambda i: (i[0][0], -i[1].insns, i[0][1:]))
+        return tuple(
+            FunctionCost(CONTEXTS[context], origin, name, cost)
+            for (context, origin, name), cost in ranked
+        )
+
+    def in_kernel(self) -> npt.NDArray[np.bool_]:
+        """Of each function whether it is the kernel's or a module's: (n_functions,)."""
+        return np.array([is_kernel(function.origin) for function in self.functions], bool)
+
+    def address_costs(self, *, by_node: bool = False) -> AddressCosts:
+        """What each instruction cost, by address, and by node if wanted.
+
+        A group's rows are spread over its instructions: those before its last were executed each
+        time that it was entered, the last one less what was lost; special, string and device
+        accesses are the last one's.
+        """
+        code, rows = self.code, self.rows
+        starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
+        per_row = np.diff(starts)[rows.group]
+        row = np.repeat(np.arange(len(rows.group)), per_row)
+        first = np.repeat(np.cumsum(per_row) - per_row, per_row)
+        insn = starts[rows.group][row] + (np.arange(len(row)) - first)
+        is_last = insn == starts[rows.group + 1][row] - 1
+        whole = self.row_costs().taken(row)
+        entered = rows.entered[row]
+
+        def spread(last: I64, inner: U8 | int) -> I64:
+            """The row's figure less the inner ones' to the last, to each of the others its own."""
+            return np.where(is_last, last, inner * entered).astype(np.int64)
+
+        inner_insns = np.repeat(per_row - 1, per_row) * entered
+        group = rows.group[row]
+        costs = Columns(
+            insns=spread(whole.insns - inner_insns, 1),
+            string_iterations=spread(whole.string_iterations, 0),
+            loads=spread(
+                whole.loads - code.group_inner_loads[group] * entered, code.insn_loads[insn]
+            ),
+            stores=spread(
+                whole.stores - code.group_inner_stores[group] * entered, code.insn_stores[insn]
+            ),
+            string_bytes=spread(whole.string_bytes, 0),
+            specials={kind: spread(column, 0) for kind, column in whole.specials.items()},
+        )
+        block = code.group_block[code.insn_group[insn]]
+        node = rows.node[row].astype(np.int64) if by_node else np.full(len(row), -1, np.int64)
+        address = code.insn_address[insn] - code.block_offset[block]
+        key = np.empty(len(row), [("node", "i8"), ("function", "i8"), ("address", "u8")])
+        key["node"], key["function"], key["address"] = node, code.block_function[block], address
+        _, at, place = np.unique(key, return_index=True, return_inverse=True)
+        return AddressCosts(
+            node=node[at].astype(np.int32),
+            function=code.block_function[block][at],
+            address=address[at],
+            size=code.insn_size[insn][at],
+            block=block[at],
+            costs=costs.summed(place.reshape(-1), len(at)),
+        )
