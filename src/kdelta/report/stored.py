@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A study's report as it is kept, so that it can be shown in any form at any time later.
+
+MessagePack and not JSON: an interval may have no end, and JSON has no word for infinity.
+"""
+
+import datetime
+import types
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from kdelta.report.ablation_model import AblationReport
+from kdelta.report.bisect_model import BisectReport
+from kdelta.report.gate_model import GateReport
+from kdelta.report.layout_model import LayoutReport
+from kdelta.report.model import CompareReport, RunReport
+from kdelta.report.place_model import PlaceReport
+from kdelta.report.series_model import SeriesReport
+from kdelta.spec.errors import LabError
+
+SCHEMA = 1
+"""Goes up when a model changes so that what was kept before cannot be read any more. A field with
+a default may be added without: tests/report/kept has what must stay readable.
+"""
+
+KINDS: Mapping[str, type[msgspec.Struct]] = {
+    "ablate": AblationReport,
+    "bisect": BisectReport,
+    "compare": CompareReport,
+    "gate": GateReport,
+    "layout": LayoutReport,
+    "place": PlaceReport,
+    "run": RunReport,
+    "series": SeriesReport,
+}
+"""What a stored thing's reports are made of, by its kind: the name of the command that made it."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A study as it is kept.
+
+    kind      the command's name, one of KINDS
+    question  what was asked, as a sentence
+    command   the command line, ready to be pasted; runs and kernels in it are named as they were
+    started   when, in seconds since 1970
+    version   that of the kdelta that made it
+    reports   its reports, of the type that KINDS has: one, or of a comparison one for each CPU
+    shown     how much of it was printed: --explain, --functions and the like, by name
+    """
+
+    kind: str
+    question: str
+    command: str
+    started: float
+    version: str
+    reports: tuple[msgspec.Struct, ...]
+    shown: dict[str, int] = {}
+
+    @property
+    def started_text(self) -> str:
+        """When it started, in UTC, to the second."""
+        return moment_text(self.started)
+
+
+def moment_text(seconds: float) -> str:
+    """A moment in seconds since 1970 as a date and time in UTC."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: int
+    version: str = "?"
+    command: str = ""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """`Stored` with its schema, and reports that are not yet of any type."""
+
+    schema: int
+    kind: str
+    question: str
+    command: str
+    started: float
+    version: str
+    reports: msgspec.Raw
+    shown: dict[str, int] = {}
+
+
+def encode(stored: Stored) -> bytes:
+    """The bytes that are kept of a study: the same for an equal one."""
+    fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
+    reports = msgspec.Raw(_ENCODER.encode(stored.reports))
+    return _ENCODER.encode(_Kept(**{**fields, "schema": SCHEMA, "reports": reports}))
+
+
+def decode(content: bytes) -> Stored:
+    """Reads those bytes; LabError for a newer schema, for an older one that is read no more, and
+    for damaged ones.
+    """
+    try:
+        head = msgspec.msgpack.decode(content, type=_Head)
+    except msgspec.DecodeError as error:
+        raise _damaged(str(error)) from error
+    if head.schema > SCHEMA:
+        raise LabError(
+            f"a stored study was written by kdelta {head.version} (its schema is {head.schema}, "
+            f"and this one knows {SCHEMA})",
+            "use that kdelta, or a newer one",
+        )
+    if head.schema < SCHEMA:
+        raise LabError(
+            f"a stored study was written by kdelta {head.version}, in a form that is read no more",
+            f"its runs are in the store, so this answers at once: {head.command}",
+        )
+    return _decoded(content)
+
+
+def _decoded(content: bytes) -> Stored:
+    try:
+        kept = msgspec.msgpack.decode(content, type=_Kept)
+        if kept.kind not in KINDS:
+            raise _damaged(f"no study is of the kind {kept.kind!r}")
+        wanted = types.GenericAlias(tuple, (KINDS[kept.kind], ...))
+        reports = msgspec.msgpack.decode(kept.reports, type=wanted, dec_hook=_from_kept)
+    except (msgspec.DecodeError, ValueError, ZeroDivisionError) as error:
+        raise _damaged(str(error)) from error
+    if not reports:
+        raise _damaged("it has no report")
+    fields = {name: getattr(kept, name) for name in kept.__struct_fields__ if name != "schema"}
+    return Stored(**{**fields, "reports": reports})
+
+
+def _to_kept(thing: Any) -> str:
+    """A fraction in words; TypeError for what no model has."""
+    if isinstance(thing, Fraction):
+        return str(thing)
+    raise TypeError(f"cannot keep a {type(thing).__name__}")
+
+
+def _from_kept(kind: type, thing: Any) -> Any:
+    if kind is Fraction and isinstance(thing, str):
+        return Fraction(thing)
+    raise ValueError(f"{thing!r} is no {kind.__name__}")
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_to_kept, order="deterministic")
+
+
+def _damaged(why: str) -> LabError:
+    return LabError(
+        f"a stored study cannot be read: {why}",
+        "ask again what it asked: its runs are in the store",
+    )
