@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.blobs import Blobs
-from kdelta.store.model import NewRun, Run
+from kdelta.store.model import NewRun, NewStudy, Run, Study
 from kdelta.store.store import DATABASE, Store
 from kdelta.store.tables import REVISION, metadata
 from tests.synthetic import own, region, run
@@ -36,6 +36,10 @@ def new(key: str = "k", **changes: object) -> NewRun:
         perturbation=1,
     )
     return msgspec.structs.replace(made, **changes)
+
+
+def study(question: str, blob: str = "c" * 64, started: float = 1_767_225_600.0) -> NewStudy:
+    return NewStudy("compare", question, "kdelta compare a b", started, "0.1", blob)
 
 
 @pytest.fixture
@@ -147,6 +151,49 @@ def test_no_last_run(store: Store) -> None:
         store.run("last")
 
 
+def test_a_study_is_kept(store: Store) -> None:
+    blob = store.put(b"a report")
+    first = store.keep_study(study("first?", blob))
+    assert msgspec.structs.asdict(first) == {
+        "id": first.id,
+        "kind": "compare",
+        "question": "first?",
+        "command": "kdelta compare a b",
+        "started": 1_767_225_600.0,
+        "version": "0.1",
+        "report_blob": blob,
+    }
+    assert first.started_text == "2026-01-01 00:00:00"
+    second = store.keep_study(study("second?", blob, 1_767_225_601.0))
+    assert store.studies() == [second, first]
+    assert store.studies(limit=1) == [second]
+    assert store.study_or_run("last") == second
+    assert store.study_or_run(first.id[:8]) == first
+
+
+def test_studies_and_runs_by_prefix(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["abcd11111111", "abce22222222", "abc"])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(names))
+    made = store.start_run(new())
+    kept = store.keep_study(study("?"))
+    assert store.study_or_run("abcd") == store.run(made)
+    assert store.study_or_run("abce") == kept
+    with pytest.raises(UserError, match="more than one study's or run's id begins") as caught:
+        store.study_or_run("abc")
+    assert caught.value.hint == "these: abce22222222, abcd11111111"
+    exact = store.keep_study(study("?"))
+    assert store.study_or_run("abc") == exact
+    for missing in ("abcdef", "%", "_"):
+        with pytest.raises(UserError, match="no study and no run is called"):
+            store.study_or_run(missing)
+
+
+def test_no_study_yet(store: Store) -> None:
+    store.start_run(new())
+    with pytest.raises(UserError, match="no study is stored yet"):
+        store.study_or_run("last")
+
+
 def test_a_killed_process_leaves_an_interrupted_run(store: Store, tmp_path: Path) -> None:
     child = python("print(store.start_run(new()), flush=True); input()\n", tmp_path / "data")
     assert child.stdout is not None
@@ -179,24 +226,42 @@ def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> N
     migrated = sa.create_engine(f"sqlite:///{tmp_path / DATABASE}")
     named = sa.create_engine("sqlite://")
     metadata.create_all(named)
-    shapes = []
-    for engine in (migrated, named):
-        inspector = sa.inspect(engine)
-        shapes.append(
-            (
-                [
-                    (column["name"], str(column["type"]), column["nullable"])
-                    for column in inspector.get_columns("runs")
-                ],
-                inspector.get_pk_constraint("runs")["constrained_columns"],
-                sorted(
-                    (str(index["name"]), index["column_names"])
-                    for index in inspector.get_indexes("runs")
-                ),
-            )
-        )
-        engine.dispose()
+    shapes = [_shape(engine) for engine in (migrated, named)]
     assert shapes[0] == shapes[1]
+    assert set(shapes[0]) == {"runs", "studies"}
+
+
+def _shape(engine: sa.Engine) -> dict[str, object]:
+    inspector = sa.inspect(engine)
+    shape: dict[str, object] = {
+        table: (
+            [
+                (column["name"], str(column["type"]), column["nullable"])
+                for column in inspector.get_columns(table)
+            ],
+            inspector.get_pk_constraint(table)["constrained_columns"],
+            sorted(
+                (str(index["name"]), index["column_names"])
+                for index in inspector.get_indexes(table)
+            ),
+        )
+        for table in inspector.get_table_names()
+        if table != "alembic_version"
+    }
+    engine.dispose()
+    return shape
+
+
+def test_a_store_without_studies_gets_them(tmp_path: Path) -> None:
+    """One that was written before there were studies keeps its runs."""
+    with Store.open(tmp_path) as store:
+        made = store.start_run(new())
+    sql(tmp_path, "DROP TABLE studies")
+    sql(tmp_path, "UPDATE alembic_version SET version_num = '0001'")
+    with Store.open(tmp_path) as store:
+        assert [one.id for one in store.runs()] == [made]
+        assert store.studies() == []
+        store.keep_study(study("a"))
 
 
 def test_opening_again_changes_nothing(store: Store, tmp_path: Path) -> None:
@@ -344,6 +409,12 @@ def test_check_finds_what_is_lost(store: Store, tmp_path: Path) -> None:
     run_id = store.start_run(new())
     made: Run = store.finish_run(run_id, RunStatus.OK, counts=COUNTS, attachments={"x": b"y"})
     store.check()
-    blob_path(tmp_path / "data" / "blobs", made.attachments["x"]).unlink()
-    with pytest.raises(LabError, match="has lost a blob"):
-        store.check()
+    kept: Study = store.keep_study(study("?", store.put(b"a report")))
+    store.check()
+    for blob in (kept.report_blob, made.attachments["x"]):
+        path = blob_path(tmp_path / "data" / "blobs", blob)
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(LabError, match="has lost a blob"):
+            store.check()
+        path.write_bytes(content)

@@ -4,7 +4,6 @@
 MessagePack and not JSON: an interval may have no end, and JSON has no word for infinity.
 """
 
-import datetime
 import types
 from collections.abc import Mapping
 from fractions import Fraction
@@ -20,6 +19,7 @@ from kdelta.report.model import CompareReport, RunReport
 from kdelta.report.place_model import PlaceReport
 from kdelta.report.series_model import SeriesReport
 from kdelta.spec.errors import LabError
+from kdelta.store.model import moment_text
 
 SCHEMA = 1
 """Goes up when a model changes so that what was kept before cannot be read any more. A field with
@@ -63,11 +63,6 @@ class Stored(msgspec.Struct, frozen=True):
     def started_text(self) -> str:
         """When it started, in UTC, to the second."""
         return moment_text(self.started)
-
-
-def moment_text(seconds: float) -> str:
-    """A moment in seconds since 1970 as a date and time in UTC."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class _Head(msgspec.Struct, frozen=True):

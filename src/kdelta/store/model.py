@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run as the store knows it."""
+"""Runs and studies as the store knows them."""
 
 import datetime
 
@@ -61,5 +61,33 @@ class Run(msgspec.Struct, frozen=True):
     @property
     def started_text(self) -> str:
         """When it started, in UTC, to the second."""
-        moment = datetime.datetime.fromtimestamp(self.started, datetime.UTC)
-        return moment.strftime("%Y-%m-%d %H:%M:%S")
+        return moment_text(self.started)
+
+
+class NewStudy(msgspec.Struct, frozen=True):
+    """What is entered of a study that is done. `kind` is the command that made it, `question` what
+    was asked in words, `command` the command line; `report_blob`: the hash of its report's blob.
+    """
+
+    kind: str
+    question: str
+    command: str
+    started: float
+    version: str
+    report_blob: str
+
+
+class Study(NewStudy, frozen=True, kw_only=True):
+    """A study that is kept."""
+
+    id: str
+
+    @property
+    def started_text(self) -> str:
+        """When it started, in UTC, to the second."""
+        return moment_text(self.started)
+
+
+def moment_text(seconds: float) -> str:
+    """A moment in seconds since 1970 as a date and time in UTC."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")

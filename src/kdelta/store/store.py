@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store: runs in SQLite beside the blobs, in one folder; any number of processes may write."""
+"""The store: runs and studies in SQLite beside the blobs, in one folder that many may write."""
 
 import contextlib
 import fcntl
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -18,16 +18,21 @@ from kdelta.host.files import lab_errors, make_folder
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.blobs import Blobs
-from kdelta.store.model import NewRun, Run
+from kdelta.store.model import NewRun, NewStudy, Run, Study
 from kdelta.store.owner import is_alive, this_process
-from kdelta.store.tables import REVISION, runs
+from kdelta.store.tables import REVISION, runs, studies
 
 DATABASE = "store.db"
 LAST = "last"
-"""The word for the run that started last, where an id is asked for."""
+"""The word for the run, or the study, that started last, where an id is asked for."""
 
 _BUSY_SECONDS = 30.0
 _ID_BYTES = 6
+
+_SHOWN = 5
+
+_Kept = TypeVar("_Kept", Run, Study)
+_Any = TypeVar("_Any", bound=Run | Study)
 
 
 class Store:
@@ -157,21 +162,45 @@ class Store:
             if not latest:
                 raise UserError("there is no run yet", "kdelta compare and kdelta run make some")
             return latest[0]
-        found = self._select(
-            sa.select(runs)
-            .where(runs.c.id.startswith(prefix, autoescape=True))
-            .order_by(runs.c.started)
-            .limit(5)
-        )
-        exact = [run for run in found if run.id == prefix]
-        if len(exact or found) == 1:
-            return (exact or found)[0]
-        if not found:
+        found = _only_one(prefix, self._runs_like(prefix), "run")
+        if found is None:
             raise UserError(f"no run is called {prefix!r}", "kdelta runs lists them")
-        raise UserError(
-            f"more than one run's id begins with {prefix!r}",
-            "these: " + ", ".join(run.id for run in found),
+        return found
+
+    def keep_study(self, study: NewStudy) -> Study:
+        """Enters a study that is done; its report is a blob already."""
+        kept = Study(id=secrets.token_hex(_ID_BYTES), **msgspec.structs.asdict(study))
+        with self._sql("writing"), self._engine.begin() as connection:
+            connection.execute(sa.insert(studies).values(msgspec.structs.asdict(kept)))
+        return kept
+
+    def studies(self, limit: int | None = None) -> list[Study]:
+        """The studies, the latest first."""
+        return self._select_studies(
+            sa.select(studies).order_by(studies.c.started.desc()).limit(limit)
         )
+
+    def study_or_run(self, prefix: str) -> Study | Run:
+        """The study or run of that id, or of the only id that begins so, or the "last" study.
+
+        UserError if there is none, or more than one.
+        """
+        if prefix == LAST:
+            latest = self.studies(limit=1)
+            if not latest:
+                raise UserError(
+                    "no study is stored yet",
+                    "kdelta compare makes one; kdelta runs lists the runs, which have reports, too",
+                )
+            return latest[0]
+        both: list[Study | Run] = [*self._studies_like(prefix), *self._runs_like(prefix)]
+        found = _only_one(prefix, both, "study's or run")
+        if found is None:
+            raise UserError(
+                f"no study and no run is called {prefix!r}",
+                "kdelta report --list lists the studies, kdelta runs the runs",
+            )
+        return found
 
     def counts(self, run: Run) -> RunCounts:
         """What a run counted; LabError if it counted nothing, or its blob is missing or damaged."""
@@ -201,6 +230,8 @@ class Store:
             for blob in (run.counts_blob, run.console_blob, *run.attachments.values()):
                 if blob is not None:
                     self.get(blob)
+        for study in self.studies():
+            self.get(study.report_blob)
 
     def _by_id(self, run_id: str) -> Run:
         found = self._select(sa.select(runs).where(runs.c.id == run_id))
@@ -208,15 +239,30 @@ class Store:
             raise LabError(f"the store has lost run {run_id}", "was the store replaced meanwhile?")
         return found[0]
 
+    def _runs_like(self, prefix: str) -> list[Run]:
+        return self._select(_beginning(sa.select(runs), runs, prefix))
+
+    def _studies_like(self, prefix: str) -> list[Study]:
+        return self._select_studies(_beginning(sa.select(studies), studies, prefix))
+
     def _select(self, query: sa.Select[Any]) -> list[Run]:
+        rows = self._rows(query)
+        for row in rows:
+            row["alive"] = row["status"] is None and is_alive(row.pop("owner"))
+        return self._as(list[Run], rows)
+
+    def _select_studies(self, query: sa.Select[Any]) -> list[Study]:
+        return self._as(list[Study], self._rows(query))
+
+    def _rows(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._sql("reading"), self._engine.connect() as connection:
             # SQLAlchemy's names of columns are of a subclass of str, which msgspec does not take.
             found = connection.execute(query).mappings()
-            rows = [{str(name): value for name, value in row.items()} for row in found]
-        for row in rows:
-            row["alive"] = row["status"] is None and is_alive(row.pop("owner"))
+            return [{str(name): value for name, value in row.items()} for row in found]
+
+    def _as(self, kind: type[list[_Kept]], rows: list[dict[str, Any]]) -> list[_Kept]:
         try:
-            return msgspec.convert(rows, list[Run])
+            return msgspec.convert(rows, kind)
         except msgspec.ValidationError as error:
             raise _damaged(self._folder, str(error)) from error
 
@@ -233,6 +279,24 @@ class Store:
             raise explained from error
         except ValueError as error:  # a JSON column that holds none
             raise _damaged(self._folder, str(error)) from error
+
+
+def _only_one(prefix: str, found: Sequence[_Any], word: str) -> _Any | None:
+    """The one that is called so, or whose id alone begins so; None if there is none. UserError if
+    there are more.
+    """
+    exact = [one for one in found if one.id == prefix]
+    if len(exact or found) > 1:
+        raise UserError(
+            f"more than one {word}'s id begins with {prefix!r}",
+            "these: " + ", ".join(one.id for one in found[:_SHOWN]),
+        )
+    return (exact or found)[0] if found else None
+
+
+def _beginning(query: sa.Select[Any], table: sa.Table, prefix: str) -> sa.Select[Any]:
+    like = table.c.id.startswith(prefix, autoescape=True)
+    return query.where(like).order_by(table.c.started).limit(_SHOWN)
 
 
 def _engine(path: Path) -> sa.Engine:

@@ -3,7 +3,7 @@
 
 import sqlalchemy as sa
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration's; a test compares it, and the tables, with the migrations."""
 
 metadata = sa.MetaData()
@@ -30,4 +30,17 @@ runs = sa.Table(
     sa.Column("attachments", sa.JSON, nullable=False),
     sa.Index("runs_by_key", "key", "started"),
     sa.Index("runs_by_start", "started"),
+)
+
+studies = sa.Table(
+    "studies",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("command", sa.Text, nullable=False),
+    sa.Column("started", sa.Float, nullable=False),
+    sa.Column("version", sa.String(32), nullable=False),
+    sa.Column("report_blob", sa.String(64), nullable=False),
+    sa.Index("studies_by_start", "started"),
 )
