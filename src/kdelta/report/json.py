@@ -10,7 +10,14 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, is_kernel, merged_regions
+from kdelta.counts.model import (
+    CONTEXTS,
+    Cost,
+    RegionCounts,
+    RunCounts,
+    is_kernel,
+    merged_regions,
+)
 from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect
 from kdelta.infer.functions import FunctionEffect
 from kdelta.report.cycles_json import JsonCPU, JsonCycles, json_cpu, json_cycles
@@ -252,7 +259,7 @@ def run_json(report: RunReport, version: str) -> str:
         JsonRunReport(
             schema="kdelta.run/1",
             kdelta=version,
-            run=_run(report.run),
+            run=json_run(report.run),
             stdout=report.stdout,
             stderr=report.stderr,
             regions=[_region(region) for region in merged_regions(counts).values()],
@@ -263,7 +270,7 @@ def run_json(report: RunReport, version: str) -> str:
 
 def runs_json(runs: list[Run], version: str) -> str:
     """A list of runs without their counts."""
-    listed = [_run(ReportedRun(run, from_store=True)) for run in runs]
+    listed = [json_run(ReportedRun(run, from_store=True)) for run in runs]
     return document_text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
 
 
@@ -321,7 +328,8 @@ def _background(row: BackgroundEffect) -> JsonBackground:
     )
 
 
-def _run(reported: ReportedRun) -> JsonRun:
+def json_run(reported: ReportedRun) -> JsonRun:
+    """A run, and how its console ended."""
     run = reported.run
     same = (
         "id detail kernel_spec kernel_release kernel_identity machine workload "
@@ -337,7 +345,7 @@ def _run(reported: ReportedRun) -> JsonRun:
 
 def json_side(side: Side) -> JsonSide:
     """A kernel and its runs."""
-    runs = [_run(run) for run in side.runs]
+    runs = [json_run(run) for run in side.runs]
     return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
 
 
@@ -360,7 +368,9 @@ def _compared(compared: Compared, cpu: ReportedCPU | None) -> JsonCompared:
         warnings=list(effects.warnings),
         cycles=json_cycles(compared.cycles) if compared.cycles else None,
         more_runs=[
-            JsonMoreRuns(one.operation, [_run(r) for r in one.base], [_run(r) for r in one.other])
+            JsonMoreRuns(
+                one.operation, [json_run(r) for r in one.base], [json_run(r) for r in one.other]
+            )
             for one in compared.more
         ],
         packets=[
@@ -369,11 +379,13 @@ def _compared(compared: Compared, cpu: ReportedCPU | None) -> JsonCompared:
     )
 
 
+def json_cost(cost: Cost) -> JsonCost:
+    """What was executed, by whomever."""
+    return msgspec.convert(cost, JsonCost, from_attributes=True)
+
+
 def _region(region: RegionCounts) -> JsonRegion:
-    costs = {
-        name: msgspec.convert(region.cost(name), JsonCost, from_attributes=True)
-        for name in ("own", "interrupts", "other")
-    }
+    costs = {name: json_cost(region.cost(name)) for name in CONTEXTS}
     return JsonRegion(
         name=region.name,
         iterations=region.iteration_count,
@@ -392,7 +404,7 @@ def _region(region: RegionCounts) -> JsonRegion:
                 row.context,
                 row.origin,
                 row.name,
-                msgspec.convert(row.cost, JsonCost, from_attributes=True),
+                json_cost(row.cost),
             )
             for row in region.functions
         ],
