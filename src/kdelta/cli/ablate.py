@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.host.command import set_echo
-from kdelta.report.ablation import ablation_text
-from kdelta.report.ablation_json import ablation_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.ablate import AblateRequest, run_ablate
@@ -125,7 +123,8 @@ def ablate(
             timeout=timeout,
         ),
     )
-    with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_ablate(request, store, progress))
-    emit(ablation_json(report, __version__) if json else ablation_text(report, regions))
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = asyncio.run(run_ablate(request, store, progress))
+        publish(store, "ablate", [report], json=json, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0

@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.host.command import set_echo
 from kdelta.host.files import write_atomic
-from kdelta.report.bisect import bisect_text
-from kdelta.report.bisect_json import bisect_json
 from kdelta.report.bisect_mail import bisect_mails
 from kdelta.report.bisect_model import BisectReport
 from kdelta.spec.errors import UserError
@@ -143,14 +141,13 @@ def bisect(
             timeout=timeout,
         ),
     )
-    with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_bisect(request, store, progress))
-    if log is not None:
-        _write_logs(report, log)
-    if json:
-        emit(bisect_json(report, __version__))
-    else:
-        emit(bisect_mails(report) if mail else bisect_text(report, regions))
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = asyncio.run(run_bisect(request, store, progress))
+        if log is not None:
+            _write_logs(report, log)
+        mails = bisect_mails(report) if mail and not json else None
+        publish(store, "bisect", [report], json=json, shown={"explain": regions}, text=mails)
     return RUNS_FAILED if report.failure else 0
 
 

@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
 from kdelta.host.command import set_echo
-from kdelta.report.json import compare_json
-from kdelta.report.text import compares_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare import run_compare
@@ -100,6 +98,6 @@ def compare(
     with open_store() as store:
         with shown_progress() as progress:
             found = asyncio.run(run_compare(request, store, progress))
-        reports = compare_reports(found, store)
-    emit(compare_json(reports, __version__) if json else compares_text(reports, explain, functions))
+        shown = {"explain": explain, "functions": functions}
+        publish(store, "compare", compare_reports(found, store), json=json, shown=shown)
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

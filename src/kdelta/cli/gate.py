@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.output import ReaderGoneError, emit, talk
+from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
+from kdelta.cli.reports import compare_reports
 from kdelta.host.command import set_echo
 from kdelta.infer.gate import Exit
-from kdelta.report.gate import gate_line
+from kdelta.report.gate_model import GateReport
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.gate import run_gate
@@ -106,12 +108,15 @@ def gate(
         ),
         path_margin=options.fraction_of(percent),
     )
-    with open_store() as store, shown_progress() as progress:
-        answer = asyncio.run(run_gate(request, store, progress))
-    for note in answer.notes:
-        talk(f"note: {note}")
-    with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
-        emit(gate_line(answer.decision, answer.judged))
+    with open_store() as store:
+        with shown_progress() as progress:
+            answer = asyncio.run(run_gate(request, store, progress))
+        compared = compare_reports(answer.comparisons, store)
+        report = GateReport(answer.decision, answer.judged, answer.notes, compared)
+        for note in answer.notes:
+            talk(f"note: {note}")
+        with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
+            publish(store, "gate", [report])
     return answer.decision.exit
 
 

@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
 from kdelta.host.command import set_echo
-from kdelta.report.layout_json import layout_json
-from kdelta.report.layout_text import layout_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab import open_store
@@ -101,7 +99,9 @@ def layout(
             data=data,
         ),
     )
-    with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_layout(request, store, progress))
-    emit(layout_json(report, __version__) if json else layout_text(report, explain, collisions))
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = asyncio.run(run_layout(request, store, progress))
+        shown = {"explain": explain, "collisions": collisions}
+        publish(store, "layout", [report], json=json, shown=shown)
     return 0 if report.regions or report.cut else RUNS_FAILED

@@ -25,6 +25,7 @@ from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import begin_command
 from kdelta.cli.reports import done_report, stored_report
 from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
@@ -59,6 +60,7 @@ def ended(arguments: Sequence[str]) -> int:
     """Runs the program with these arguments; returns its exit code, and raises nothing."""
 
     def command() -> int:
+        begin_command(arguments)
         return guarded(lambda: app(args=list(arguments), prog_name="kdelta", standalone_mode=False))
 
     # Of kdelta's own options none takes a value.

@@ -9,17 +9,15 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.layout import ModelCpu, Seed
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
 from kdelta.host.command import set_echo
 from kdelta.replay.order import DEFAULT_EVALUATIONS
-from kdelta.report.place_json import place_json
-from kdelta.report.place_text import place_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab import open_store
@@ -136,9 +134,10 @@ def place(
             data=data,
         ),
     )
-    with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_place(request, store, progress))
-    emit(place_json(report, __version__) if json else place_text(report))
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = asyncio.run(run_place(request, store, progress))
+        publish(store, "place", [report], json=json)
     failed = not report.regions or (report.applied is not None and not report.applied.regions)
     return RUNS_FAILED if failed else 0
 

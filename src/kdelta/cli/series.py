@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.host.command import set_echo
 from kdelta.infer.series_model import View
 from kdelta.kernels.series import FORMS
-from kdelta.report.series import series_text
-from kdelta.report.series_json import series_json
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
@@ -152,9 +150,10 @@ def series(
             "--minimal and --keep at once",
             "a branch has effects, and --minimal measures no patch's",
         )
-    with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_series(request, store, progress))
-    emit(series_json(report, __version__) if json else series_text(report, regions))
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = asyncio.run(run_series(request, store, progress))
+        publish(store, "series", [report], json=json, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
+from kdelta.report.gate_json import JsonGate
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
@@ -17,6 +18,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
     "kdelta.bisect/1": JsonBisect,
     "kdelta.compare/2": JsonCompare,
+    "kdelta.gate/1": JsonGate,
     "kdelta.layout/1": JsonLayout,
     "kdelta.place/2": JsonPlace,
     "kdelta.run/1": JsonRunReport,

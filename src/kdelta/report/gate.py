@@ -8,11 +8,12 @@ from kdelta.infer.gate import Decision, Exit, Judged
 from kdelta.report.layout import ascii_only
 
 _NAMED = 5
-_WORDS = {
+ANSWERS = {
     Exit.NOT_SLOWER: "not slower",
     Exit.SLOWER: "slower",
     Exit.CANNOT_TELL: "cannot tell",
 }
+"""What an exit code says, in words."""
 
 
 def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
@@ -23,4 +24,4 @@ def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
     if decision.exit is Exit.NOT_SLOWER:
         words = Counter(one.word for one in judged)
         why = [f"{count} {word}" for word, count in sorted(words.items())]
-    return ascii_only(f"{_WORDS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"
+    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"

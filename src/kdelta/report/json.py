@@ -247,7 +247,7 @@ def compare_json(reports: Sequence[CompareReport], version: str) -> str:
             schema="kdelta.compare/2",
             kdelta=version,
             workload=reports[0].workload,
-            machines=[_machine(report) for report in reports],
+            machines=[json_machine(report) for report in reports],
         )
     )
 
@@ -349,7 +349,8 @@ def json_side(side: Side) -> JsonSide:
     return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
 
 
-def _machine(report: CompareReport) -> JsonMachine:
+def json_machine(report: CompareReport) -> JsonMachine:
+    """The comparisons on one machine."""
     return JsonMachine(
         machine=report.machine,
         cpu=json_cpu(report.cpu) if report.cpu else None,

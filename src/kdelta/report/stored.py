@@ -7,7 +7,7 @@ MessagePack and not JSON: an interval may have no end, and JSON has no word for 
 import types
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -38,6 +38,8 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
 }
 """What a stored thing's reports are made of, by its kind: the name of the command that made it."""
 
+_Report = TypeVar("_Report", bound=msgspec.Struct)
+
 
 class Stored(msgspec.Struct, frozen=True):
     """A study as it is kept.
@@ -63,6 +65,17 @@ class Stored(msgspec.Struct, frozen=True):
     def started_text(self) -> str:
         """When it started, in UTC, to the second."""
         return moment_text(self.started)
+
+    def of(self, kind: type[_Report]) -> tuple[_Report, ...]:
+        """The reports, which are of that type; LabError if they are not."""
+        found = tuple(one for one in self.reports if isinstance(one, kind))
+        if not found or len(found) < len(self.reports):
+            raise LabError(f"a {self.kind} has no report of the type {kind.__name__}")
+        return found
+
+    def one(self, kind: type[_Report]) -> _Report:
+        """Its only report, of that type; LabError if it is of another."""
+        return self.of(kind)[0]
 
 
 class _Head(msgspec.Struct, frozen=True):

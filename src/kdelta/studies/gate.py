@@ -18,13 +18,15 @@ from kdelta.studies.requests import GateRequest, Progress
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a gate decided, and all verdicts that it looked at. `notes`: of regions whose trace was
-    cut off, and how far what is said of them is of their first part.
+    """What a gate decided, all verdicts that it looked at, and the comparisons that these are from.
+    `notes`: of regions whose trace was cut off, and how far what is said of them is of their first
+    part.
     """
 
     decision: Decision
     judged: tuple[Judged, ...]
     notes: tuple[str, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
 
 
 async def run_gate(request: GateRequest, store: Store, progress: Progress) -> Answer:
@@ -33,7 +35,7 @@ async def run_gate(request: GateRequest, store: Store, progress: Progress) -> An
     judged = tuple(one for comparison in found for one in judge(comparison, request.path_margin))
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
     notes = dict.fromkeys(text for comparison in found for text in _notes(comparison))
-    return Answer(decide(judged, tuple(failures)), judged, tuple(notes))
+    return Answer(decide(judged, tuple(failures)), judged, tuple(notes), found)
 
 
 def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every study ends with: its report is kept, and then printed."""
+
+import re
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kdelta import __version__
+from kdelta.cli.output import emit, talk
+from kdelta.report.forms import find_form
+from kdelta.report.question import question_of
+from kdelta.report.stored import Stored
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.kept import keep
+
+_HIDDEN = "HIDDEN"
+_PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
+_SECRET_VARIABLE = re.compile(
+    r"^(\+?\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=).+",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class _Command(msgspec.Struct):
+    """The command that is under way, and since when; in seconds since 1970."""
+
+    line: str = "kdelta"
+    started: float = 0.0
+
+
+_now = _Command()
+
+
+def begin_command(arguments: Sequence[str]) -> None:
+    """Notes which command begins now."""
+    _now.line = command_line(["kdelta", *arguments])
+    _now.started = time.time()
+
+
+def publish(
+    store: Store,
+    kind: str,
+    reports: Sequence[msgspec.Struct],
+    *,
+    json: bool = False,
+    shown: Mapping[str, int] | None = None,
+    text: str | None = None,
+) -> None:
+    """Keeps the reports of a study of that kind, then prints them. `shown`: see Stored; `text`:
+    what is printed in place of the usual text. That a report cannot be kept loses no report.
+    """
+    stored = Stored(
+        kind=kind,
+        question=question_of(kind, reports),
+        command=_now.line,
+        started=_now.started,
+        version=__version__,
+        reports=tuple(reports),
+        shown=dict(shown or {}),
+    )
+    try:
+        keep(stored, store)
+    except LabError as error:
+        talk(f"kdelta: the report is printed and not kept: {error.message}")
+    emit(text if text is not None else find_form("json" if json else "text").render(stored))
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The words as a line for a shell, in printable characters; passwords are hidden."""
+    return " ".join(_shell_word(_without_secret(word)) for word in words)
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    # What a terminal or a mail would not show as it is goes into a $'...' of bash, byte by byte.
+    shown = "".join(
+        rf"\x{byte:02x}" if not 32 <= byte < 127 else {39: r"\'", 92: r"\\"}.get(byte, chr(byte))
+        for byte in word.encode("utf-8", "surrogateescape")
+    )
+    return f"$'{shown}'"
+
+
+def _without_secret(word: str) -> str:
+    word = _PASSWORD_OF_URL.sub(rf"\1:{_HIDDEN}", word)
+    return _SECRET_VARIABLE.sub(rf"\1{_HIDDEN}", word)
