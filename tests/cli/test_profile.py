@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta profile` and `kdelta diff` on runs of the store, as a user calls them."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.cli import main as cli
+from kdelta.counts.model import RunCounts
+from kdelta.report.diff_json import JsonDiff
+from kdelta.report.profile_json import JsonProfile
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import Store
+from tests.report.example import base_counts, other_counts
+from tests.synthetic import own, region, run, user
+
+Captured = pytest.CaptureFixture[str]
+MACHINE: dict[str, str | int | float] = {
+    "name": "tcg",
+    "qemu": "7.2.22",
+    "cpu": "qemu64,+ssse3",
+    "memory_mib": 1024,
+    "append": "",
+}
+
+
+def kdelta(*arguments: str) -> int:
+    return cli.ended(arguments)
+
+
+def stored(
+    folder: Path,
+    counts: RunCounts | None,
+    *,
+    status: RunStatus = RunStatus.OK,
+    workload: str = "syscalls",
+    perturbation: int = 0,
+    **machine: str | int,
+) -> Run:
+    """A run in the store of that folder."""
+    new = NewRun(
+        key="key",
+        kernel_identity="a" * 64,
+        kernel_spec="deb:linux-image-a",
+        kernel_release="6.1.0-a",
+        machine={**MACHINE, **machine},
+        workload=workload,
+        workload_identity="b" * 64,
+        perturbation=perturbation,
+    )
+    with Store.open(folder) as store:
+        return store.finish_run(store.start_run(new), status, counts=counts, detail="why not")
+
+
+def failed(arguments: list[str], words: list[str], capsys: Captured, code: int = 2) -> None:
+    assert kdelta(*arguments) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    for word in words:
+        assert word in shown.err
+
+
+def test_a_profile(own_data: Path, capsys: Captured) -> None:
+    made = stored(own_data, base_counts(0))
+    assert kdelta("profile", made.id[:5], "-o", "open-close", "--functions", "2") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"profile  run {made.id}, ")
+    assert "region   open-close x100\n" in shown
+    assert "       130044  40.5%" in shown
+    assert "other functions (16)\n" in shown
+    assert "       320927 100.0%" in shown
+    assert kdelta("profile", "--sort", "loads", "--context", "all", "--only", "kernel") == 0
+    shown = capsys.readouterr().out
+    assert "do_sys_openat2.isra.0" in shown
+    assert "Left out below: modules and user code (--only)." in shown
+    assert kdelta("profile", "last", "--json", "-o", "getppid") == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=JsonProfile)
+    assert document.run.id == made.id
+    assert [one.name for one in document.regions] == ["getppid"]
+    assert len(document.left_out) == 8
+
+
+def test_what_a_command_did_before_its_own_regions_is_left_out(
+    own_data: Path, capsys: Captured
+) -> None:
+    stored(own_data, run(region("command", {own("execve"): 7}), region("mine", {own("f"): 5})))
+    assert kdelta("profile") == 0
+    shown = capsys.readouterr().out
+    assert "region   mine x100\n         without command\n" in shown
+    assert "execve" not in shown
+    assert kdelta("profile", "-o", "command") == 0
+    assert "execve" in capsys.readouterr().out
+    stored(own_data, run(region("command", {own("execve"): 7})))
+    assert kdelta("profile") == 0
+    assert "execve" in capsys.readouterr().out
+
+
+def test_a_difference(own_data: Path, capsys: Captured) -> None:
+    a, b = stored(own_data, base_counts(0)), stored(own_data, other_counts(0))
+    assert kdelta("diff", a.id, b.id, "-o", "open-close") == 0
+    shown = capsys.readouterr().out
+    lines = shown[shown.index("       added") :].splitlines()
+    assert lines[1].split()[:2] == ["30025", "0.0%"]
+    assert "total" in next(line for line in lines if "-17812   -5.6% total" in line)
+    assert kdelta("diff", a.id, b.id, "--json", "--context", "all", "--by", "special") == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=JsonDiff)
+    assert document.by == "special"
+    assert document.contexts == ["own", "interrupts", "other"]
+    assert document.notes == [
+        "Only A has the regions remap-file-pages.",
+        "Only B has the regions futex-wake.",
+    ]
+    assert {"remap-file-pages", "futex-wake"} == set(document.left_out)
+
+
+def test_the_other_way_round(own_data: Path, capsys: Captured) -> None:
+    a, b = stored(own_data, base_counts(0)), stored(own_data, other_counts(0))
+    documents = []
+    for pair in ((a, b), (b, a)):
+        assert kdelta("diff", *(one.id for one in pair), "--json") == 0
+        documents.append(msgspec.json.decode(capsys.readouterr().out, type=JsonDiff))
+    assert documents[0].total.added == -documents[1].total.added
+    there, back = ({one.name: one.added for one in document.lines} for document in documents)
+    assert there == {name: -added for name, added in back.items()}
+
+
+def test_other_numbers_of_iterations(own_data: Path, capsys: Captured) -> None:
+    a = stored(own_data, run(region("r", {own("f"): 300}, 100), region("s", {own("f"): 10}, 10)))
+    b = stored(own_data, run(region("r", {own("f"): 900}, 200), region("s", {own("f"): 30}, 10)))
+    assert kdelta("diff", a.id, b.id) == 0
+    shown = capsys.readouterr().out
+    assert "one pass of each region" in shown
+    assert "r went through 100 iterations in A and 200 in B" in shown
+    # 300/100 + 10/10 is 4, 900/200 + 30/10 is 7.50.
+    assert "        3.50   87.5% f\n" in shown
+    assert "        3.50   87.5% total\n" in shown
+
+
+def test_runs_that_cannot_be_compared(own_data: Path, capsys: Captured) -> None:
+    a = stored(own_data, base_counts(0))
+    b = stored(
+        own_data, base_counts(0), workload="nat", cpu="cortex-a9", memory_mib=512, qemu="9.0"
+    )
+    failed(
+        ["diff", a.id, b.id],
+        [
+            "cannot be held against each other",
+            "workload syscalls and nat",
+            "CPU qemu64,+ssse3 and cortex-a9",
+            "memory in MiB 1024 and 512",
+            "QEMU 7.2.22 and 9.0",
+        ],
+        capsys,
+    )
+    c = stored(own_data, run(region("mine", {own("f"): 5})))
+    failed(["diff", a.id, c.id], ["no region in common", "B has: mine"], capsys)
+    failed(["diff", a.id, c.id, "-o", "mine"], ["A has no region 'mine'"], capsys)
+    failed(["diff", a.id, a.id, "--by", "calls"], ["not compared by calls"], capsys)
+    failed(["diff", a.id, "nonesuch"], ["no run is called 'nonesuch'"], capsys)
+
+
+def test_what_differs_beside_the_kernels_is_said(own_data: Path, capsys: Captured) -> None:
+    a = stored(own_data, base_counts(0))
+    b = stored(own_data, base_counts(1), perturbation=1, append="mitigations=off")
+    assert kdelta("diff", a.id, b.id) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The kernels' command lines differ: '' and 'mitigations=off'." in shown
+    assert "The runs were perturbed differently, 0 and 1:" in shown
+
+
+@pytest.mark.parametrize("command", ["profile", "diff"])
+def test_a_run_without_counts(command: str, own_data: Path, capsys: Captured) -> None:
+    bad = stored(own_data, None, status=RunStatus.BOOT_FAILED)
+    arguments = [command, *[bad.id] * (1 if command == "profile" else 2)]
+    words = [f"run {bad.id} counted nothing, it ended with boot-failed: why not", "kdelta show"]
+    failed(arguments, words, capsys)
+    good = stored(own_data, base_counts(0))
+    shutil.rmtree(own_data / "blobs")
+    arguments = [command, *[good.id] * (1 if command == "profile" else 2)]
+    failed(arguments, ["the store has lost a blob", "--again"], capsys, code=3)
+    empty = stored(own_data, run())
+    arguments = [command, *[empty.id] * (1 if command == "profile" else 2)]
+    failed(arguments, ["has no region"], capsys)
+
+
+def test_a_region_that_is_not_there(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, base_counts(0))
+    failed(
+        ["profile", "-o", "open-clsoe"],
+        ["the run has no region 'open-clsoe'", "it has: open-close"],
+        capsys,
+    )
+
+
+def test_a_program_of_any_name(own_data: Path, capsys: Captured) -> None:
+    name = "$(reboot) <b>"
+    made = stored(own_data, run(region(name, {user(name, "a'b;c"): 5, own("f"): 3})))
+    assert kdelta("profile", "-o", name) == 0
+    assert "$(reboot) <b> a'b;c\n" in capsys.readouterr().out
+    assert kdelta("diff", made.id, made.id) == 0
+    assert "-o" not in capsys.readouterr().err

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles and their differences as text and JSON: what is printed adds up, and fits a mail."""
+
+import re
+
+import msgspec
+import pytest
+
+from kdelta.counts.model import Cost, merged_regions
+from kdelta.infer.diff import diff_lines, figures_of
+from kdelta.infer.profile import (
+    Part,
+    Selection,
+    Sort,
+    check_profile,
+    ranked,
+    region_profile,
+    summed,
+)
+from kdelta.report.diff_json import JsonDiff, diff_json
+from kdelta.report.diff_model import DiffReport
+from kdelta.report.diff_text import diff_text
+from kdelta.report.model import ReportedRun
+from kdelta.report.profile_json import JsonProfile, profile_json
+from kdelta.report.profile_model import ProfileReport
+from kdelta.report.profile_text import profile_text
+from kdelta.spec.errors import LabError
+from kdelta.spec.run import RunStatus
+from tests.report.example import base_counts, other_counts, stored
+from tests.report.test_text import against_golden, fits_a_mail
+
+OWN = Selection()
+ALL = Selection(contexts=("own", "interrupts", "other"))
+
+
+def profile_report(*names: str, selection: Selection = OWN) -> ProfileReport:
+    regions = merged_regions(base_counts(0))
+    chosen = names or ("getppid", "open-close")
+    return ProfileReport(
+        run=ReportedRun(stored(0, RunStatus.OK)),
+        regions=tuple(region_profile(regions[name]) for name in chosen),
+        selection=selection,
+        left_out=tuple(name for name in regions if name not in chosen),
+        warnings=("the guest never became quiet",),
+    )
+
+
+def diff_report(
+    *names: str, selection: Selection = OWN, by: Sort = Sort.INSNS, each: bool = False
+) -> DiffReport:
+    a, b = merged_regions(base_counts(0)), merged_regions(other_counts(0))
+    sides = [[region_profile(side[name]) for name in names] for side in (a, b)]
+    figures = [figures_of(side, selection, by, each=each) for side in sides]
+    return DiffReport(
+        a=ReportedRun(stored(0, RunStatus.OK)),
+        b=ReportedRun(stored(1, RunStatus.OK, side="6.12")),
+        a_regions=tuple(sides[0]),
+        b_regions=tuple(sides[1]),
+        lines=diff_lines(*figures),
+        selection=selection,
+        by=by,
+        each=each,
+    )
+
+
+def listing(text: str) -> list[list[str]]:
+    """The rows of the listing, head left out; what has no room in its line is joined to it."""
+    block = re.search(r"\n +(?:added|insns) +%.*?\n(.*? total[^\n]*)", text, re.DOTALL)
+    assert block
+    rows: list[list[str]] = []
+    for line in block[1].splitlines():
+        words = line.split()
+        if len(words) > 1 and words[1].endswith("%"):
+            rows.append(words)
+        else:
+            rows[-1] += words
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("profile.txt", lambda: profile_text(profile_report("open-close"), functions=5)),
+        ("diff.txt", lambda: diff_text(diff_report("open-close"), functions=6)),
+    ],
+)
+def test_golden(name: str, text: object) -> None:
+    assert callable(text)
+    against_golden(name, text())
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 100])
+@pytest.mark.parametrize("by", list(Sort))
+def test_lines_of_a_profile_add_up(limit: int, by: Sort) -> None:
+    report = profile_report("getppid", "open-close", selection=ALL)
+    text = profile_text(report, limit, by)
+    *rows, total = listing(text)
+    assert sum(int(row[0]) for row in rows) == int(total[0])
+    assert int(total[0]) == sum(
+        row.cost.insns
+        for region in merged_regions(base_counts(0)).values()
+        if region.name in ("getppid", "open-close")
+        for row in region.functions
+    )
+
+
+def test_what_is_not_looked_at_is_said() -> None:
+    text = profile_text(profile_report("getppid"))
+    assert "kernel                  23700       400000         5000\n" in text
+    assert "Left out below: interrupts and other tasks (--context all).\n" in text
+    assert "sysvec_apic_timer_interrupt" not in text
+    everything = profile_text(profile_report("getppid", selection=ALL))
+    assert "Left out" not in everything
+    assert "sysvec_apic_timer_interrupt" in everything
+    users = Selection(parts=(Part.USER,))
+    text = profile_text(profile_report("getppid", selection=users))
+    assert listing(text) == [
+        ["10000", "100.0%", "-", "-", "-", "-", "getppid", "syscalls"],
+        ["10000", "100.0%", "-", "-", "-", "-", "total"],
+    ]
+    assert "kernel and modules (--only)" in " ".join(text.split())
+
+
+def test_functions_are_ranked_by_what_is_asked_for() -> None:
+    lines = profile_report("open-close").regions[0].lines
+    assert ranked(lines)[0].name == "link_path_walk.part.0.constprop.0"
+    assert ranked(lines, Sort.LOADS)[0].name == "do_sys_openat2.isra.0"
+    assert ranked(lines, Sort.SPECIAL)[1].name == "__fget_light"
+
+
+def test_functions_of_several_regions_are_summed() -> None:
+    regions = [region_profile(base_counts(0).regions[0])] * 2
+    (line,) = [
+        one for one in summed(line for r in regions for line in r.lines) if one.name == "getppid"
+    ]
+    assert line.cost == Cost(20_000)
+
+
+def test_a_profile_that_does_not_add_up_is_an_error() -> None:
+    region = base_counts(0).regions[1]
+    profile = region_profile(region)
+    check_profile(profile, region)
+    short = msgspec.structs.replace(profile, lines=profile.lines[1:])
+    with pytest.raises(LabError, match="own work adds up to"):
+        check_profile(short, region)
+
+
+def test_a_profile_as_json() -> None:
+    report = profile_report(selection=Selection())
+    document = msgspec.json.decode(profile_json(report, "0.1.0"), type=JsonProfile)
+    # Whatever is looked at, all contexts are there.
+    for shown, region in zip(document.regions, base_counts(0).regions, strict=False):
+        assert sum(one.cost.insns for one in shown.functions) == region.executed_insns() - sum(
+            row.cost.string_iterations for row in region.functions
+        )
+    assert document.regions[0].functions[0].context == "interrupts"
+    assert {one.part for one in document.regions[0].functions} == {"kernel", "user"}
+    assert "uname" in document.left_out
+
+
+def test_the_listing() -> None:
+    rows = listing(diff_text(diff_report("open-close"), functions=0))
+    names = [row[2] for row in rows]
+    assert names[0] == "fd_get_a_name_that_no_column_is_wide_enough_for"
+    assert rows[0] == ["30025", "0.0%", names[0], "300.25"]
+    assert rows[1] == ["2500", "0.0%", "ovl_open", "[overlay]", "25"]
+    assert rows[2] == ["1000", "0.8%", "link_path_walk", "10"]
+    assert rows[-2] == ["-51200", "-100.0%", "__fget_light", "-512"]
+    assert rows[-1][-2:] == ["total", "-178.12"]
+    assert sum(int(row[0]) for row in rows[:-1]) == int(rows[-1][0]) == -17812
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 7, 100])
+@pytest.mark.parametrize("each", [False, True])
+def test_lines_of_a_difference_add_up(limit: int, each: bool) -> None:
+    for names in (["open-close"], ["getppid", "open-close", "mmap-touch-4m"]):
+        rows = listing(diff_text(diff_report(*names, each=each), limit))
+        found = sum(round(float(row[0]) * 100) for row in rows[:-1])
+        assert found == round(float(rows[-1][0]) * 100)
+        if not each and len(names) == 1:
+            last = [round(float(row[-1]) * 100) for row in rows]
+            assert sum(last[:-1]) == last[-1] == -17812
+
+
+def test_the_others_stand_where_they_belong() -> None:
+    rows = listing(diff_text(diff_report("open-close"), functions=3))
+    assert [" ".join(row[2:]) for row in rows] == [
+        "fd_get_a_name_that_no_column_is_wide_enough_for 300.25",
+        "ovl_open [overlay] 25",
+        "other functions, more (1) 10",
+        "other functions, less (15) -1.37",
+        "__fget_light -512",
+        "total -178.12",
+    ]
+
+
+def test_a_difference_of_loads() -> None:
+    rows = listing(diff_text(diff_report("open-close", by=Sort.LOADS)))
+    assert rows == [["0", "0.0%", "total", "0"]]
+    rows = listing(diff_text(diff_report("open-close", by=Sort.SPECIAL)))
+    assert rows[0][:3] == ["200", "0.0%", "fd_get_a_name_that_no_column_is_wide_enough_for"]
+    assert rows[-1][0] == "-100"
+
+
+def test_what_was_not_matched_is_said() -> None:
+    text = " ".join(diff_text(diff_report("open-close")).split())
+    assert "1 function did as much in both, 5000 instructions." in text
+    assert (
+        "1 function only in A with 51200: new or gone, not called, or inlined or renamed in B."
+        in text
+    )
+    assert "2 functions only in B with 32525:" in text
+    assert "Left out below: interrupts and other tasks" in text
+
+
+def test_a_difference_as_json() -> None:
+    document = msgspec.json.decode(diff_json(diff_report("open-close"), "0.1.0"), type=JsonDiff)
+    assert sum(line.added for line in document.lines) == document.total.added == -17812
+    lines = {line.name: line for line in document.lines}
+    assert lines["link_path_walk"].how == "variant"
+    assert [one.name for one in lines["link_path_walk"].a_symbols] == [
+        "link_path_walk.part.0.constprop.0"
+    ]
+    assert (lines["__fget_light"].how, lines["__fget_light"].percent) == ("only in A", -100)
+    assert (lines["ovl_open"].how, lines["ovl_open"].percent) == ("only in B", 0)
+    assert lines["ovl_open"].part == "modules"
+    whole = {(one.part, one.context): (one.a, one.b) for one in document.insns}
+    assert sum(b - a for a, b in whole.values()) == document.total.added
+
+
+def test_names_of_any_characters() -> None:
+    """What a shell or a browser would take for its own is shown as it is, in ASCII."""
+    odd = "$(reboot)`&<script>\x1b[31m\u00e9"
+    region = msgspec.structs.replace(
+        base_counts(0).regions[0],
+        functions=tuple(
+            msgspec.structs.replace(row, name=odd) for row in base_counts(0).regions[0].functions
+        ),
+    )
+    report = msgspec.structs.replace(profile_report(), regions=(region_profile(region),))
+    text = profile_text(report)
+    assert "$(reboot)`&<script>\\x1b[31m\\xe9" in text
+    assert text.isascii()
+    assert "\x1b" not in text
+    document = msgspec.json.decode(profile_json(report, "0"), type=JsonProfile)
+    assert document.regions[0].functions[0].name == odd
+
+
+def test_both_fit_a_mail() -> None:
+    fits_a_mail(profile_text(profile_report()))
+    fits_a_mail(profile_text(profile_report("open-close", selection=ALL)))
+    fits_a_mail(diff_text(diff_report("getppid", "uname")))
