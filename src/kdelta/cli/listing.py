@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `kdelta runs`, `kernels` and `workloads` print."""
+"""What `kdelta runs`, `report --list`, `kernels` and `workloads` print."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,9 +8,10 @@ from kdelta.kernels.built import BuiltKernel, load_built
 from kdelta.kernels.cache import CachedKernel
 from kdelta.kernels.kconfig import line_of
 from kdelta.kernels.prune import Cached
+from kdelta.report.layout import ascii_only, wrapped
 from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec
-from kdelta.store.model import Run
+from kdelta.store.model import Run, Study
 from kdelta.studies.configs import ConfigDifference
 from kdelta.workloads.catalog import Workload
 
@@ -30,6 +31,18 @@ def runs_text(runs: Sequence[Run]) -> str:
         f"{run.workload} #{run.perturbation}"
         for run in runs
     ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def studies_text(studies: Sequence[Study]) -> str:
+    """A line for each study, with what it asked on a line of its own."""
+    if not studies:
+        return "no studies yet: kdelta compare makes one\n"
+    length = _unique_length([study.id for study in studies])
+    lines = [f"{'study':<{length}} {'started (UTC)':<16} {'kind':<8} question"]
+    for study in studies:
+        head = f"{study.id[:length]} {study.started_text[:16]} {study.kind:<8} "
+        lines += wrapped(ascii_only(study.question.replace("\n", " ")), head, " " * len(head))
     return "".join(f"{line}\n" for line in lines)
 
 

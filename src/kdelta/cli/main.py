@@ -26,6 +26,8 @@ from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import begin_command
+from kdelta.cli.report import EPILOG as REPORT_EPILOG
+from kdelta.cli.report import report
 from kdelta.cli.reports import done_report, stored_report
 from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
@@ -221,6 +223,7 @@ def show(
     emit(text)
 
 
+app.command(epilog=REPORT_EPILOG)(report)
 app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)
 app.command(epilog=options.SPECS)(ablate)

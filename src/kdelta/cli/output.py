@@ -3,7 +3,9 @@
 
 import os
 import sys
+from pathlib import Path
 
+from kdelta.host.files import lab_errors, write_atomic
 from kdelta.spec.errors import LabError
 
 
@@ -24,6 +26,25 @@ def emit(text: str) -> None:
         raise LabError(
             f"the report cannot be written: {error.strerror}",
             "it is not lost: the runs are in the store, and the same command prints it again",
+        ) from error
+
+
+def save(path: Path, content: bytes) -> None:
+    """Writes a report to the file that was asked for; LabError, and the old file as it was, if that
+    cannot be. What is no file but a pipe or a device gets it as it comes.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            with lab_errors("writing", path), path.open("wb") as file:
+                file.write(content)
+        else:
+            write_atomic(path, content)
+    except LabError as error:
+        raise LabError(
+            error.message,
+            f"the folder {path.parent} is not there; make it, or name another"
+            if not path.parent.is_dir()
+            else "name a file that can be written; the report itself is not lost",
         ) from error
 
 

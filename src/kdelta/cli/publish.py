@@ -20,8 +20,8 @@ from kdelta.studies.kept import keep
 _HIDDEN = "HIDDEN"
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
 _SECRET_VARIABLE = re.compile(
-    r"^(\+?\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=).+",
-    re.IGNORECASE | re.DOTALL,
+    r"(?<!\w)(\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=)\S+",
+    re.IGNORECASE,
 )
 
 

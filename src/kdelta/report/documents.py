@@ -13,6 +13,7 @@ from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
 from kdelta.report.series_json import JsonSeries
+from kdelta.report.studies_json import JsonStudies
 
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
@@ -24,6 +25,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
     "kdelta.series/1": JsonSeries,
+    "kdelta.studies/1": JsonStudies,
 }
 """The documents by the name that they carry in their field `schema`."""
 

@@ -35,10 +35,11 @@ Render = Callable[[Stored], str]
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A form: what it is for, in a few words, and what makes it."""
+    """A form: what it is for, in a few words, what makes it, and how its files' names end."""
 
     purpose: str
     render: Render
+    endings: tuple[str, ...]
 
 
 def text(stored: Stored) -> str:
@@ -58,6 +59,14 @@ def find_form(name: str) -> Form:
     near = difflib.get_close_matches(name.lower(), FORMS, n=1, cutoff=0.5)
     meant = f"did you mean {near[0]}? " if near else ""
     raise UserError(f"no such format: {name}", f"{meant}there is {', '.join(FORMS)}")
+
+
+def form_of_file(name: str) -> str:
+    """The name of the form that a file of that name is written in: text if nothing tells it."""
+    ending = next(
+        (one for form in FORMS.values() for one in form.endings if name.endswith(one)), ""
+    )
+    return next((key for key, form in FORMS.items() if ending in form.endings), "text")
 
 
 _TEXTS: Mapping[str, Render] = {
@@ -87,7 +96,7 @@ _JSONS: Mapping[str, Render] = {
 }
 
 FORMS: Mapping[str, Form] = {
-    "text": Form("for a terminal, as the study printed it", text),
-    "json": Form("for programs, with a schema", json),
+    "text": Form("for a terminal, as the study printed it", text, (".txt",)),
+    "json": Form("for programs, with a schema", json, (".json",)),
 }
 """By name; the names are those of --format."""

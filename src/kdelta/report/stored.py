@@ -98,7 +98,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def encode(stored: Stored) -> bytes:
-    """The bytes that are kept of a study: the same for an equal one."""
+    """The bytes that are kept of a study."""
     fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
     reports = msgspec.Raw(_ENCODER.encode(stored.reports))
     return _ENCODER.encode(_Kept(**{**fields, "schema": SCHEMA, "reports": reports}))
@@ -154,7 +154,8 @@ def _from_kept(kind: type, thing: Any) -> Any:
     raise ValueError(f"{thing!r} is no {kind.__name__}")
 
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_to_kept, order="deterministic")
+# The order of keys is kept: it is that of what is printed.
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_to_kept)
 
 
 def _damaged(why: str) -> LabError:

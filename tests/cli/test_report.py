@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta report`: what a study printed is there later, in any form; studies are replaced."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta import __version__
+from kdelta.cli import main as cli
+from kdelta.cli.publish import command_line
+from kdelta.report.forms import FORMS
+from kdelta.report.stored import decode
+from kdelta.report.studies_json import JsonStudies
+from kdelta.spec.errors import LabError
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from tests.cli.test_main import Captured, Studies, make_run
+
+
+def kdelta(*arguments: str) -> int:
+    """Runs a command in this process; returns its exit code."""
+    return cli.ended(arguments)
+
+
+@pytest.fixture
+def studies(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Studies:
+    assert own_cache.is_dir()
+    return Studies(monkeypatch)
+
+
+def compared(capsys: Captured, *more: str) -> str:
+    """What a comparison printed."""
+    assert kdelta("compare", "image:a b", "image:c", "--explain", "1", *more) == 0
+    return capsys.readouterr().out
+
+
+def test_text_and_json_are_what_the_study_printed(studies: Studies, capsys: Captured) -> None:
+    assert not studies.asked
+    printed = compared(capsys, "--functions", "2")
+    assert kdelta("report") == 0
+    assert capsys.readouterr().out == printed
+    document = compared(capsys, "--json", "--cpu", "zen3")
+    assert kdelta("report", "last", "--format", "json") == 0
+    assert capsys.readouterr().out == document
+    assert kdelta("report", "--format", "text") == 0
+    text = capsys.readouterr().out
+    assert "model cycles" in text
+    assert "model cycles" not in printed
+
+
+def test_what_is_kept_of_a_study(studies: Studies, capsys: Captured, own_data: Path) -> None:
+    assert not studies.asked
+    compared(capsys)
+    with Store.open(own_data) as store:
+        (study,) = store.studies()
+        kept = decode(store.get(study.report_blob))
+    assert study.kind == kept.kind == "compare"
+    assert study.command == kept.command == "kdelta compare 'image:a b' image:c --explain 1"
+    assert study.version == kept.version == __version__
+    assert study.started == kept.started > 1.7e9
+    assert study.question == "Is image:a b faster or slower than image:a b under syscalls?"
+    assert kept.shown == {"explain": 1, "functions": 10}
+
+
+def test_the_list(studies: Studies, capsys: Captured, own_data: Path) -> None:
+    assert not studies.asked
+    assert kdelta("report", "--list") == 0
+    assert capsys.readouterr().out == "no studies yet: kdelta compare makes one\n"
+    compared(capsys)
+    compared(capsys, "--cpu", "zen3")
+    with Store.open(own_data) as store:
+        latest, first = store.studies()
+    assert kdelta("report", "--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["study", "started", "(UTC)", "kind", "question"]
+    assert lines[1].startswith(f"{latest.id[:8]} {latest.started_text[:16]} compare  Is image:a b")
+    assert "zen3?" in " ".join(lines[1:3])
+    assert max(map(len, lines)) < 80
+    assert kdelta("report", "--list", "-n", "1", "--format", "json") == 0
+    listed = msgspec.json.decode(capsys.readouterr().out, type=JsonStudies)
+    assert [one.id for one in listed.studies] == [latest.id]
+    assert kdelta("report", first.id[:9]) == 0
+    assert "model cycles" not in capsys.readouterr().out
+
+
+def test_a_run_has_a_report_too(own_data: Path, capsys: Captured) -> None:
+    with Store.open(own_data) as store:
+        good = make_run(store, RunStatus.OK).run
+        bad = make_run(store, RunStatus.BOOT_FAILED, 1, detail="panic: oops").run
+    for run in (good, bad):
+        for form, option in (("text", []), ("json", ["--json"])):
+            assert kdelta("show", run.id, *option) == 0
+            shown = capsys.readouterr().out
+            assert kdelta("report", run.id, "--format", form) == 0
+            assert capsys.readouterr().out == shown
+
+
+def test_a_file_is_written_in_the_form_of_its_name(
+    studies: Studies, capsys: Captured, tmp_path: Path
+) -> None:
+    assert not studies.asked
+    printed = compared(capsys)
+    for name, begins in (("report", "kdelta"), ("r.txt", "kdelta"), ("r.json", "{")):
+        file = tmp_path / name
+        file.write_text("old")
+        assert kdelta("report", "-o", str(file)) == 0
+        out, said = capsys.readouterr()
+        assert (out, said.startswith(f"{file}: ")) == ("", True)
+        assert file.read_text().startswith(begins)
+    assert (tmp_path / "r.txt").read_text() == printed
+    file = tmp_path / "r.json"
+    assert kdelta("report", "-o", str(file), "--format", "text") == 0
+    assert file.read_text() == printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words", "hint"),
+    [
+        ([], 2, "no study is stored yet", "kdelta compare makes one"),
+        (["abc"], 2, "no study and no run is called 'abc'", "kdelta report --list"),
+        (["--format", "jason"], 2, "no such format: jason", "did you mean json? there is text, "),
+        (["--format", "q"], 2, "no such format: q", "there is text, json"),
+        (["--format", "TEXT"], 2, "no such format: TEXT", "did you mean text? "),
+    ],
+)
+def test_usage(arguments: list[str], code: int, words: str, hint: str, capsys: Captured) -> None:
+    assert kdelta("report", *arguments) == code
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert words in said
+    assert f"hint: {hint}" in said
+
+
+def test_an_id_that_more_than_one_has(
+    studies: Studies, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not studies.asked
+    names = iter([f"abcd{number}" for number in range(20)])
+    monkeypatch.setattr("secrets.token_hex", lambda _: next(names))
+    compared(capsys)
+    assert kdelta("report", "abcd") == 2
+    said = capsys.readouterr().err
+    assert "more than one study's or run's id begins with 'abcd'" in said
+    assert "hint: these: abcd" in said
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged", "other"])
+def test_a_report_that_is_lost(
+    how: str, studies: Studies, capsys: Captured, own_data: Path
+) -> None:
+    assert not studies.asked
+    compared(capsys)
+    with Store.open(own_data) as store:
+        blob = store.studies()[0].report_blob
+        other = store.put(b"something else")
+    blobs = own_data / "blobs"
+    path = blobs / blob[:2] / blob[2:]
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(
+            (blobs / other[:2] / other[2:]).read_bytes() if how == "other" else b"garbage"
+        )
+    assert kdelta("report") == 3
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert "cannot be shown: " in said
+    assert ("lost a blob" if how == "gone" else "is damaged") in said
+    assert said.endswith("makes it again: kdelta compare 'image:a b' image:c --explain 1\n")
+
+
+def test_a_file_that_cannot_be_written(studies: Studies, capsys: Captured, tmp_path: Path) -> None:
+    assert not studies.asked
+    compared(capsys)
+    for file, hint in (
+        (Path("/proc/kdelta.txt"), "name a file that can be written"),
+        (tmp_path / "no" / "such" / "folder.txt", f"the folder {tmp_path}/no/such is not there"),
+        (tmp_path, "Is a directory"),
+    ):
+        assert kdelta("report", "-o", str(file)) == 3
+        out, said = capsys.readouterr()
+        assert out == ""
+        assert f"writing {file}: " in said
+        assert hint in said
+
+
+def test_a_device_is_written_as_it_is(studies: Studies, capsys: Captured) -> None:
+    assert not studies.asked
+    compared(capsys)
+    assert kdelta("report", "-o", "/dev/null") == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_report_that_cannot_be_kept_is_still_printed(
+    studies: Studies, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not studies.asked
+
+    def full(*_: object) -> None:
+        raise LabError("writing the store: no space left")
+
+    monkeypatch.setattr("kdelta.cli.publish.keep", full)
+    assert kdelta("compare", "image:a", "image:b") == 0
+    out, said = capsys.readouterr()
+    assert out.startswith("kdelta compare: workload syscalls")
+    assert "the report is printed and not kept: writing the store: no space left" in said
+
+
+WORDS = [
+    ["kdelta", "compare", "~/linux", "+# CONFIG_X is not set"],
+    ["kdelta", "run", "image:a", "--", "sh", "-c", "echo \"$HOME\" 'x' `id` \\ !"],
+    ["kdelta", "line\nbreak", "tab\t", "", "\x1b[31m", "quote' and \\ and\n"],
+    ["kdelta", "caf\u00e9", "\udcff\udc80 bytes", "\u202ereversed"],
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_command_line_can_be_pasted(words: list[str]) -> None:
+    line = command_line(words)
+    assert line.isprintable()
+    script = f"printf '%s\\0' {line}"
+    said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
+    assert said.split(b"\0")[:-1] == [word.encode("utf-8", "surrogateescape") for word in words]
+
+
+def test_a_plain_command_line_is_as_shlex_has_it() -> None:
+    assert command_line(WORDS[0]) == shlex.join(WORDS[0])
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("git:https://me:hunter2@example.org/linux@v6.12", "git:https://me:HIDDEN@example.org"),
+        ("https://:t0ken@example.org", "https://:HIDDEN@example.org"),
+        ("+KBUILD_SIGN_PIN=hunter2", "+KBUILD_SIGN_PIN=HIDDEN"),
+        ("GITHUB_TOKEN=hunter2", "GITHUB_TOKEN=HIDDEN"),
+        ("--append=quiet db_password=hunter2 x=1", "quiet db_password=HIDDEN x=1"),
+    ],
+)
+def test_passwords_are_hidden(word: str, kept: str) -> None:
+    line = command_line(["kdelta", word])
+    assert kept in line
+    assert "hunter2" not in line
+    assert "t0ken" not in line
+
+
+def test_what_only_looks_like_a_secret_is_kept() -> None:
+    words = ["git:/a@v6.12", "+CONFIG_KEYS=y", "deb:a=1:2@3", "git@example.org:a", "+pin.patch"]
+    assert command_line(words) == shlex.join(words)
+
+
+def test_every_form_has_a_purpose_that_help_shows(capsys: Captured) -> None:
+    assert kdelta("report", "--help") == 0
+    text = capsys.readouterr().out
+    for name, form in FORMS.items():
+        assert f"{name:<9} {form.purpose}" in text
+    assert max(map(len, text.splitlines())) <= 80
