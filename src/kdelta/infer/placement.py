@@ -247,8 +247,8 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
         weigh_shipped(base, shown.prices), weigh_shipped(other, shown.prices), shown.prices
     )
     layout_cycles = [
-        _compared(base, other, corner(shown.prices, index), errors, paired=shown.paired)
-        for index in (0, -1)
+        _compared(base, other, corner(shown.prices, index), errors, paired=shown.paired, keep=keep)
+        for index, keep in ((0, False), (-1, True))
     ]
     return PlacementEffect(
         region=case.region.name,
@@ -259,7 +259,7 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
         confidence=1 - error,
         guessed=_guessed(case, prices),
         misses={
-            kind: _compared(base, other, _unit(kind), errors, paired=shown.paired)
+            kind: _compared(base, other, _unit(kind), errors, paired=shown.paired, keep=True)
             for kind in base.ensemble.misses
         },
         hidden=layout_cycles[0],
@@ -281,12 +281,12 @@ def _unit(kind: str) -> Box:
 
 
 def _compared(
-    base: RegionCost, other: RegionCost, prices: Box, errors: float, *, paired: bool
+    base: RegionCost, other: RegionCost, prices: Box, errors: float, *, paired: bool, keep: bool
 ) -> Compared:
-    """Both ensembles at one corner."""
+    """Both ensembles at one corner; `keep` their draws, too."""
     pair = _pair(base, other, prices, paired=paired)
     sides = [
-        _draws(weighed.draws[:, 0], weigh_shipped(cost, prices), prices)
+        _draws(weighed.draws[:, 0], weigh_shipped(cost, prices), prices, keep=keep)
         for cost, weighed in ((base, pair.base), (other, pair.other))
     ]
     interval = pair.cycles(errors)
@@ -294,7 +294,7 @@ def _compared(
     return Compared(sides[0], sides[1], Bounds(value, interval.low, interval.high))
 
 
-def _draws(layouts: Floats, shipped: Weighed, prices: Box) -> Draws:
+def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Draws:
     executed = float(shipped.amounts @ (prices.low + prices.high)) / 2
     one = float(shipped.mean[0])
     less = int(np.sum(layouts < one)) + int(np.sum(layouts == one)) / 2
@@ -306,6 +306,7 @@ def _draws(layouts: Floats, shipped: Weighed, prices: Box) -> Draws:
         most=executed + float(known.max()),
         shipped=executed + one,
         percentile=100 * less / len(layouts) if len(layouts) else None,
+        draws=tuple((executed + layouts).tolist()) if keep and np.ptp(known) else (),
     )
 
 

@@ -64,7 +64,9 @@ class Bounds(msgspec.Struct, frozen=True):
 
 class Draws(msgspec.Struct, frozen=True):
     """An ensemble, and where the shipped layout stands in it: `percentile` of the layouts cost
-    less (of those that cost the same, half), from 0 to 100; None without layouts.
+    less (of those that cost the same, half), from 0 to 100; None without layouts. `draws`: the
+    figure in each layout, of model cycles with misses exposed and of misses; empty where none
+    differs from another.
     """
 
     mean: float
@@ -73,6 +75,7 @@ class Draws(msgspec.Struct, frozen=True):
     most: float
     shipped: float
     percentile: float | None
+    draws: tuple[float, ...] = ()
 
 
 class Compared(msgspec.Struct, frozen=True):

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stored study as one HTML file that opens offline: nothing is fetched, nothing else is run.
+
+The page may only use the style and the scripts that it was made with: its Content-Security-Policy
+has their hashes. Texts are escaped by Jinja2, data for scripts by `script_json`.
+"""
+
+import base64
+import functools
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib import resources
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from kdelta.report.html.flame import Flame, flame_data
+from kdelta.report.html.kinds import document
+from kdelta.report.html.model import Block, Document, Flames, Fold
+from kdelta.report.stored import Stored
+
+_PACKAGE = "kdelta.report.html"
+_SCRIPTS = ("page.js", "table.js", "flame.js")
+_STYLE = "page.css"
+_MOST = 1e300
+
+# A data block is left by "</script", and "<!--" changes where it ends (HTML, 4.12.1.3); the two
+# separators end a line of older JavaScript. None of them occurs outside of JSON's strings.
+_IN_SCRIPTS = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def page(stored: Stored, flames: Sequence[Flame] = ()) -> str:
+    """The page of a study, with flame graphs if there are any. LabError if what is printed does not
+    add up.
+    """
+    return render(document(stored, flames))
+
+
+def render(found: Document) -> str:
+    """A document as HTML."""
+    graphs = list(_flames(block for section in found.sections for block in section.blocks))
+    style = _static(_STYLE)
+    scripts = [_static(name) for name in _SCRIPTS]
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        document=found,
+        style=Markup(style),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(style, scripts),
+        data=Markup(script_json(flame_data(graphs))) if graphs else "",
+    )
+
+
+def script_json(thing: object) -> str:
+    """JSON that may stand in a script element, whatever strings are in it."""
+    text = msgspec.json.encode(thing).decode()
+    return "".join(_IN_SCRIPTS.get(char, char) for char in text)
+
+
+def _flames(blocks: Iterator[Block]) -> Iterator[Flame]:
+    for block in blocks:
+        if isinstance(block, Flames):
+            yield from block.flames
+        elif isinstance(block, Fold):
+            yield from _flames(iter(block.blocks))
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    hashes = " ".join(_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {hashes}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _static(name: str) -> str:
+    return resources.files(_PACKAGE).joinpath("static", name).read_text("utf-8")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["drawn"] = Markup  # a chart's SVG is ours, its texts escaped by Vega
+    found.filters["sortable"] = _sortable
+    return found
+
+
+def _sortable(value: float) -> str:
+    """A figure as a script reads it."""
+    return repr(max(-_MOST, min(_MOST, value)))
