@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""callgrind.out, format version 1, for KCachegrind and callgrind_annotate.
+
+The format knows functions and who called whom, but no paths. Above the functions that nobody
+called stand three of [kdelta]: the region, its contexts, and the program. What a call cost with
+all below it leaves out what is below the caller again, so that a function's own cost with its
+calls is its inclusive cost, also when it is entered from itself.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.profile import I32, I64, Columns, Profile
+from kdelta.report.exports.model import (
+    Export,
+    Naming,
+    Sums,
+    clean,
+    column_of,
+    column_title,
+    columns_of,
+    figures,
+)
+from kdelta.report.exports.nodes import Nodes, nodes_of
+
+_EVENTS = {
+    "insns": "Ir",
+    "loads": "Dr",
+    "stores": "Dw",
+    "string-bytes": "StrBytes",
+    "string-iterations": "StrAgain",
+}
+_OURS = "[kdelta]"
+_UNKNOWN = "???"
+_REGION = "region "
+
+Values = tuple[int, ...]
+
+
+class _Name(msgspec.Struct, frozen=True, order=True):
+    """What tells functions apart in the format."""
+
+    origin: str
+    file: str
+    name: str
+
+
+class _Position(msgspec.Struct, frozen=True, order=True):
+    """Where in a function: its file where that is known, the address and the line, or 0."""
+
+    file: str
+    address: int
+    line: int
+
+
+class _Call(msgspec.Struct, frozen=True):
+    """Calls of the same function from the same place."""
+
+    at: _Position
+    callee: _Name
+    callee_at: _Position
+
+
+def event_name(column: str) -> str:
+    """A column as an event: letters and digits only."""
+    words = re.split(r"[^A-Za-z0-9]+", column)
+    return _EVENTS.get(column, "Sp" + "".join(word.capitalize() for word in words))
+
+
+class _Maker:
+    """Sums over regions by function and position."""
+
+    def __init__(self, naming: Naming, columns: Sequence[str]) -> None:
+        self.naming, self.columns = naming, columns
+        self.own: dict[_Name, dict[_Position, I64]] = {}
+        self.calls: dict[_Name, dict[_Call, tuple[int, I64]]] = {}
+        self.starts: dict[_Name, _Position] = {}
+
+    def add(self, profile: Profile) -> None:
+        """Adds one region."""
+        names = self._names(profile)
+        spent = profile.address_costs()
+        rows = (spent.function.tolist(), spent.address.tolist(), self._matrix(spent.costs))
+        for function, address, values in zip(*rows, strict=True):
+            at = self._position(profile.functions[function].origin, address)
+            own = self.own.setdefault(names[function], {})
+            own[at] = own[at] + values if at in own else values
+        self._add_calls(profile, nodes_of(profile), names)
+
+    def _names(self, profile: Profile) -> list[_Name]:
+        found = []
+        for function in profile.functions:
+            at = self._position(function.origin, function.address)
+            name = _Name(clean(function.origin), at.file, clean(function.name) or "[unnamed]")
+            self.starts.setdefault(name, at)
+            self.own.setdefault(name, {})
+            found.append(name)
+        return found
+
+    def _add_calls(self, profile: Profile, tree: Nodes, names: list[_Name]) -> None:
+        identity = {name: index for index, name in enumerate(dict.fromkeys(names))}
+        same = np.array([identity[name] for name in names], np.int64)[tree.function]
+        inclusive = self._matrix(tree.costs)
+        for node in range(len(tree) - 1, -1, -1):
+            if tree.parent[node] >= 0:
+                inclusive[tree.parent[node]] += inclusive[node]
+        cost = call_costs(tree.parent, same, inclusive)
+        rows = (tree.parent, tree.function, tree.context, tree.task, tree.site, tree.entered)
+        lists = zip(*(row.tolist() for row in rows), strict=True)
+        for node, (parent, function, context, task, site, entered) in enumerate(lists):
+            if parent >= 0:
+                caller = tree.function[parent]
+                at = self._position(profile.functions[caller].origin, site)
+                self._add_call(names[caller], at, names[function], entered, cost[node])
+                continue
+            region = f"{_REGION}{clean(profile.region)}"
+            of_context = f"{CONTEXTS[context]} of {region}"
+            program = f"program {clean(profile.tasks[task].program)}, {of_context}"
+            chain = [self._ours(name) for name in (region, of_context, program)]
+            for caller, callee in pairwise([*chain, names[function]]):
+                times = entered if callee is names[function] else 0
+                self._add_call(caller, self.starts[caller], callee, times, inclusive[node])
+
+    def _ours(self, name: str) -> _Name:
+        found = _Name(_OURS, _UNKNOWN, name)
+        self.starts[found] = _Position(_UNKNOWN, 0, 0)
+        self.own.setdefault(found, {})
+        return found
+
+    def _add_call(self, caller: _Name, at: _Position, callee: _Name, times: int, cost: I64) -> None:
+        key = _Call(at, callee, self.starts[callee])
+        calls = self.calls.setdefault(caller, {})
+        before, spent = calls.get(key, (0, np.zeros(len(cost), np.int64)))
+        calls[key] = (before + times, spent + cost)
+
+    def _position(self, origin: str, address: int) -> _Position:
+        place = None if self.naming.line_of is None else self.naming.line_of(origin, address)
+        if place is None:
+            return _Position(_UNKNOWN, address, 0)
+        return _Position(clean(place[0]), address, place[1])
+
+    def _matrix(self, costs: Columns) -> I64:
+        by_name = figures(costs)
+        nothing = np.zeros(len(costs), np.int64)
+        return np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
+
+
+def call_costs(parent: I32, same: I64, inclusive: I64) -> I64:
+    """Of each node what its call cost, but for what is below its caller again: (n, columns).
+
+    `same` numbers the functions, (n,). For a node called by one of function f it is what is
+    inclusive there without the nodes of f below: these are in calls that are nearer to them.
+    """
+    cost = inclusive.copy()
+    nodes = np.arange(len(parent))
+    # Up from each node at once: `child` is the node on its path right below `above`.
+    child, above = nodes, parent.astype(np.int64)
+    while len(nodes):
+        going = above >= 0
+        nodes, child, above = nodes[going], child[going], above[going]
+        met = same[above] == same[nodes]
+        np.subtract.at(cost, child[met], inclusive[nodes[met]])
+        nodes, child, above = nodes[~met], above[~met], parent[above[~met]].astype(np.int64)
+    return cost
+
+
+def callgrind(profiles: Sequence[Profile], naming: Naming) -> bytes:
+    """The file's text."""
+    columns = columns_of(profiles)
+    maker = _Maker(naming, columns)
+    for profile in profiles:
+        maker.add(profile)
+    total = sum((values for own in maker.own.values() for values in own.values()), 0)
+    whole = np.zeros(len(columns), np.int64) + total
+    lines = [*_head(naming, columns), f"summary: {_figures(whole)}", ""]
+    short = _Short()
+    for name in sorted(maker.own):
+        lines += _function(name, maker, short)
+    lines.append(f"totals: {_figures(whole)}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+class _Short:
+    """Names by number: a name is written once, with its number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, object], int] = {}
+        self.counts: dict[str, int] = {}
+
+    def name(self, kind: str, key: object, text: str) -> str:
+        """The name, which is written out only the first time. `key` tells names apart."""
+        if (kind, key) in self.numbers:
+            return f"({self.numbers[kind, key]})"
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.numbers[kind, key] = self.counts[kind]
+        return f"({self.counts[kind]}) {text}"
+
+    def object(self, origin: str) -> str:
+        """An object's name."""
+        return self.name("ob", origin, origin)
+
+    def file(self, file: str) -> str:
+        """A file's name."""
+        return self.name("fl", file, file)
+
+    def function(self, name: _Name) -> str:
+        """A function's name."""
+        return self.name("fn", name, name.name)
+
+
+def _head(naming: Naming, columns: Sequence[str]) -> Iterator[str]:
+    yield "# callgrind format"
+    yield "version: 1"
+    yield f"creator: {naming.creator}"
+    yield "pid: 1"
+    yield f"cmd: {clean(naming.command) or naming.title}"
+    yield "part: 1"
+    for label, fact in naming.facts().items():
+        yield f"desc: {label}: {fact}"
+    yield "positions: instr line"
+    for column in columns:
+        yield f"event: {event_name(column)} : {column_title(column)}"
+    yield f"events: {' '.join(event_name(column) for column in columns)}"
+
+
+def _function(name: _Name, maker: _Maker, short: _Short) -> Iterator[str]:
+    own, calls = maker.own[name], maker.calls.get(name, {})
+    if not own and not calls:
+        return
+    yield f"ob={short.object(name.origin)}"
+    yield f"fl={short.file(name.file)}"
+    yield f"fn={short.function(name)}"
+    file = name.file
+    for at, values in sorted(own.items(), key=lambda item: item[0]):
+        if at.file != file:
+            file = at.file
+            yield f"{'fe' if file == name.file else 'fi'}={short.file(file)}"
+        yield f"{_at(at)} {_figures(values)}"
+    for call, (times, values) in sorted(
+        calls.items(), key=lambda item: (item[0].at, item[0].callee)
+    ):
+        if call.at.file != file:
+            file = call.at.file
+            yield f"{'fe' if file == name.file else 'fi'}={short.file(file)}"
+        yield f"cob={short.object(call.callee.origin)}"
+        yield f"cfi={short.file(call.callee.file)}"
+        yield f"cfn={short.function(call.callee)}"
+        # Readers take the costs of no call at all for the caller's own. It is none where the callee
+        # was under way when the region began, and above the functions that nobody called.
+        yield f"calls={max(1, times)} {_at(call.callee_at)}"
+        yield f"{_at(call.at)} {_figures(values)}"
+    yield ""
+
+
+def _at(position: _Position) -> str:
+    return f"{position.address:#x} {position.line}"
+
+
+def _figures(values: I64) -> str:
+    # Zeros at the end may be left out, but not all of them.
+    texts = [str(value) for value in values.tolist()]
+    while len(texts) > 1 and texts[-1] == "0":
+        texts.pop()
+    return " ".join(texts)
+
+
+def read_callgrind(data: bytes, naming: Naming) -> Sums:
+    """The sums of all own costs, and of each region what its calls cost with all below."""
+    del naming
+    names: dict[str, str] = {}
+    objects: dict[str, str] = {}
+    columns: list[str] = []
+    titles: dict[str, str] = {}
+    sums: Sums = {}
+    is_ours, function, is_call = False, "", False
+    for line in data.decode().splitlines():
+        key, _, rest = line.partition("=")
+        if line.startswith("0x"):
+            is_region = is_ours and function.startswith(_REGION)
+            if is_region or not is_call:
+                region = function.removeprefix(_REGION) if is_region else ""
+                for column, value in zip(columns, line.split(" ")[2:], strict=False):
+                    sums[region, column] = sums.get((region, column), 0) + int(value)
+            is_call = False
+        elif key == "calls":
+            is_call = True
+        elif key in {"ob", "cob"}:
+            name = _name(objects, rest)
+            is_ours = name == _OURS if key == "ob" else is_ours
+        elif key in {"fn", "cfn"}:
+            name = _name(names, rest)
+            function = name if key == "fn" else function
+        elif line.startswith("event: "):
+            event, _, title = line.removeprefix("event: ").partition(" : ")
+            titles[event] = column_of(title)
+        elif line.startswith("events: "):
+            columns = [titles[event] for event in line.removeprefix("events: ").split()]
+    return sums
+
+
+def _name(known: dict[str, str], text: str) -> str:
+    """A name by its number, which stands before it where it is written for the first time."""
+    number, _, name = text.partition(" ")
+    return known.setdefault(number, name)
+
+
+CALLGRIND = Export(
+    name="callgrind",
+    suffix=".callgrind.out",
+    summary="for KCachegrind and callgrind_annotate: all columns, by address and line",
+    make=callgrind,
+    read=read_callgrind,
+    one_column=False,
+)

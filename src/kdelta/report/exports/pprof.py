@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""pprof's gzipped profile.proto: every column, with region, context and task as labels.
+
+A sample is a node of the tree of calls; where the source is known, a line of one.
+"""
+
+import gzip
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kdelta.counts.model import CONTEXTS, KERNEL
+from kdelta.counts.profile import Columns, Function, Profile
+from kdelta.report.exports.model import (
+    Export,
+    Naming,
+    Sums,
+    clean,
+    columns_of,
+    figures,
+)
+from kdelta.report.exports.nodes import Nodes, nodes_of
+from kdelta.report.exports.pprof_messages import new_profile
+
+_BYTES = ("string-bytes",)
+_COMPRESSION = 6
+_TYPES = {"insns": "instructions"}
+_REGION = "region"
+
+
+def pprof(profiles: Sequence[Profile], naming: Naming) -> bytes:
+    """The file, compressed."""
+    maker = _Maker(naming, columns_of(profiles))
+    # Readers name the file after its first mapping.
+    for function in (one for profile in profiles for one in profile.functions):
+        if function.origin == KERNEL:
+            maker.mapping(KERNEL, function.address)
+    for profile in profiles:
+        maker.add(profile)
+    data = maker.finished().SerializeToString(deterministic=True)
+    return gzip.compress(data, _COMPRESSION, mtime=0)
+
+
+class _Maker:
+    """Fills a Profile message; ids are indexes plus one, since 0 is none."""
+
+    def __init__(self, naming: Naming, columns: Sequence[str]) -> None:
+        self.naming, self.columns = naming, columns
+        self.message = new_profile()
+        self.texts = {"": 0}
+        self.mappings: dict[str, Any] = {}
+        self.functions: dict[Function, int] = {}
+        self.locations: dict[tuple[Function, int], int] = {}
+        for column in columns:
+            unit = "bytes" if column in _BYTES else "count"
+            kind = self.text(_TYPES.get(column, column))
+            self.message.sample_type.add(type=kind, unit=self.text(unit))
+        self.message.default_sample_type = self.text(_TYPES.get(naming.column, naming.column))
+        for name, value in {"made by": naming.creator, **naming.facts()}.items():
+            self.message.comment.append(self.text(f"{name}: {value}"))
+
+    def text(self, text: str) -> int:
+        """The index of a string."""
+        return self.texts.setdefault(text, len(self.texts))
+
+    def function(self, function: Function) -> int:
+        """The id of a function."""
+        found = self.functions.setdefault(function, len(self.functions) + 1)
+        if found > len(self.message.function):
+            name = self.text(clean(function.name) or "[unnamed]")
+            place = self._place(function, function.address)
+            self.message.function.add(
+                id=found,
+                name=name,
+                system_name=name,
+                filename=self.text(clean(place[0])) if place else 0,
+                start_line=place[1] if place else 0,
+            )
+        return found
+
+    def location(self, function: Function, address: int, place: tuple[str, int] | None) -> int:
+        """The id of an address in a function."""
+        key = (function, address)
+        found = self.locations.setdefault(key, len(self.locations) + 1)
+        if found > len(self.message.location):
+            mapping = self.mapping(function.origin, address)
+            one = self.message.location.add(id=found, mapping_id=mapping, address=address)
+            one.line.add(function_id=self.function(function), line=place[1] if place else 0)
+        return found
+
+    def mapping(self, origin: str, address: int) -> int:
+        """The id of an origin's mapping, which an address of it widens."""
+        if origin not in self.mappings:
+            self.mappings[origin] = self.message.mapping.add(
+                id=len(self.mappings) + 1,
+                memory_start=address,
+                memory_limit=address + 1,
+                filename=self.text(clean(origin)),
+                has_functions=True,
+                has_filenames=self.naming.line_of is not None,
+                has_line_numbers=self.naming.line_of is not None,
+            )
+        found = self.mappings[origin]
+        found.memory_start = min(found.memory_start, address)
+        found.memory_limit = max(found.memory_limit, address + 1)
+        return int(found.id)
+
+    def add(self, profile: Profile) -> None:
+        """Adds one region."""
+        tree, functions = nodes_of(profile), profile.functions
+        callers: list[tuple[int, ...]] = []
+        rows = (tree.parent.tolist(), tree.site.tolist())
+        for parent, site in zip(*rows, strict=True):
+            if parent < 0:
+                callers.append(())
+                continue
+            function = functions[tree.function[parent]]
+            address = site or function.address
+            place = self._place(function, address)
+            callers.append((self.location(function, address, place), *callers[parent]))
+        labels = self._labels(profile, tree)
+        node, leaf, costs = self._leaves(profile, tree)
+        by_name = figures(costs)
+        nothing = np.zeros(len(costs), np.int64)
+        values = np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
+        for at in np.flatnonzero(values.any(axis=1)).tolist():
+            sample = self.message.sample.add(
+                location_id=(leaf[at], *callers[node[at]]), value=values[at].tolist()
+            )
+            for key, value in labels[node[at]].items():
+                sample.label.add(key=key, str=value)
+
+    def _labels(self, profile: Profile, tree: Nodes) -> list[Mapping[int, int]]:
+        """The labels of each node."""
+        region, context_key, task_key = (self.text(key) for key in (_REGION, "context", "task"))
+        name = self.text(clean(profile.region))
+        contexts = [self.text(context) for context in CONTEXTS]
+        tasks = [self.text(clean(task.program)) for task in profile.tasks]
+        rows = (tree.context.tolist(), tree.task.tolist())
+        return [
+            {region: name, context_key: contexts[context], task_key: tasks[task]}
+            for context, task in zip(*rows, strict=True)
+        ]
+
+    def _leaves(self, profile: Profile, tree: Nodes) -> tuple[list[int], list[int], Columns]:
+        """Of each sample its node, the location on top of its stack, and what it cost."""
+        functions = profile.functions
+        if self.naming.line_of is None:
+            nodes = list(range(len(tree)))
+            leaves = [
+                self.location(functions[index], functions[index].address, None)
+                for index in tree.function.tolist()
+            ]
+            return nodes, leaves, tree.costs
+        costs = profile.address_costs(by_node=True)
+        keys: dict[tuple[int, int, tuple[str, int] | None], int] = {}
+        at: list[int] = []
+        nodes, leaves = [], []
+        where = tree.of(costs.node, costs.function)
+        rows = (where.tolist(), costs.function.tolist(), costs.address.tolist())
+        for node, index, address in zip(*rows, strict=True):
+            function = functions[index]
+            place = self._place(function, address)
+            key = (node, index, place)
+            if key not in keys:
+                keys[key] = len(keys)
+                nodes.append(node)
+                leaves.append(self.location(function, address, place))
+            at.append(keys[key])
+        return nodes, leaves, costs.costs.summed(np.array(at, np.int64), len(keys))
+
+    def _place(self, function: Function, address: int) -> tuple[str, int] | None:
+        if self.naming.line_of is None:
+            return None
+        return self.naming.line_of(function.origin, address)
+
+    def finished(self) -> Any:
+        """The message."""
+        self.message.string_table.extend(self.texts)
+        return self.message
+
+
+def read_pprof(data: bytes, naming: Naming) -> Sums:
+    """The sums of the samples by their label of the region."""
+    del naming
+    message = new_profile()
+    message.ParseFromString(gzip.decompress(data))
+    texts = list(message.string_table)
+    names = {title: column for column, title in _TYPES.items()}
+    types = [texts[one.type] for one in message.sample_type]
+    columns = [names.get(title, title) for title in types]
+    sums: Sums = {}
+    for sample in message.sample:
+        (region,) = [texts[one.str] for one in sample.label if texts[one.key] == _REGION]
+        for column, value in zip(columns, sample.value, strict=True):
+            sums[region, column] = sums.get((region, column), 0) + value
+    return sums
+
+
+PPROF = Export(
+    name="pprof",
+    suffix=".pb.gz",
+    summary="for pprof: all columns, region, context and task as tags",
+    make=pprof,
+    read=read_pprof,
+    binary=True,
+    one_column=False,
+)
