@@ -16,6 +16,7 @@ from kdelta.cli.ablate import ablate
 from kdelta.cli.bisect import bisect
 from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
+from kdelta.cli.diff import diff
 from kdelta.cli.gate import EPILOG as GATE_EPILOG
 from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
@@ -24,6 +25,7 @@ from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
+from kdelta.cli.profile import profile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import begin_command
 from kdelta.cli.report import EPILOG as REPORT_EPILOG
@@ -223,6 +225,8 @@ def show(
     emit(text)
 
 
+app.command()(profile)
+app.command()(diff)
 app.command(epilog=REPORT_EPILOG)(report)
 app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)

@@ -8,10 +8,12 @@ import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
+from kdelta.report.diff_json import JsonDiff
 from kdelta.report.gate_json import JsonGate
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
+from kdelta.report.profile_json import JsonProfile
 from kdelta.report.series_json import JsonSeries
 from kdelta.report.studies_json import JsonStudies
 
@@ -19,9 +21,11 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
     "kdelta.bisect/1": JsonBisect,
     "kdelta.compare/2": JsonCompare,
+    "kdelta.diff/1": JsonDiff,
     "kdelta.gate/1": JsonGate,
     "kdelta.layout/1": JsonLayout,
     "kdelta.place/2": JsonPlace,
+    "kdelta.profile/1": JsonProfile,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,
     "kdelta.series/1": JsonSeries,
