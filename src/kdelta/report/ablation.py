@@ -32,7 +32,7 @@ MEAN = 10
 MOST = 25
 BYTES = 9
 
-_WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
+WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
 
 RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
 
@@ -46,15 +46,15 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
     if report.failure:
         lines += ["", *wrapped(report.failure, "", "  ")]
     else:
-        lines += ["", *_verdict(report), "", *_table(report)]
-        lines += cycle_lines(report, _ranked(report))
+        lines += ["", *wrapped(verdict_text(report), "", ""), "", *_table(report)]
+        lines += cycle_lines(report, ranked_units(report))
         lines += _ruled_out(report.units)
         lines += _switches(report)
         for region in changed_most(report.regions, regions):
             lines += account_lines(
                 region,
-                _parts(region.name, report),
-                _WORDS,
+                parts_of(region.name, report),
+                WORDS,
                 limit=units,
                 beside=region_lines(report, region.name),
             )
@@ -92,30 +92,32 @@ def _side(name: str, side: Side) -> str:
     return f"{name}: release {side.release}, identity {short(side.identity)}"
 
 
-def _verdict(report: AblationReport) -> list[str]:
+def verdict_text(report: AblationReport) -> str:
     """In words: which units do most of it, and how many do nothing."""
     total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     out = [unit for unit in report.units if unit.fate in RULED_OUT]
-    ranked = [unit for unit in _ranked(report) if _mean(unit.effects, report, None)]
+    ranked = [unit for unit in ranked_units(report) if mean_percent(unit.effects, report, None)]
     whole = _whole_mean(report, None)
     text = f"{report.options} options differ, in {total} units. "
     if ranked and whole:
         shares = []
         for unit in ranked[:3]:
-            part = _mean(unit.effects, report, None) / whole * 100
+            part = mean_percent(unit.effects, report, None) / whole * 100
             shares.append(f"{unit.name} {float(part):.0f} %")
         text += f"Of the change of {figures.percent(whole)} over all regions: {', '.join(shares)}. "
     text += (
         f"{len(out)} {'unit was' if len(out) == 1 else 'units were'} ruled out without a kernel of "
         "their own."
     )
-    return wrapped(text, "", "")
+    return text
 
 
-def _ranked(report: AblationReport) -> list[AblatedUnit]:
+def ranked_units(report: AblationReport) -> list[AblatedUnit]:
     """The units that were measured, those with the largest mean effect first."""
     measured = [unit for unit in report.units if unit.fate not in RULED_OUT]
-    return sorted(measured, key=lambda unit: (-abs(_mean(unit.effects, report, None)), unit.name))
+    return sorted(
+        measured, key=lambda unit: (-abs(mean_percent(unit.effects, report, None)), unit.name)
+    )
 
 
 def _of(report: AblationReport, workload: str | None) -> list[AblatedRegion]:
@@ -126,10 +128,12 @@ def _of(report: AblationReport, workload: str | None) -> list[AblatedRegion]:
     ]
 
 
-def _mean(
+def mean_percent(
     effects: Mapping[str, Estimate], report: AblationReport, workload: str | None
 ) -> Fraction:
-    """The mean over regions of an effect in per cent of A: what adds up over units."""
+    """The mean over regions, of one workload or of all, of an effect in per cent of A: what adds up
+    over units.
+    """
     regions = _of(report, workload)
     parts = [
         effects[region.name].value / region.before.value
@@ -140,13 +144,13 @@ def _mean(
 
 
 def _whole_mean(report: AblationReport, workload: str | None) -> Fraction:
-    return _mean({region.name: region.whole for region in report.regions}, report, workload)
+    return mean_percent({region.name: region.whole for region in report.regions}, report, workload)
 
 
 def _table(report: AblationReport) -> list[str]:
     heads = "".join(f" {name[:MEAN]:>{MEAN}}" for name in report.workloads)
     lines = [f"{'unit':<{NAME}}{heads} {'vmlinux':>{BYTES}}  {'most in':<{MOST}}".rstrip()]
-    for unit in _ranked(report):
+    for unit in ranked_units(report):
         lines += _row(unit, report)
     for unit in report.units:
         if unit.fate is Fate.TOGETHER:
@@ -169,7 +173,7 @@ def _table(report: AblationReport) -> list[str]:
 def _row(unit: AblatedUnit, report: AblationReport) -> list[str]:
     if unit.fate is Fate.UNRESOLVED:
         return [f"{unit.name:<{NAME}} unresolved: {unit.why}"]
-    most = _most(unit.effects, report)
+    most = most_in(unit.effects, report)
     names = [unit.name] if len(unit.name) <= NAME else [unit.name, ""]
     return [*names[:-1], _line(names[-1], unit.effects, report, unit.vmlinux_bytes, most)]
 
@@ -182,14 +186,14 @@ def _line(
     most: str,
 ) -> str:
     cells = "".join(
-        f" {figures.percent(_mean(effects, report, workload)):>{MEAN}}"
+        f" {figures.percent(mean_percent(effects, report, workload)):>{MEAN}}"
         for workload in report.workloads
     )
     grown = "" if size is None else f"{size:+d}"
     return f"{name:<{NAME}}{cells} {grown:>{BYTES}}  {most}".rstrip()
 
 
-def _most(effects: Mapping[str, Estimate], report: AblationReport) -> str:
+def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
     """The region where an effect is the largest part, if it is more than its spread."""
     best, part = None, Fraction(0)
     for region in _of(report, None):
@@ -223,8 +227,8 @@ def _switches(report: AblationReport) -> list[str]:
     for unit in report.units:
         if unit.switch is None:
             continue
-        switched = _mean(unit.switch.effects, report, None)
-        built = _mean(unit.effects, report, None) if unit.fate is Fate.MEASURED else None
+        switched = mean_percent(unit.switch.effects, report, None)
+        built = mean_percent(unit.effects, report, None) if unit.fate is Fate.MEASURED else None
         compared = "" if built is None else f" of {figures.percent(built)}"
         rows += wrapped(
             f"{unit.name:<{NAME}} {figures.percent(switched)}{compared} by {unit.switch.words}",
@@ -235,7 +239,7 @@ def _switches(report: AblationReport) -> list[str]:
     return ["", title, *rows] if rows else []
 
 
-def _parts(region: str, report: AblationReport) -> list[Part]:
+def parts_of(region: str, report: AblationReport) -> list[Part]:
     """A region's units, and what units do only together."""
     units = [
         (unit.name, unit.effects[region].value) for unit in report.units if region in unit.effects
@@ -250,7 +254,7 @@ def _parts(region: str, report: AblationReport) -> list[Part]:
 def _interactions(report: AblationReport) -> list[str]:
     rows = []
     for pair in report.interactions:
-        most = _most(pair.effects, report)
+        most = most_in(pair.effects, report)
         rows += wrapped(f"{' + '.join(pair.units)}: most in {most}", "  ", "      ")
     return (
         ["", "interactions: together they do more or less than each alone", *rows] if rows else []

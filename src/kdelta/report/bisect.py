@@ -41,7 +41,7 @@ def bisect_text(report: BisectReport, regions: int = 8, functions: int = 6) -> s
     if report.failure:
         lines += ["", *wrapped(report.failure, "", "  ")]
     else:
-        lines += ["", *_verdict(report)]
+        lines += ["", *wrapped(verdict_text(report), "", "")]
         for found in report.found:
             lines += _found(found, report, regions, functions)
         for group in report.groups:
@@ -86,15 +86,13 @@ def _side(side: Side) -> str:
     return f"release {side.release}, identity {short(side.identity)}"
 
 
-def _verdict(report: BisectReport) -> list[str]:
+def verdict_text(report: BisectReport) -> str:
     """In words, what was found."""
     if report.good == report.bad:
-        return wrapped("Good and bad are the same commit: there is nothing to explain.", "", "")
+        return "Good and bad are the same commit: there is nothing to explain."
     where = f" in {' and '.join(report.asked)}" if report.asked else ""
     if not report.found and not report.groups:
-        return wrapped(
-            f"There is no difference to explain{where}: {_no_difference(report)}", "", ""
-        )
+        return f"There is no difference to explain{where}: {_no_difference(report)}"
     effects = [one for one in report.found if not one.moved]
     parts = [_counted(len(effects), "commit")] if effects or not report.groups else []
     if report.groups:
@@ -106,7 +104,7 @@ def _verdict(report: BisectReport) -> list[str]:
     moved = len(report.found) - len(effects)
     if moved:
         text += f" {_counted(moved, 'commit')} moved work between functions, and no region changed."
-    return wrapped(text, "", "")
+    return text
 
 
 def _no_difference(report: BisectReport) -> str:

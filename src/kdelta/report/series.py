@@ -27,7 +27,7 @@ NAME = 30
 CELL = 10
 SHOWN_NEEDS = 12
 
-_WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
+WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
 
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 VIEWS = tuple(HEADS)
@@ -44,15 +44,15 @@ def series_text(report: SeriesReport, regions: int = 8, patches: int = 6) -> str
     if report.failure:
         lines += ["", *wrapped(report.failure, "", "  ")]
     else:
-        lines += ["", *_verdict(report)]
+        lines += ["", *wrapped(verdict_text(report), "", "")]
         lines += _minimal(report, report.minimal) if report.minimal else ["", *_table(report)]
         lines += _ruled_out(report)
         lines += held_lines(report)
         lines += _needs(report)
         if report.minimal is None:
             for region in changed_most(report.regions, regions):
-                parts = _parts(region.name, report)
-                lines += account_lines(region, parts, _WORDS, limit=patches)
+                parts = parts_of(region.name, report)
+                lines += account_lines(region, parts, WORDS, limit=patches)
         lines += _interactions(report)
         if report.proof is not None:
             lines += ["", *labelled("proof", report.proof.text)]
@@ -105,13 +105,14 @@ def _regions(report: SeriesReport) -> list[AblatedRegion]:
     return [region for region in report.regions if not region.rate and region.before.value]
 
 
-def _whole(report: SeriesReport) -> Fraction:
+def whole_mean(report: SeriesReport) -> Fraction:
+    """What all patches together do, as `mean_percent` has it."""
     return mean_percent({region.name: region.whole for region in report.regions}, report)
 
 
-def _verdict(report: SeriesReport) -> list[str]:
+def verdict_text(report: SeriesReport) -> str:
     """In words: what all do, which patches do most of it, and how many do nothing."""
-    whole = _whole(report)
+    whole = whole_mean(report)
     changed = [region for region in _regions(report) if region.whole.value]
     if not changed:
         text = "All patches together change no region's path. "
@@ -121,15 +122,16 @@ def _verdict(report: SeriesReport) -> list[str]:
             f"{_count(len(_regions(report)), 'region', 'regions')}, "
             f"{len(changed)} of which differ. "
         )
-    doing = [row for row in report.of(PatchFate.MEASURED) if _does(row.answer.effects)]
+    doing = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
     if report.minimal is None:
         text += f"{_count(len(doing), 'patch is', 'patches are')} known to do something. "
     out = len(report.of(PatchFate.RULED_OUT))
     text += f"{_count(out, 'patch was', 'patches were')} ruled out without a kernel of their own."
-    return wrapped(text, "", "")
+    return text
 
 
-def _does(effects: Mapping[str, Estimate]) -> bool:
+def does_something(effects: Mapping[str, Estimate]) -> bool:
+    """Whether an effect is more than its spread in any region."""
     return any(not one.low <= 0 <= one.high for one in effects.values())
 
 
@@ -137,7 +139,7 @@ def _table(report: SeriesReport) -> list[str]:
     views = [view for view in VIEWS if view in report.views or view is View.ORDER]
     heads = "".join(f" {HEADS[view]:>{CELL}}" for view in views)
     lines = [f"{'patch':<{NAME}}{heads}  most in"]
-    rows = [row for row in report.of(PatchFate.MEASURED) if _does(row.answer.effects)]
+    rows = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
     for row in rows:
         cells = [row.answer.effects, _cells(row.answer.left_out), _cells(row.answer.alone)]
         lines += _line(row.name, cells, views, report)
@@ -175,7 +177,7 @@ def _line(
     for view, effects in zip(VIEWS, cells, strict=True):
         if view in views:
             shown += f" {_cell(effects, report):>{CELL}}"
-    most = _most(cells[0] or {}, report)
+    most = most_in(cells[0] or {}, report)
     names = [name] if len(name) <= NAME else [name, ""]
     room = 79 - NAME - len(shown) - 2
     line = f"{names[-1]:<{NAME}}{shown}"
@@ -191,7 +193,7 @@ def _cell(effects: Mapping[str, Estimate] | None, report: SeriesReport) -> str:
     return figures.percent(mean_percent(effects, report)) if effects else ""
 
 
-def _most(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
+def most_in(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
     """The region where an effect is the largest part, if it is more than its spread."""
     best, part = None, Fraction(0)
     for region in _regions(report):
@@ -227,7 +229,7 @@ def _minimal(report: SeriesReport, minimal: Minimal) -> list[str]:
         lines += wrapped(f"{one.name}: {word}{one.text}", "  ", "      ")
     if minimal.effects:
         alone = figures.percent(mean_percent(minimal.effects, report))
-        most = _most(minimal.effects, report)
+        most = most_in(minimal.effects, report)
         text = f"together, without the others: {alone} in the mean, most in {most}"
         lines += wrapped(text, "", "  ")
     text = f"{_count(answer.tests, 'kernel', 'kernels')} tried for it"
@@ -268,13 +270,13 @@ def _needs(report: SeriesReport) -> list[str]:
 def _interactions(report: SeriesReport) -> list[str]:
     lines = []
     for one in report.interactions:
-        most = _most(one.effects, report) or "nowhere"
+        most = most_in(one.effects, report) or "nowhere"
         lines += wrapped(f"{' + '.join(one.units)}: most in {most}; {one.text}", "  ", "      ")
     title = "interactions: together they do more or less than each alone"
     return ["", title, *lines] if lines else []
 
 
-def _parts(region: str, report: SeriesReport) -> list[Part]:
+def parts_of(region: str, report: SeriesReport) -> list[Part]:
     """A region's patches and groups of them."""
     patches = [
         (row.name, row.answer.effects[region].value)
