@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trees of calls as text: who called whom, and what that cost."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kdelta.infer.calls import TASK, Calls, shown_calls
+from kdelta.infer.matching import Key
+from kdelta.report import figures
+from kdelta.report.layout import function_name
+from kdelta.report.profile_text import INSNS, PERCENT, named_line, percent
+
+_CALLS = 8
+
+
+def calls_lines(calls: Calls, part: float) -> list[str]:
+    """From the top down, cut below that part of the whole."""
+    title = f"calls, from the top, cut below {100 * part:g}% of what is shown"
+    return ["", title, *_tree(calls, part)]
+
+
+def callers_lines(callers: Sequence[tuple[Key, Calls]], part: float) -> list[str]:
+    """Each function with those that called it, from it up."""
+    lines = []
+    for key, calls in callers:
+        name = function_name(key[1], key[0])
+        title = f"callers of {name}, cut below {100 * part:g}% of what it costs"
+        lines += ["", *([title] if calls.total else [f"nobody was seen calling {name}"])]
+        lines += _tree(calls, part, own=False) if calls.total else []
+    return lines
+
+
+def node_name(key: Key) -> str:
+    """A function, or what stands above functions."""
+    return f"[{key[1]}]" if key[0] == TASK else function_name(key[1], key[0])
+
+
+def _tree(calls: Calls, part: float, *, own: bool = True) -> list[str]:
+    whole = calls.total
+    head = f"{'own':>{PERCENT}}" if own else ""
+    lines = [f"{'inclusive':>{INSNS}}{'%':>{PERCENT}}{head}{'calls':>{_CALLS}}  function"]
+    for one in shown_calls(calls, part):
+        # A figure that stands for several nodes has no calls of its own.
+        name = f"({one.cut} more)" if one.cut else node_name(one.key)
+        cells = f"{one.inclusive:>{INSNS}}{percent(one.inclusive, whole):>{PERCENT}}"
+        if own:
+            cells += f"{percent(one.own, whole) if one.own else '-':>{PERCENT}}"
+        times = figures.short(Fraction(one.calls)) if one.calls else "-"
+        lines += named_line(f"{cells}{times:>{_CALLS}}", f"  {'  ' * one.depth}{name}")
+    return lines
