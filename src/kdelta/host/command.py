@@ -15,6 +15,7 @@ import msgspec
 from kdelta.spec.errors import LabError
 
 PACKAGES = {
+    "addr2line": "binutils",
     "apt-cache": "apt",
     "apt-get": "apt",
     "as": "binutils",
@@ -25,6 +26,7 @@ PACKAGES = {
     "gzip": "gzip",
     "ld": "binutils",
     "objcopy": "binutils",
+    "objdump": "binutils",
     "ld.lld": "lld",
     "lz4c": "lz4",
     "pahole": "dwarves",
