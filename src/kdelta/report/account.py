@@ -48,7 +48,7 @@ def account_lines(
     """The region before and after, its `limit` largest parts, the rest in one line, the total, and
     then what else is to be said beside. LabError if the lines do not add up to the total.
     """
-    rows = _rows(region, parts, words, limit)
+    rows = account_rows(region, parts, words, limit)
     total = figures.scaled(region.whole.value)
     printed = figures.rounded_to_total([value for _, value in rows], total)
     before, after = figures.number(region.before.value), figures.number(region.after.value)
@@ -65,9 +65,12 @@ def account_lines(
     return lines
 
 
-def _rows(
+def account_rows(
     region: AblatedRegion, parts: Iterable[Part], words: AccountWords, limit: int
 ) -> list[Part]:
+    """A region's `limit` largest parts, the rest as one, and what no part explains. LabError if
+    they do not add up to the whole.
+    """
     largest = sorted((part for part in parts if part[1]), key=lambda part: -abs(part[1]))
     rows, rest = largest[:limit], largest[limit:]
     if rest:

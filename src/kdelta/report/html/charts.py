@@ -91,7 +91,9 @@ def spreads_svg(spreads: Sequence[Spread], unit: str) -> str:
     return _drawn(alt.vconcat(*rows, spacing=6))
 
 
-def _spread(one: Spread, edges: Any, scale: alt.Scale, unit: str) -> alt.LayerChart | alt.FacetChart:
+def _spread(
+    one: Spread, edges: Any, scale: alt.Scale, unit: str
+) -> alt.LayerChart | alt.FacetChart:
     """One row; its axis has labels where it has a unit."""
     counts, _ = np.histogram(one.draws, edges)
     steps = [

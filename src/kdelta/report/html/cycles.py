@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kdelta.infer.effects import Word
 from kdelta.infer.placement_model import Compared as Ensembles
-from kdelta.infer.placement_model import PlacementEffect
+from kdelta.infer.placement_model import Draws, PlacementEffect
 from kdelta.report.cycles import cpu_line, cycle_reason, margin_text
 from kdelta.report.html import charts, common, words
 from kdelta.report.html.model import (
@@ -27,6 +27,7 @@ from kdelta.report.model import Compared, CompareReport, ReportedCPU
 
 _NAMED = 3
 _KINDS_SHOWN = ("l1i", "l2")
+_COLOURS = ("base", "other")
 
 COLUMNS = (
     Column("model cycles", "word", "the verdict on them"),
@@ -153,11 +154,13 @@ def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterat
     )
 
 
-def ensembles(effects: Sequence[PlacementEffect]) -> Iterator[Block]:
+def ensembles(
+    effects: Sequence[PlacementEffect], who: tuple[str, str] = ("base", "other")
+) -> Iterator[Block]:
     """Both kernels' layouts of each region whose placement matters at all."""
     found, still = [], []
     for one in effects:
-        drawn = list(_charts_of(one))
+        drawn = list(_charts_of(one, who))
         found += drawn
         still += [] if drawn else [one.region]
     if found:
@@ -166,7 +169,7 @@ def ensembles(effects: Sequence[PlacementEffect]) -> Iterator[Block]:
         yield Prose(f"Every layout costs the same in: {', '.join(still)}.")
 
 
-def _charts_of(effect: PlacementEffect) -> Iterator[Chart]:
+def _charts_of(effect: PlacementEffect, who: tuple[str, str]) -> Iterator[Chart]:
     shown: Mapping[str, tuple[str, Ensembles]] = {
         "model cycles, misses exposed": ("model cycles an iteration", effect.exposed),
         **{KINDS.get(kind, kind): (f"{KINDS.get(kind, kind)} an iteration", found)
@@ -175,23 +178,20 @@ def _charts_of(effect: PlacementEffect) -> Iterator[Chart]:
     for title, (unit, found) in shown.items():
         if not (found.base.draws or found.other.draws):
             continue
+        sides = tuple(zip(who, (found.base, found.other), _COLOURS, strict=True))
         spreads = [
-            charts.Spread(
-                "base", found.base.draws or (found.base.mean,), found.base.shipped, "base"
-            ),
-            charts.Spread(
-                "other", found.other.draws or (found.other.mean,), found.other.shipped, "other"
-            ),
+            charts.Spread(name, draws.draws or (draws.mean,), draws.shipped, colour)
+            for name, draws, colour in sides
         ]
+        said = "; ".join(_said(name, draws) for name, draws, _ in sides)
         yield Chart(
             charts.spreads_svg(spreads, unit),
             f"{effect.region}: {title}; {effect.verdict.word}",
-            f"{effect.region}, {title}: {_said('base', found)}; {_said('other', found)}",
+            f"{effect.region}, {title}: {said}",
         )
 
 
-def _said(who: str, found: Ensembles) -> str:
-    draws = found.base if who == "base" else found.other
+def _said(who: str, draws: Draws) -> str:
     least, most, mean, shipped = (
         words.number(round(value, 2))
         for value in (draws.least, draws.most, draws.mean, draws.shipped)

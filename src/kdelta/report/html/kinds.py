@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which page a study of which kind has."""
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
-from kdelta.report.html import compare
+from kdelta.report.ablation_model import AblationReport
+from kdelta.report.bisect_model import BisectReport
+from kdelta.report.gate_model import GateReport
+from kdelta.report.html import ablate, bisect, compare, gate, layout, place, run, series
 from kdelta.report.html.flame import Flame
 from kdelta.report.html.flame_section import with_flames
 from kdelta.report.html.model import Document
-from kdelta.report.model import CompareReport
+from kdelta.report.layout_model import LayoutReport
+from kdelta.report.model import CompareReport, RunReport
+from kdelta.report.place_model import PlaceReport
+from kdelta.report.series_model import SeriesReport
 from kdelta.report.stored import Stored
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 
 def document(stored: Stored, flames: Sequence[Flame] = ()) -> Document:
-    """The page of a stored study. ValueError for a kind that has none."""
-    return with_flames(_plain(stored), flames)
+    """The page of a stored study; KeyError for a kind that has none."""
+    return with_flames(_DOCUMENTS[stored.kind](stored), flames)
 
 
-def _plain(stored: Stored) -> Document:
-    if reports := _all(stored, CompareReport):
-        return compare.document(stored, reports)
-    raise ValueError(f"no page for {stored.kind}")
-
-
-def _all(stored: Stored, kind: type[T]) -> list[T]:
-    """The reports, if they are of that type."""
-    return [report for report in stored.reports if isinstance(report, kind)]
+_DOCUMENTS: Mapping[str, Callable[[Stored], Document]] = {
+    "ablate": lambda s: ablate.document(s, s.one(AblationReport)),
+    "bisect": lambda s: bisect.document(s, s.one(BisectReport)),
+    "compare": lambda s: compare.document(s, s.of(CompareReport)),
+    "gate": lambda s: gate.document(s, s.one(GateReport)),
+    "layout": lambda s: layout.document(s, s.one(LayoutReport)),
+    "place": lambda s: place.document(s, s.one(PlaceReport)),
+    "run": lambda s: run.document(s, s.of(RunReport)),
+    "series": lambda s: series.document(s, s.one(SeriesReport)),
+}
+"""By the study's kind."""

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bisection's page: the commits that did it, what they did, and which were ruled out."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from kdelta.infer.estimate import Estimate
+from kdelta.report.bisect import bisect_text, changed_regions, part_of, verdict_text
+from kdelta.report.bisect_model import BisectReport, FoundCommit
+from kdelta.report.html import common, searched, words
+from kdelta.report.html.model import (
+    Answer,
+    Block,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Fold,
+    Items,
+    Prose,
+    Section,
+    Table,
+    Verbatim,
+)
+from kdelta.report.stored import Stored
+
+_FUNCTIONS = 12
+
+
+def document(stored: Stored, report: BisectReport) -> Document:
+    """The page of a bisection."""
+    ends = tuple(zip(("good", "bad"), report.ends, strict=True))
+    return Document(
+        title="kdelta bisect",
+        question=stored.question,
+        answers=(_answer(report),),
+        facts=(
+            ("tree", report.repository),
+            ("good", report.good.cited),
+            ("bad", report.bad.cited),
+            ("range", f"{words.counted(report.commits, 'commit')}, {report.candidates} searched"),
+            ("workload", ", ".join(report.workloads)),
+        ),
+        sections=(
+            *_sections(report),
+            *common.notes([("Of the search", report.notes), ("Warnings", report.warnings)]),
+            common.environment(stored, report.machine, ends),
+            common.as_text(bisect_text(report, stored.shown.get("explain", 8))),
+        ),
+        warnings=tuple(common.failures(ends)),
+    )
+
+
+def _answer(report: BisectReport) -> Answer:
+    if report.failure:
+        return Answer((report.failure,), tone="unresolved")
+    sentences = [verdict_text(report)]
+    sentences += [_commit_sentence(found, report) for found in report.found[:3]]
+    chips = [
+        Chip("found", len(report.found), "slower"),
+        Chip("groups not told apart", len(report.groups), "unresolved"),
+        Chip("placement", len(report.placement), "placement"),
+        Chip("ruled out", len(report.ruled_out)),
+    ]
+    tone = "slower" if report.found else "unresolved" if report.groups else "same"
+    return Answer(tuple(sentences), tuple(chip for chip in chips if chip.count), tone=tone)
+
+
+def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
+    rows = changed_regions(found.effects, report)
+    if not rows:
+        return f"{found.commit.cited}: moved work between functions."
+    region, effect = rows[0]
+    part = words.percent(100 * part_of(effect.value, region) if region.good.value else None)
+    return f"{found.commit.cited}: {region.name} {words.signed(effect.value)} ({part})."
+
+
+def _sections(report: BisectReport) -> Iterator[Section]:
+    if report.failure:
+        return
+    if report.found:
+        yield Section("commits", "Commits that did it", tuple(_found(report)))
+    if report.groups:
+        yield Section("groups", "Commits that were not told apart", tuple(_groups(report)))
+    if report.regions:
+        yield Section("regions", "Regions", (_regions_table(report),))
+    if report.placement:
+        yield Section("placement", "Placement", tuple(_placement(report)))
+    if report.ruled_out:
+        yield _ruled_out(report)
+    yield from searched.builds_section(report.builds)
+
+
+def _effects_table(
+    id_: str, caption: str, effects: Mapping[str, Estimate], report: BisectReport
+) -> Table:
+    columns = (
+        Column("region", "name"),
+        Column("effect", "word"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("spread", "number"),
+    )
+    rows = tuple(
+        (
+            Cell(region.name),
+            Cell(searched.tone_of(effect), tone=searched.tone_of(effect)),
+            Cell(words.signed(effect.value), float(effect.value)),
+            searched.percent_cell(
+                100 * part_of(effect.value, region) if region.good.value else None
+            ),
+            Cell(words.spread(effect), float(effect.half_width)),
+        )
+        for region, effect in changed_regions(effects, report)
+    )
+    return Table(id_, caption, columns, rows)
+
+
+def _found(report: BisectReport) -> Iterator[Block]:
+    for number, found in enumerate(report.found):
+        commit = found.commit
+        blocks: list[Block] = [Prose(f"{commit.author}, {commit.date}. {found.how}")]
+        if changed_regions(found.effects, report):
+            caption = f"What {commit.short} does; {_units(report)}"
+            blocks.append(_effects_table(f"commit-{number}", caption, found.effects, report))
+        elif found.moved:
+            blocks.append(Prose("No region changed: work moved between functions."))
+        functions = tuple(_functions(found))
+        if functions:
+            blocks.append(Fold("Functions", (Items(functions),)))
+        if log := report.logs.get(commit.name):
+            blocks.append(Fold("As git bisect log would have it", (Verbatim(log),)))
+        yield Fold(commit.cited, tuple(blocks), open=number < 3)
+
+
+def _functions(found: FoundCommit) -> Iterator[str]:
+    for region, effects in found.functions.items():
+        ranked = sorted(effects.items(), key=lambda item: (-abs(item[1].value), item[0]))
+        shown = [f"{name} {words.signed(effect.value)}" for name, effect in ranked[:_FUNCTIONS]]
+        if len(ranked) > _FUNCTIONS:
+            shown.append(f"{len(ranked) - _FUNCTIONS} more")
+        if shown:
+            yield f"{region}: {', '.join(shown)}"
+
+
+def _units(report: BisectReport) -> str:
+    units = dict.fromkeys(
+        "instructions a virtual second" if one.rate else f"{one.unit} an iteration"
+        for one in report.regions
+    )
+    return f"in {' or '.join(units)}" if units else "in instructions"
+
+
+def _groups(report: BisectReport) -> Iterator[Block]:
+    for number, group in enumerate(report.groups):
+        title = f"{words.counted(len(group.commits), 'commit')} together: {group.why}"
+        commits = Items(tuple(commit.cited for commit in group.commits))
+        table = _effects_table(f"group-{number}", "What they do together", group.effects, report)
+        yield Fold(title, (commits, table), open=True)
+
+
+def _regions_table(report: BisectReport) -> Table:
+    columns = (
+        Column("region", "name"),
+        Column("effect", "word"),
+        Column("good", "number"),
+        Column("bad", "number"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("found", "number", "the effects of what was found, added up"),
+        Column("left", "number", "what they do not account for"),
+    )
+    rows = tuple(
+        (
+            Cell(f"{one.name}, a virtual second" if one.rate else one.name),
+            Cell(searched.tone_of(one.whole), tone=searched.tone_of(one.whole)),
+            *(Cell(words.number(x.value), float(x.value)) for x in (one.good, one.bad)),
+            Cell(words.signed(one.whole.value), float(one.whole.value)),
+            searched.percent_cell(100 * part_of(one.whole.value, one) if one.good.value else None),
+            *(Cell(words.signed(x.value), float(x.value)) for x in (one.explained, one.remainder)),
+        )
+        for one in sorted(report.regions, key=lambda one: -abs(part_of(one.whole.value, one)))
+    )
+    return Table("regions-table", f"Both ends, {_units(report)}", columns, rows, filtered=True)
+
+
+def _placement(report: BisectReport) -> Iterator[Block]:
+    yield Prose("Nothing that was executed differs there, only where it lies.")
+    texts = []
+    for one in report.placement:
+        most = changed_regions(one.effects, report)[:1]
+        said = "".join(f": {region.name} {words.with_spread(effect)}" for region, effect in most)
+        between = words.counted(one.commits, "commit")
+        texts.append(f"{one.below.short}..{one.above.short} ({between}){said}")
+    yield Items(tuple(texts))
+
+
+def _ruled_out(report: BisectReport) -> Section:
+    reasons = Counter(one.why for one in report.ruled_out)
+    lead = f"{len(report.ruled_out)} of {words.counted(report.commits, 'commit')} needed no kernel."
+    columns = (Column("commit", "name"), Column("subject"), Column("why"))
+    rows = tuple(
+        (Cell(one.commit.short), Cell(one.commit.subject), Cell(one.why))
+        for one in report.ruled_out
+    )
+    table = Table("out-table", "Commits that were ruled out", columns, rows, filtered=True)
+    texts = tuple(f"{count}: {why}" for why, count in reasons.most_common())
+    blocks = (Prose(lead), Items(texts), Fold("All of them", (table,)))
+    return Section("ruled-out", "Ruled out, and why", blocks)
