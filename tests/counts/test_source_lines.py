@@ -60,7 +60,9 @@ def extent(path: Path, name: str) -> range:
     with path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         assert isinstance(table, SymbolTableSection)
-        (symbol,) = table.get_symbol_by_name(name) or ()
+        symbols = table.get_symbol_by_name(name)
+        assert symbols
+        (symbol,) = symbols
         return range(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
 
 
