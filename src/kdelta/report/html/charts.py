@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Charts: Altair's specs, drawn by Vega as SVG, so that a page needs no library to show them."""
+"""Charts: Vega-Lite, drawn as SVG here, so that a page needs no library to show them."""
 
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import msgspec
 import numpy as np
 import vl_convert
@@ -24,6 +23,32 @@ _FAR = 10
 
 _PLOT = 44
 _SHIPPED = "shipped"
+
+_CONFIG = {
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": PAINT["ink"],
+        "titleColor": PAINT["ink"],
+        "gridColor": PAINT["line"],
+        "tickColor": PAINT["line"],
+        "domainColor": PAINT["line"],
+        "labelFontSize": 10,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    },
+}
+_PAGE = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+    "background": "transparent",
+    "padding": 2,
+    "config": _CONFIG,
+}
+_SIGNED = "datum.value > 0 ? '+' + datum.label : datum.label"
+
+Spec = dict[str, Any]
+"""A chart as Vega-Lite has it. They are written down as they are: to build one by Altair takes
+several times as long as to draw it, and a comparison has a hundred.
+"""
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -51,92 +76,136 @@ def effects_svg(effects: Sequence[Effect], unit: str, tones: dict[str, str]) -> 
     """Effects with their intervals, one a row, in the order given; names are unique. `tones`: the
     colour's name by the verdict's word.
     """
-    data = _data([msgspec.to_builtins(one) for one in effects])
+    return _drawn(effects_spec(effects, unit, tones))
+
+
+def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) -> Spec:
+    """The same as Vega-Lite."""
     scale, ticks = _effect_scale([abs(end) for one in effects for end in (one.low, one.high)])
-    axis = alt.Axis(values=ticks, labelExpr="datum.value > 0 ? '+' + datum.label : datum.label")
-    y = alt.Y(
-        "name:N",
-        sort=[one.name for one in effects],
-        title=None,
-        axis=alt.Axis(labelLimit=_LABELS - 8, domain=False, ticks=False, grid=False),
-    )
-    colour = alt.Color(
-        "tone:N",
-        legend=None,
-        scale=alt.Scale(domain=list(tones), range=[PAINT[name] for name in tones.values()]),
-    )
-    zero = alt.Chart(_data([{}])).mark_rule(color=PAINT["ink"])
-    reach = alt.Chart(data).mark_rule(strokeWidth=3, opacity=0.5)
-    points = alt.Chart(data).mark_point(filled=True, size=40, opacity=1)
-    x = alt.X("value:Q", title=unit, scale=scale, axis=axis)
-    chart = alt.layer(
-        zero.encode(x=alt.datum(0)),
-        reach.encode(
-            alt.X("low:Q", title=unit, scale=scale, axis=axis), alt.X2("high:Q"), y, colour
-        ),
-        points.encode(x, y, colour),
-    )
-    return _drawn(chart.properties(width=WIDTH - _LABELS, height=alt.Step(_ROW)))
+    along = {
+        "type": "quantitative",
+        "title": unit,
+        "scale": scale,
+        "axis": {"values": ticks, "labelExpr": _SIGNED},
+    }
+    row = {
+        "field": "name",
+        "type": "nominal",
+        "sort": [one.name for one in effects],
+        "title": None,
+        "axis": {"labelLimit": _LABELS - 8, "domain": False, "ticks": False, "grid": False},
+    }
+    colours = {"domain": list(tones), "range": [PAINT[name] for name in tones.values()]}
+    colour = {"field": "tone", "type": "nominal", "legend": None, "scale": colours}
+    reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
+    point = {"x": {"field": "value", **along}, "y": row, "color": colour}
+    nought: Spec = {
+        "data": {"values": [{}]},
+        "mark": {"type": "rule", "color": PAINT["ink"]},
+        "encoding": {"x": {"datum": 0, "type": "quantitative"}},
+    }
+    layers: list[Spec] = [
+        nought,
+        {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": reach},
+        {
+            "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
+            "encoding": point,
+        },
+    ]
+    return {
+        **_PAGE,
+        "data": {"values": [msgspec.to_builtins(one) for one in effects]},
+        "width": WIDTH - _LABELS,
+        "height": {"step": _ROW},
+        "layer": layers,
+    }
 
 
 def spreads_svg(spreads: Sequence[Spread], unit: str) -> str:
     """Ensembles below each other on one axis, each with its shipped layout marked."""
+    return _drawn(spreads_spec(spreads, unit))
+
+
+def spreads_spec(spreads: Sequence[Spread], unit: str) -> Spec:
+    """The same as Vega-Lite."""
     every = [value for one in spreads for value in (*one.draws, one.shipped)]
     low, high = min(every), max(every)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    edges = np.linspace(low, high, BINS + 1)
-    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    rows = [_spread(one, edges, scale, unit if one is spreads[-1] else "") for one in spreads]
-    return _drawn(alt.vconcat(*rows, spacing=6))
-
-
-def _spread(
-    one: Spread, edges: Any, scale: alt.Scale, unit: str
-) -> alt.LayerChart | alt.FacetChart:
-    """One row; its axis has labels where it has a unit."""
-    counts, _ = np.histogram(one.draws, edges)
-    steps = [
-        {"x": float(edge), "n": int(count)}
-        for edge, count in zip(edges, [*counts, counts[-1]], strict=True)
+    edges = np.linspace(low, high, BINS + 1).tolist()
+    last = len(spreads) - 1
+    rows = [
+        _spread(one, edges, unit if number == last else "") for number, one in enumerate(spreads)
     ]
-    axis = alt.Axis(
-        grid=False, tickCount=4, title=unit or None, labels=bool(unit), format="~s",
-        labelFlush=True, domainColor=PAINT["line"],
-    )  # fmt: skip
-    x = alt.X("x:Q", scale=scale, axis=axis)
-    title = alt.Axis(title=one.name, labels=False, ticks=False, grid=False, domain=False)
-    area = (
-        alt.Chart(_data(steps))
-        .mark_area(interpolate="step-after", opacity=0.55, color=PAINT[one.colour])
-        .encode(x, alt.Y("n:Q", axis=title))
-    )
-    shipped = alt.Chart(_data([{"x": one.shipped}]))
-    rule = shipped.mark_rule(strokeWidth=2, color=PAINT["ink"]).encode(x)
-    at_right = one.shipped > (scale.domain[0] + scale.domain[1]) / 2
-    label = shipped.mark_text(
-        align="right" if at_right else "left",
-        dx=-4 if at_right else 4,
-        y=5,
-        color=PAINT["ink"],
-        fontSize=10,
-    ).encode(x, text=alt.datum(_SHIPPED))
-    return alt.layer(area, rule, label).properties(width=WIDTH - 40, height=_PLOT)
+    return {**_PAGE, "spacing": 6, "vconcat": rows}
 
 
-def _data(rows: Sequence[dict[str, Any]]) -> alt.InlineData:
-    return alt.InlineData(values=list(rows))
+def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
+    """One row; its axis has labels where it has a unit."""
+    counts = np.histogram(one.draws, edges)[0].tolist()
+    along = {
+        "type": "quantitative",
+        "scale": {"domain": [edges[0], edges[-1]], "nice": False, "zero": False},
+        "axis": {
+            "grid": False,
+            "tickCount": 4,
+            "title": unit or None,
+            "labels": bool(unit),
+            "format": "~s",
+            "labelFlush": True,
+        },
+    }
+    plain = {"title": one.name, "labels": False, "ticks": False, "grid": False, "domain": False}
+    at_right = one.shipped > (edges[0] + edges[-1]) / 2
+    shipped = {"data": {"values": [{"x": one.shipped}]}}
+    x = {"field": "x", **along}
+    layers: list[Spec] = [
+        {
+            "data": {
+                "values": [
+                    {"x": edge, "n": count}
+                    for edge, count in zip(edges, [*counts, counts[-1]], strict=True)
+                ]
+            },
+            "mark": {
+                "type": "area",
+                "interpolate": "step-after",
+                "opacity": 0.55,
+                "color": PAINT[one.colour],
+            },
+            "encoding": {"x": x, "y": {"field": "n", "type": "quantitative", "axis": plain}},
+        },
+        {
+            **shipped,
+            "mark": {"type": "rule", "strokeWidth": 2, "color": PAINT["ink"]},
+            "encoding": {"x": x},
+        },
+        {
+            **shipped,
+            "mark": {
+                "type": "text",
+                "text": _SHIPPED,
+                "align": "right" if at_right else "left",
+                "dx": -4 if at_right else 4,
+                "y": 5,
+                "color": PAINT["ink"],
+                "fontSize": 10,
+            },
+            "encoding": {"x": x},
+        },
+    ]
+    return {"width": WIDTH - 40, "height": _PLOT, "layer": layers}
 
 
-def _effect_scale(reach: Sequence[float]) -> tuple[alt.Scale, list[float]]:
+def _effect_scale(reach: Sequence[float]) -> tuple[Spec, list[float]]:
     """A scale on which the least of the effects can be told from nought, and its ticks."""
     most = max(reach, default=0.0)
     middle = statistics.median([one for one in reach if one] or [1.0])
     if most <= _FAR * middle:
-        return alt.Scale(), _even_ticks(most)
+        return {}, _even_ticks(most)
     ticks = [tick for tick in _TICKS if tick <= most] or [1]
     shown = ticks[:: 1 + len(ticks) // 5]
-    return alt.Scale(type="symlog", constant=1), [*(-tick for tick in shown[::-1]), 0, *shown]
+    return {"type": "symlog", "constant": 1}, [*(-tick for tick in shown[::-1]), 0, *shown]
 
 
 def _even_ticks(most: float) -> list[float]:
@@ -149,19 +218,5 @@ def _even_ticks(most: float) -> list[float]:
     return [round(step * index, 12) for index in range(-count, count + 1)]
 
 
-def _drawn(chart: alt.TopLevelMixin) -> str:
-    configured = (
-        chart.configure(background="transparent", padding=2)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=PAINT["ink"],
-            titleColor=PAINT["ink"],
-            gridColor=PAINT["line"],
-            tickColor=PAINT["line"],
-            domainColor=PAINT["line"],
-            labelFontSize=10,
-            titleFontSize=11,
-            titleFontWeight="normal",
-        )
-    )
-    return page_svg(vl_convert.vegalite_to_svg(configured.to_dict()))
+def _drawn(spec: Spec) -> str:
+    return page_svg(vl_convert.vegalite_to_svg(spec))
