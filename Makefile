@@ -47,6 +47,6 @@ requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements
 
 clean:  ## remove what set-up and tests made here; caches under HOME stay
-	rm -rf .venv .uv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf .venv .uv .tools build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,7 +26,7 @@ from kdelta.report.exports.model import (
     columns_of,
     figures,
 )
-from kdelta.report.exports.nodes import Nodes, nodes_of
+from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
 
 _EVENTS = {
     "insns": "Ir",
@@ -94,10 +94,11 @@ class _Maker:
 
     def _names(self, profile: Profile) -> list[_Name]:
         found = []
-        for function in profile.functions:
-            at = self._position(function.origin, function.address)
-            name = _Name(clean(function.origin), at.file, clean(function.name) or "[unnamed]")
-            self.starts.setdefault(name, at)
+        places = function_places(profile, self.naming.lines)
+        for function, place in zip(profile.functions, places, strict=True):
+            file, line = (clean(place[0]), place[1]) if place else (_UNKNOWN, 0)
+            name = _Name(clean(function.origin), file, clean(function.name) or "[unnamed]")
+            self.starts.setdefault(name, _Position(file, function.address, line))
             self.own.setdefault(name, {})
             found.append(name)
         return found
@@ -139,7 +140,7 @@ class _Maker:
         calls[key] = (before + times, spent + cost)
 
     def _position(self, origin: str, address: int) -> _Position:
-        place = None if self.naming.line_of is None else self.naming.line_of(origin, address)
+        place = self.naming.lines.line(origin, address)
         if place is None:
             return _Position(_UNKNOWN, address, 0)
         return _Position(clean(place[0]), address, place[1])

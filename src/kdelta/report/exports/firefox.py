@@ -105,7 +105,7 @@ def _frame_tables(frames: Sequence[Frame], strings: _Table) -> dict[str, Any]:
                 "func": list(range(n)),
                 "nativeSymbol": nothing,
                 "innerWindowID": nothing,
-                "line": lines,
+                "line": nothing,
                 "column": nothing,
             },
             n,

@@ -23,13 +23,14 @@ def folded(profiles: Sequence[Profile], naming: Naming) -> bytes:
     trees = forest(profiles, naming)
     texts = [frame_text(frame.label) for frame in trees.frames]
     paths: list[str] = []
-    lines = []
+    # Functions of one name are one in this format.
+    lines: dict[str, int] = {}
     for node, parent in enumerate(trees.parent):
         text = texts[trees.frame[node]]
         paths.append(f"{paths[parent]};{text}" if parent >= 0 else text)
         if trees.own[node]:
-            lines.append(f"{paths[node]} {trees.own[node]}\n")
-    return "".join(sorted(lines)).encode()
+            lines[paths[node]] = lines.get(paths[node], 0) + trees.own[node]
+    return "".join(f"{path} {own}\n" for path, own in sorted(lines.items())).encode()
 
 
 def read_folded(data: bytes, naming: Naming) -> Sums:

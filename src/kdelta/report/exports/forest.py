@@ -14,7 +14,7 @@ import numpy as np
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.profile import Function, Profile
 from kdelta.report.exports.model import Naming, clean, figures, function_label
-from kdelta.report.exports.nodes import nodes_of
+from kdelta.report.exports.nodes import function_places, nodes_of
 
 
 class Kind(Enum):
@@ -107,7 +107,11 @@ class _Maker:
         """Adds one region."""
         tree = nodes_of(profile)
         own = figures(tree.costs).get(self.naming.column, np.zeros(len(tree), np.int64))
-        of_function = [self.index(self.function_frame(f)) for f in profile.functions]
+        places = function_places(profile, self.naming.lines)
+        of_function = [
+            self.index(Frame(Kind.FUNCTION, function_label(function), function, place))
+            for function, place in zip(profile.functions, places, strict=True)
+        ]
         region = self.node(-1, self.index(Frame(Kind.REGION, clean(profile.region))))
         tops: dict[tuple[int, int], int] = {}
         found: list[int] = []
@@ -123,13 +127,6 @@ class _Maker:
             found.append(self.node(tops[context, task], of_function[function]))
         for node, value in zip(found, own.tolist(), strict=True):
             self.own[node] += value
-
-    def function_frame(self, function: Function) -> Frame:
-        """The frame of a function."""
-        place = None
-        if self.naming.line_of is not None:
-            place = self.naming.line_of(function.origin, function.address)
-        return Frame(Kind.FUNCTION, function_label(function), function, place)
 
     def finished(self) -> Forest:
         """All that was added."""

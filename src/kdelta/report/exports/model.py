@@ -9,6 +9,7 @@ import msgspec
 from kdelta import __version__
 from kdelta.counts.model import KERNEL
 from kdelta.counts.profile import I64, Columns, Function, Profile
+from kdelta.counts.source_lines import SourceLines
 from kdelta.spec.errors import LabError, UserError
 
 PLAIN = ("insns", "loads", "stores", "string-bytes", "string-iterations")
@@ -21,14 +22,10 @@ _TITLES: Mapping[str, str] = {
 }
 
 
-LineOf = Callable[[str, int], tuple[str, int] | None]
-"""Of an instruction's origin and address, as in AddressCosts, its file and line, if known."""
-
-
 class Naming(msgspec.Struct, frozen=True):
     """What an export says of where its figures are from. Empty: not said.
 
-    column: what formats that have one figure a stack hold. line_of: of kernels with debug info.
+    column: what formats that have one figure a stack hold. lines: of what has debug info.
     """
 
     kernel: str = ""
@@ -38,7 +35,7 @@ class Naming(msgspec.Struct, frozen=True):
     command: str = ""
     run: str = ""
     column: str = "insns"
-    line_of: LineOf | None = None
+    lines: SourceLines = SourceLines()
 
     @property
     def creator(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.profile import I32, I64, U64, Columns, Profile
+from kdelta.counts.source_lines import SourceLines
 
 
 class Nodes(msgspec.Struct, frozen=True, eq=False):
@@ -63,3 +64,18 @@ def nodes_of(profile: Profile) -> Nodes:
     )
     at = nodes.of(profile.rows.node, row)
     return msgspec.structs.replace(nodes, costs=profile.row_costs().summed(at, len(nodes)))
+
+
+def function_places(profile: Profile, lines: SourceLines) -> list[tuple[str, int] | None]:
+    """Where in the source each function begins: its file and line, or that of its first code that
+    was executed, or None where nobody knows.
+    """
+    starts = [(function.origin, function.address) for function in profile.functions]
+    if not lines:
+        return [None] * len(starts)
+    found = [lines.at(*start) for start in starts]
+    costs = profile.address_costs()
+    for index, address in zip(costs.function.tolist(), costs.address.tolist(), strict=True):
+        found[index] = found[index] or lines.at(profile.functions[index].origin, address)
+    # The last frame is of the function itself, those before it were inlined.
+    return [(frames[-1].file, frames[-1].line) if frames else None for frames in found]

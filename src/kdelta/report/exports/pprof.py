@@ -12,6 +12,7 @@ import numpy as np
 
 from kdelta.counts.model import CONTEXTS, KERNEL
 from kdelta.counts.profile import Columns, Function, Profile
+from kdelta.counts.source_lines import Frame
 from kdelta.report.exports.model import (
     Export,
     Naming,
@@ -20,7 +21,7 @@ from kdelta.report.exports.model import (
     columns_of,
     figures,
 )
-from kdelta.report.exports.nodes import Nodes, nodes_of
+from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
 from kdelta.report.exports.pprof_messages import new_profile
 
 _BYTES = ("string-bytes",)
@@ -50,7 +51,7 @@ class _Maker:
         self.message = new_profile()
         self.texts = {"": 0}
         self.mappings: dict[str, Any] = {}
-        self.functions: dict[Function, int] = {}
+        self.functions: dict[tuple[str, str, str], int] = {}
         self.locations: dict[tuple[Function, int], int] = {}
         for column in columns:
             unit = "bytes" if column in _BYTES else "count"
@@ -64,29 +65,34 @@ class _Maker:
         """The index of a string."""
         return self.texts.setdefault(text, len(self.texts))
 
-    def function(self, function: Function) -> int:
-        """The id of a function."""
-        found = self.functions.setdefault(function, len(self.functions) + 1)
+    def function(self, origin: str, name: str, place: tuple[str, int] | None) -> int:
+        """The id of a function; what is known of its place when it is first met is kept."""
+        key = (origin, name, place[0] if place else "")
+        found = self.functions.setdefault(key, len(self.functions) + 1)
         if found > len(self.message.function):
-            name = self.text(clean(function.name) or "[unnamed]")
-            place = self._place(function, function.address)
+            text = self.text(clean(name) or "[unnamed]")
             self.message.function.add(
                 id=found,
-                name=name,
-                system_name=name,
+                name=text,
+                system_name=text,
                 filename=self.text(clean(place[0])) if place else 0,
                 start_line=place[1] if place else 0,
             )
         return found
 
-    def location(self, function: Function, address: int, place: tuple[str, int] | None) -> int:
-        """The id of an address in a function."""
+    def location(self, function: Function, place: tuple[str, int] | None, address: int) -> int:
+        """The id of an address in a function that begins at `place`."""
         key = (function, address)
         found = self.locations.setdefault(key, len(self.locations) + 1)
         if found > len(self.message.location):
             mapping = self.mapping(function.origin, address)
             one = self.message.location.add(id=found, mapping_id=mapping, address=address)
-            one.line.add(function_id=self.function(function), line=place[1] if place else 0)
+            frames = self.naming.lines.at(function.origin, address)
+            for inlined in frames[:-1]:
+                index = self.function(function.origin, inlined.function, (inlined.file, 0))
+                one.line.add(function_id=index, line=inlined.line)
+            index = self.function(function.origin, function.name, place)
+            one.line.add(function_id=index, line=frames[-1].line if frames else 0)
         return found
 
     def mapping(self, origin: str, address: int) -> int:
@@ -98,8 +104,9 @@ class _Maker:
                 memory_limit=address + 1,
                 filename=self.text(clean(origin)),
                 has_functions=True,
-                has_filenames=self.naming.line_of is not None,
-                has_line_numbers=self.naming.line_of is not None,
+                has_filenames=bool(self.naming.lines),
+                has_line_numbers=bool(self.naming.lines),
+                has_inline_frames=bool(self.naming.lines),
             )
         found = self.mappings[origin]
         found.memory_start = min(found.memory_start, address)
@@ -109,18 +116,18 @@ class _Maker:
     def add(self, profile: Profile) -> None:
         """Adds one region."""
         tree, functions = nodes_of(profile), profile.functions
+        places = function_places(profile, self.naming.lines)
         callers: list[tuple[int, ...]] = []
-        rows = (tree.parent.tolist(), tree.site.tolist())
-        for parent, site in zip(*rows, strict=True):
+        for parent, site in zip(tree.parent.tolist(), tree.site.tolist(), strict=True):
             if parent < 0:
                 callers.append(())
                 continue
-            function = functions[tree.function[parent]]
-            address = site or function.address
-            place = self._place(function, address)
-            callers.append((self.location(function, address, place), *callers[parent]))
+            index = tree.function[parent]
+            address = site or functions[index].address
+            at = self.location(functions[index], places[index], address)
+            callers.append((at, *callers[parent]))
         labels = self._labels(profile, tree)
-        node, leaf, costs = self._leaves(profile, tree)
+        node, leaf, costs = self._leaves(profile, tree, places)
         by_name = figures(costs)
         nothing = np.zeros(len(costs), np.int64)
         values = np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
@@ -143,37 +150,31 @@ class _Maker:
             for context, task in zip(*rows, strict=True)
         ]
 
-    def _leaves(self, profile: Profile, tree: Nodes) -> tuple[list[int], list[int], Columns]:
+    def _leaves(
+        self, profile: Profile, tree: Nodes, places: Sequence[tuple[str, int] | None]
+    ) -> tuple[list[int], list[int], Columns]:
         """Of each sample its node, the location on top of its stack, and what it cost."""
-        functions = profile.functions
-        if self.naming.line_of is None:
-            nodes = list(range(len(tree)))
+        functions, lines = profile.functions, self.naming.lines
+        if not lines:
             leaves = [
-                self.location(functions[index], functions[index].address, None)
+                self.location(functions[index], None, functions[index].address)
                 for index in tree.function.tolist()
             ]
-            return nodes, leaves, tree.costs
+            return list(range(len(tree))), leaves, tree.costs
         costs = profile.address_costs(by_node=True)
-        keys: dict[tuple[int, int, tuple[str, int] | None], int] = {}
+        keys: dict[tuple[int, int, tuple[Frame, ...]], int] = {}
         at: list[int] = []
         nodes, leaves = [], []
         where = tree.of(costs.node, costs.function)
         rows = (where.tolist(), costs.function.tolist(), costs.address.tolist())
         for node, index, address in zip(*rows, strict=True):
-            function = functions[index]
-            place = self._place(function, address)
-            key = (node, index, place)
+            key = (node, index, lines.at(functions[index].origin, address))
             if key not in keys:
                 keys[key] = len(keys)
                 nodes.append(node)
-                leaves.append(self.location(function, address, place))
+                leaves.append(self.location(functions[index], places[index], address))
             at.append(keys[key])
         return nodes, leaves, costs.costs.summed(np.array(at, np.int64), len(keys))
-
-    def _place(self, function: Function, address: int) -> tuple[str, int] | None:
-        if self.naming.line_of is None:
-            return None
-        return self.naming.line_of(function.origin, address)
 
     def finished(self) -> Any:
         """The message."""

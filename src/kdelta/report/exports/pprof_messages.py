@@ -50,6 +50,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "has_functions": (7, "bool"),
         "has_filenames": (8, "bool"),
         "has_line_numbers": (9, "bool"),
+        "has_inline_frames": (10, "bool"),
     },
     "Location": {
         "id": (1, "uint64"),
