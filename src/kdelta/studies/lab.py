@@ -178,15 +178,29 @@ class Lab:
         with interruptible():
             guests = [self.guest(kernel) for kernel in kernels]
             build("plugin", self._progress.say)
+        indexes = range(self._request.perturbations)
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._runs_of(kernel, guest, work))
+                group.create_task(self._runs_of(kernel, guest, work, indexes))
                 for kernel, guest, work in zip(kernels, guests, works, strict=True)
             ]
         return [task.result() for task in tasks]
 
-    async def _runs_of(self, kernel: Kernel, guest: Guest, work: Work) -> list[Done]:
-        indexes = range(self._request.perturbations)
+    async def one(self, kernel: Kernel, work: Work, index: int) -> Done:
+        """The run of that perturbation alone."""
+        with interruptible():
+            guest = self.guest(kernel)
+            build("plugin", self._progress.say)
+        (done,) = await self._runs_of(kernel, guest, work, [index])
+        return done
+
+    def key(self, kernel: Kernel, work: Work, index: int) -> str:
+        """What makes a run of that perturbation the same as another."""
+        return _key(self.guest(kernel), work, index)
+
+    async def _runs_of(
+        self, kernel: Kernel, guest: Guest, work: Work, indexes: Sequence[int]
+    ) -> list[Done]:
         known = {} if self._request.again else self._known(guest, work, indexes)
         missing = [index for index in indexes if index not in known]
         start = await self._start(kernel, guest) if missing else None
