@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.infer.diff import diff_lines
-from kdelta.infer.matching import How, Key, match_functions
+from kdelta.infer.matching import How, Inlined, Key, match_functions, match_inlined
 
 ORIGINS = ["kernel", "[nf_nat]", "[ext4]", "[vdso]", "[unknown]", "libc.so.6", "syscalls"]
 NAMES = ["f", "g", "f.isra.0", "f.part.0.cold", "g.cold", "g.constprop.1", "[no symbol]", "<b>$(x)"]
@@ -99,3 +99,56 @@ def test_a_partner_is_not_taken_away() -> None:
     a, b = [("kernel", "f")], [("kernel", "f"), ("[a]", "f")]
     found = {match.origin: match.how for match in match_functions(a, b)}
     assert found == {"kernel": How.SAME, "[a]": How.ONLY_B}
+
+
+HOSTS = st.dictionaries(
+    st.tuples(st.sampled_from(ORIGINS), st.sampled_from(NAMES)), st.fractions(10, 20)
+)
+CHAINS = st.dictionaries(
+    st.tuples(st.sampled_from(ORIGINS), st.sampled_from(NAMES)),
+    st.dictionaries(
+        st.lists(st.sampled_from(["f", "g", "h"]), min_size=1, max_size=3).map(tuple),
+        st.fractions(0, 1),
+        max_size=3,
+    ),
+)
+
+
+@given(HOSTS, HOSTS, CHAINS, CHAINS)
+def test_sums_stay_with_what_was_inlined(
+    a: dict[Key, Fraction], b: dict[Key, Fraction], ours: Inlined, theirs: Inlined
+) -> None:
+    lines = diff_lines(a, b, (ours, theirs))
+    assert sum(line.a for line in lines) == sum(a.values())
+    assert sum(line.b for line in lines) == sum(b.values())
+    assert all(line.a >= 0 and line.b >= 0 for line in lines)
+    back = diff_lines(b, a, (theirs, ours))
+    there = {(line.match.name, line.match.a, line.match.b): line.added for line in lines}
+    assert there == {(one.match.name, one.match.b, one.match.a): -one.added for one in back}
+
+
+def test_what_was_inlined_has_its_partner() -> None:
+    a = {("kernel", "f"): Fraction(500), ("kernel", "g.isra.0"): Fraction(1000)}
+    b = {("kernel", "f"): Fraction(1400), ("kernel", "h"): Fraction(7)}
+    inlined: Inlined = {("kernel", "f"): {("g",): Fraction(900), ("other",): Fraction(100)}}
+    lines = {line.match.name: line for line in diff_lines(a, b, ({}, inlined))}
+    assert (lines["g"].a, lines["g"].b) == (1000, 900)
+    assert lines["g"].match.how is How.INLINED
+    assert lines["g"].match.hosts == (("kernel", "f"),)
+    assert (lines["f"].a, lines["f"].b) == (500, 500)
+    assert lines["f"].match.how is How.SAME
+    assert lines["h"].match.how is How.ONLY_B
+    # What both have by itself stays with its host, wherever it is inlined as well.
+    both = {("kernel", "f"): Fraction(5), ("kernel", "g"): Fraction(1)}
+    matches, ours, theirs = match_inlined(both, both, (inlined, inlined))
+    assert ours == theirs == both
+    assert {match.how for match in matches} == {How.SAME}
+
+
+def test_what_is_inlined_within_an_inlined_function_is_its_own() -> None:
+    a = {("kernel", "f"): Fraction(5), ("kernel", "g"): Fraction(10)}
+    b = {("kernel", "f"): Fraction(15)}
+    inlined: Inlined = {("kernel", "f"): {("g",): Fraction(4), ("g", "deep"): Fraction(6)}}
+    lines = {line.match.name: line for line in diff_lines(a, b, ({}, inlined))}
+    assert lines["g"].b == 10
+    assert "deep" not in lines

@@ -46,7 +46,7 @@ def test_which_addresses_are_asked_for() -> None:
 
 
 def test_what_was_inlined() -> None:
-    assert inlined_in([PROFILE], OWN, LINES).figures == {("kernel", "f"): {("middle", "inner"): 5}}
+    assert inlined_in([PROFILE], OWN, LINES) == {("kernel", "f"): {("middle", "inner"): 5}}
 
 
 FILES = st.sampled_from(["", "a.c", "b.h"])

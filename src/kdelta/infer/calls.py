@@ -112,14 +112,15 @@ def merged_calls(
     selection: Selection,
     key_of: Callable[[Function], Key] = as_it_is,
     count: Count = insns_of,
+    leaves: frozenset[Key] = frozenset(),
 ) -> Calls:
-    """The tree of these regions. Code that is not looked at has no cost, and stays in paths. Raises
-    LabError unless all that is looked at is in it.
+    """The tree of these regions. Code that is not looked at has no cost, and stays in paths. What
+    `leaves` call hangs on their callers. Raises LabError unless all that is looked at is in it.
     """
     maker = _Maker()
     whole = 0
     for profile in profiles:
-        whole += _add(maker, profile, selection, key_of, count)
+        whole += _add(maker, profile, selection, key_of=key_of, count=count, leaves=leaves)
     made = maker.made()
     if made.total != whole:
         raise LabError(
@@ -133,25 +134,31 @@ def _add(
     maker: _Maker,
     profile: Profile,
     selection: Selection,
+    *,
     key_of: Callable[[Function], Key],
     count: Count,
+    leaves: frozenset[Key],
 ) -> int:
     """Adds one region; returns what of it was looked at."""
     tree, keys = profile.tree, [key_of(function) for function in profile.functions]
     looked_at = [part_of(function.origin) in selection.parts for function in profile.functions]
     wanted = np.isin(tree.context, [CONTEXTS.index(one) for one in selection.contexts])
     columns = (tree.parent, tree.function, tree.context, tree.task, tree.entry, tree.entered)
+    # Of each node the one here, and the one that what it called is below.
     found: list[int] = []
+    below: list[int] = []
     rows = zip(wanted.tolist(), *(column.tolist() for column in columns), strict=True)
     for is_wanted, parent, function, context, task, entry, entered in rows:
         if not is_wanted:
             found.append(-1)
+            below.append(-1)
             continue
-        above = found[parent] if parent >= 0 else -1
+        above = below[parent] if parent >= 0 else -1
         if above < 0:
             above = maker.node(-1, _task(CONTEXTS[context], profile.tasks[task].program))
         node = maker.node(above, keys[function])
         found.append(node)
+        below.append(above if keys[function] in leaves else node)
         maker.calls[node] += 0 if entry in _NO_CALL else entered
     whole = 0
     own = zip(
@@ -166,7 +173,7 @@ def _add(
         node = found[at]
         # Where a node stands for others as well, these are below it.
         if function != tree.function[at]:
-            node = maker.node(node, keys[function])
+            node = maker.node(below[at], keys[function])
         maker.own[node] += figure
         whole += figure
     return whole

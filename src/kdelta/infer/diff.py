@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import Cost
-from kdelta.infer.matching import How, Key, Match, match_functions
+from kdelta.infer.matching import How, Inlined, Key, Match, match_inlined
 from kdelta.infer.profile import RegionProfile, Selection, Sort
 from kdelta.spec.errors import LabError
 
@@ -58,15 +58,20 @@ def figures_of(
     return found
 
 
-def diff_lines(a: Mapping[Key, Fraction], b: Mapping[Key, Fraction]) -> tuple[DiffLine, ...]:
+def diff_lines(
+    a: Mapping[Key, Fraction],
+    b: Mapping[Key, Fraction],
+    inlined: tuple[Inlined, Inlined] = ({}, {}),
+) -> tuple[DiffLine, ...]:
     """All functions, most added first; LabError unless they add up to what the sides have."""
+    matches, ours, theirs = match_inlined(a, b, inlined)
     lines = [
         DiffLine(
             match,
-            sum((a[key] for key in match.a), Fraction(0)),
-            sum((b[key] for key in match.b), Fraction(0)),
+            sum((ours[key] for key in match.a), Fraction(0)),
+            sum((theirs[key] for key in match.b), Fraction(0)),
         )
-        for match in match_functions(a, b)
+        for match in matches
     ]
     lines.sort(key=lambda line: (-line.added, line.match.name, line.match.origin))
     for who, side, found in (

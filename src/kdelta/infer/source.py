@@ -3,6 +3,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -10,7 +11,7 @@ from kdelta.counts.profile import Columns, Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.annotate import chosen_rows
 from kdelta.infer.functions import strip_suffixes
-from kdelta.infer.matching import Key
+from kdelta.infer.matching import Inlined, Key
 from kdelta.infer.profile import Selection
 from kdelta.spec.errors import LabError
 
@@ -85,23 +86,20 @@ def by_line(
     return found
 
 
-class Inlined(msgspec.Struct, frozen=True):
-    """What was executed of functions that were inlined into others: of each function as it was
-    compiled, by the names of those that the code is of, outermost first.
-    """
-
-    figures: Mapping[Key, Mapping[tuple[str, ...], int]] = {}
-
-
 def inlined_in(
     profiles: Iterable[Profile],
     selection: Selection,
     lines: SourceLines,
     count: Count = insns_of,
+    *,
+    each: bool = False,
 ) -> Inlined:
-    """What debug info tells of inlined functions in what was executed."""
-    found: dict[Key, dict[tuple[str, ...], int]] = {}
+    """What debug info tells of inlined functions in what was executed; each: in one pass of each
+    region.
+    """
+    found: dict[Key, dict[tuple[str, ...], Fraction]] = {}
     for profile in profiles:
+        passes = profile.iterations if each else 1
         costs = chosen_rows(profile, selection).address_costs()
         columns = (costs.function.tolist(), costs.address.tolist(), count(costs.costs))
         for index, address, figure in zip(*columns, strict=True):
@@ -110,8 +108,8 @@ def inlined_in(
             if len(frames) > 1 and figure:
                 chain = tuple(frame.function for frame in reversed(frames[:-1]))
                 row = found.setdefault((function.origin, function.name), {})
-                row[chain] = row.get(chain, 0) + figure
-    return Inlined(found)
+                row[chain] = row.get(chain, Fraction(0)) + Fraction(figure, passes)
+    return found
 
 
 class LineChange(msgspec.Struct, frozen=True):
@@ -149,8 +147,8 @@ def line_changes(
     found: dict[object, LineChange] = {}
     for line, figure in a.items():
         before = found.get(_name(line))
-        figure += before.a if before else 0
-        found[_name(line)] = LineChange(line, None, figure, 0, _line_text(line, a_text))
+        whole = figure + (before.a if before else 0)
+        found[_name(line)] = LineChange(line, None, whole, 0, _line_text(line, a_text))
     for line, figure in b.items():
         file = (line.origin, line.file)
         if line.is_known and file not in numbers:

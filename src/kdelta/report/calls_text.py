@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from kdelta.infer.calls import TASK, Calls, shown_calls
+from kdelta.infer.calls_diff import CallChange, shown_changes
 from kdelta.infer.matching import Key
 from kdelta.report import figures
 from kdelta.report.layout import function_name
 from kdelta.report.profile_text import INSNS, PERCENT, named_line, percent
 
 _CALLS = 8
+_OWN = 12
+_BOTH = 11
 
 
 def calls_lines(calls: Calls, part: float) -> list[str]:
@@ -46,5 +49,26 @@ def _tree(calls: Calls, part: float, *, own: bool = True) -> list[str]:
         if own:
             cells += f"{percent(one.own, whole) if one.own else '-':>{PERCENT}}"
         times = figures.short(Fraction(one.calls)) if one.calls else "-"
-        lines += named_line(f"{cells}{times:>{_CALLS}}", f"  {'  ' * one.depth}{name}")
+        lines += named_line(f"{cells}{times:>{_CALLS}}", f"  {' ' * one.depth}{name}")
+    return lines
+
+
+def changed_calls_lines(changes: Sequence[CallChange], part: float) -> list[str]:
+    """The paths that brought what was added or removed, cut where little changed."""
+    shown = list(shown_changes(changes, part))
+    if not shown:
+        return ["", "no path of calls changed"]
+    lines = ["", f"paths of calls, cut where less than {100 * part:g}% of all changes is"]
+    heads = f"{'added':>{INSNS}}{'own':>{_OWN}}{'calls in A':>{_BOTH}}{'in B':>{_BOTH}}"
+    lines.append(f"{heads}  function")
+    for one in shown:
+        name = f"({one.cut} more)" if one.cut else node_name(one.key)
+        own = str(one.added_own) if one.added_own else "-"
+        calls = "".join(
+            f"{figures.short(Fraction(count)) if count else '-':>{_BOTH}}"
+            for count in (one.a_calls, one.b_calls)
+        )
+        lines += named_line(
+            f"{one.added:>{INSNS}}{own:>{_OWN}}{calls}", f"  {' ' * one.depth}{name}"
+        )
     return lines
