@@ -132,10 +132,10 @@ def test_what_was_inlined_has_its_partner() -> None:
     b = {("kernel", "f"): Fraction(1400), ("kernel", "h"): Fraction(7)}
     inlined: Inlined = {("kernel", "f"): {("g",): Fraction(900), ("other",): Fraction(100)}}
     lines = {line.match.name: line for line in diff_lines(a, b, ({}, inlined))}
-    assert (lines["g"].a, lines["g"].b) == (1000, 900)
+    assert [lines["g"].a, lines["g"].b] == [Fraction(1000), Fraction(900)]
     assert lines["g"].match.how is How.INLINED
     assert lines["g"].match.hosts == (("kernel", "f"),)
-    assert (lines["f"].a, lines["f"].b) == (500, 500)
+    assert [lines["f"].a, lines["f"].b] == [Fraction(500), Fraction(500)]
     assert lines["f"].match.how is How.SAME
     assert lines["h"].match.how is How.ONLY_B
     # What both have by itself stays with its host, wherever it is inlined as well.
