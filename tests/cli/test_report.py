@@ -122,7 +122,7 @@ def test_a_file_is_written_in_the_form_of_its_name(
         ([], 2, "no study is stored yet", "kdelta compare makes one"),
         (["abc"], 2, "no study and no run is called 'abc'", "kdelta report --list"),
         (["--format", "jason"], 2, "no such format: jason", "did you mean json? there is text, "),
-        (["--format", "q"], 2, "no such format: q", "there is text, json"),
+        (["--format", "q"], 2, "no such format: q", "there is text, mail, html, json, ktap, junit"),
         (["--format", "TEXT"], 2, "no such format: TEXT", "did you mean text? "),
     ],
 )

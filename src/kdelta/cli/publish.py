@@ -5,11 +5,12 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import emit, save, talk
 from kdelta.report.forms import find_form
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
@@ -49,9 +50,11 @@ def publish(
     json: bool = False,
     shown: Mapping[str, int] | None = None,
     text: str | None = None,
+    html: Path | None = None,
 ) -> None:
     """Keeps the reports of a study of that kind, then prints them. `shown`: see Stored; `text`:
-    what is printed in place of the usual text. That a report cannot be kept loses no report.
+    what is printed in place of the usual text; `html`: where a page of it is written, too. That a
+    report cannot be kept loses no report.
     """
     stored = Stored(
         kind=kind,
@@ -66,6 +69,9 @@ def publish(
         keep(stored, store)
     except LabError as error:
         talk(f"kdelta: the report is printed and not kept: {error.message}")
+    if html is not None:
+        save(html, find_form("html").render(stored).encode())
+        talk(f"{html}: html")
     emit(text if text is not None else find_form("json" if json else "text").render(stored))
 
 

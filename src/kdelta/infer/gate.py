@@ -21,11 +21,19 @@ class Exit(enum.IntEnum):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A region's verdict, as far as a gate looks at it; `reason` says why nothing is known."""
+    """A region's verdict, as far as a gate looks at it; `reason` says why nothing is known. Of what
+    is slower `region` has the size, too, and `name` has not.
+    """
 
     region: str
     word: Word
     reason: str = ""
+    name: str = ""
+
+    @property
+    def id(self) -> str:
+        """The region's name, with the CPU's where it is on model cycles: the same each time."""
+        return self.name or self.region
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -213,7 +213,7 @@ def _account(report: BisectReport) -> list[str]:
                 f"left is {float(one.remainder.value)}",
                 "this is an error of kdelta; please report it with the output of --json",
             )
-        found, left = _rounded(one)
+        found, left = rounded_parts(one)
         cells = [
             figures.plain(figures.scaled(value), FIGURE, aligned=False)
             for value in (one.good.value, one.bad.value)
@@ -231,7 +231,7 @@ def _account(report: BisectReport) -> list[str]:
     return [*lines, *wrapped(f"In {' or '.join(units)}, of the measured tasks.", "  ", "  ")]
 
 
-def _rounded(region: BisectedRegion) -> tuple[int, int]:
+def rounded_parts(region: BisectedRegion) -> tuple[int, int]:
     """What was found and what is left, in hundredths that add up to bad - good as printed."""
     total = figures.scaled(region.bad.value) - figures.scaled(region.good.value)
     parts = [region.explained.value, region.remainder.value]

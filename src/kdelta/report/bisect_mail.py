@@ -6,6 +6,8 @@ subject, regzbot's line) and Documentation/process/submitting-patches.rst (how a
 what the trailers are): read at 6.12.
 """
 
+import msgspec
+
 from kdelta.report import figures
 from kdelta.report.bisect import changed_regions, part_of
 from kdelta.report.bisect_model import BisectReport, FoundCommit
@@ -17,34 +19,45 @@ FUNCTIONS = 6
 LIST = "regressions@lists.linux.dev"
 
 
+class Regression(msgspec.Struct, frozen=True):
+    """A mail about one commit: its headers as they are read, and its text."""
+
+    headers: dict[str, str]
+    body: str
+
+
 def bisect_mails(report: BisectReport) -> str:
     """A mail for each commit that makes some region slower, or a sentence if there is none."""
-    slower = [one for one in report.found if _slower(one, report)]
-    if not slower:
+    mails = [
+        [*(f"{name}: {text}" for name, text in one.headers.items()), "", one.body.rstrip("\n")]
+        for one in regressions(report)
+    ]
+    if not mails:
         return finished(["No commit was found that makes anything slower."])
-    lines: list[str] = []
-    for one in slower:
-        lines += [*_mail(one, report), ""]
-    return finished(lines[:-1])
+    return finished("\n\n".join("\n".join(lines) for lines in mails).split("\n"))
+
+
+def regressions(report: BisectReport) -> list[Regression]:
+    """A mail for each commit that makes some region slower."""
+    return [_mail(one, report) for one in report.found if _slower(one, report)]
 
 
 def _slower(found: FoundCommit, report: BisectReport) -> bool:
     return any(effect.value > 0 for _, effect in changed_regions(found.effects, report))
 
 
-def _mail(found: FoundCommit, report: BisectReport) -> list[str]:
+def _mail(found: FoundCommit, report: BisectReport) -> Regression:
     commit = found.commit
     rows = changed_regions(found.effects, report)
     worst, effect = next(row for row in rows if row[1].value > 0)
     share = figures.percent(100 * part_of(effect.value, worst))
     good, bad = report.names
-    lines = [
-        f"To: {commit.author}",
-        f"Cc: {LIST}",
-        f"Subject: [REGRESSION] {worst.name} {share} by {commit.cited}",
-        "",
-    ]
-    lines += wrapped(
+    headers = {
+        "To": commit.author,
+        "Cc": LIST,
+        "Subject": f"[REGRESSION] {worst.name} {share} by {commit.cited}",
+    }
+    lines = wrapped(
         f"commit {commit.cited} changes what the kernel executes for the workload "
         f"{' '.join(report.workloads)}, in {worst.unit} an iteration:",
         "",
@@ -73,4 +86,5 @@ def _mail(found: FoundCommit, report: BisectReport) -> list[str]:
         lines += wrapped(f"{word}: {side.release}, kernel {short(side.identity)}", "", "  ")
     lines += ["", f"#regzbot introduced: {commit.name}", ""]
     lines += wrapped("A patch that mends it would carry, each on a line of its own:", "", "")
-    return [*lines, "", f"  Fixes: {commit.cited}", "  Closes: <the address of this mail>"]
+    lines += ["", f"  Fixes: {commit.cited}", "  Closes: <the address of this mail>"]
+    return Regression(headers, "\n".join(lines) + "\n")

@@ -95,7 +95,7 @@ def comparison_lines(
     lines += _user_part(costs, columns)
     lines += _specials(costs, columns)
     lines += _string_bytes(costs, columns)
-    for operation in _changed_most(effects.operations)[:operations]:
+    for operation in changed_most(effects.operations)[:operations]:
         if operation.costs is not None:
             title = f"{operation.name}, instructions an iteration"
             lines += _Account(title, operation.costs.insns, columns).lines(
@@ -133,10 +133,10 @@ def _heading(title: str, columns: Columns, median: str) -> str:
 
 def _table(effects: Effects, columns: Columns) -> list[str]:
     lines = [_heading("operation", columns, "median")]
-    for title, operations in _groups(effects.operations):
+    for title, operations in groups(effects.operations):
         lines += ["", title]
         lines += [line for one in operations for line in _row(one, columns)]
-    if any(one.costs is not None and _is_two_sided(one.costs) for one in effects.operations):
+    if any(one.costs is not None and is_two_sided(one.costs) for one in effects.operations):
         lines += ["", *wrapped(TWO_SIDED_NOTE, "", "  ")]
     if effects.background:
         lines += ["", _heading("a virtual second", columns, "")]
@@ -144,7 +144,7 @@ def _table(effects: Effects, columns: Columns) -> list[str]:
     return lines
 
 
-def _groups(
+def groups(
     operations: Sequence[OperationEffect],
 ) -> list[tuple[str, Sequence[OperationEffect]]]:
     """The operations by verdict, those that changed most first; a title for each group."""
@@ -184,7 +184,8 @@ def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
     return part is None, abs(part or Fraction(0)), abs(operation.costs.insns.effect.value)
 
 
-def _changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
+def changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
+    """The operations that are not the same, those that changed most first."""
     words = {Word.FASTER, Word.SLOWER, Word.PLACEMENT_ONLY, Word.UNRESOLVED}
     return [
         one
@@ -195,7 +196,7 @@ def _changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect
 
 def _row(operation: OperationEffect, columns: Columns) -> list[str]:
     costs = operation.costs
-    mark = f" {TWO_SIDED}" if costs is not None and _is_two_sided(costs) else ""
+    mark = f" {TWO_SIDED}" if costs is not None and is_two_sided(costs) else ""
     lines, name = columns.named(operation.name + mark)
     if costs is None:
         shown = [
@@ -233,7 +234,7 @@ def _changed(cost: Quantity) -> bool:
     return abs(effect.value) >= least and (effect.low > 0 or effect.high < 0)
 
 
-def _is_two_sided(costs: Costs) -> bool:
+def is_two_sided(costs: Costs) -> bool:
     """Whether instructions were traded for bytes of string operations, or the other way round."""
     insns, moved = costs.insns.effect.value, costs.string_bytes.effect.value
     return insns * moved < 0 and abs(moved) >= abs(insns) and _changed(costs.string_bytes)
@@ -326,7 +327,7 @@ class _Account:
 
     def lines(self, functions: Sequence[FunctionEffect], limit: int) -> list[str]:
         """A heading, the functions, the rest in one line, and the total."""
-        named, rest = _worth_a_line(functions, limit)
+        named, rest = worth_a_line(functions, limit)
         values = [one.cost.effect.value for one in named]
         if rest:
             values.append(sum((one.cost.effect.value for one in rest), Fraction(0)))
@@ -375,7 +376,7 @@ class _Account:
         ]
 
 
-def _worth_a_line(
+def worth_a_line(
     functions: Sequence[FunctionEffect], limit: int
 ) -> tuple[list[FunctionEffect], list[FunctionEffect]]:
     """The changed functions that are worth a line of their own, and the rest of the changed."""

@@ -95,7 +95,7 @@ def _heading() -> str:
 def _paths(found: CycleReport, operations: Sequence[OperationEffect]) -> dict[str, str]:
     """By region, the verdict on its path in words."""
     texts = {
-        one.name: _path(one.verdict, one.costs.insns.percent if one.costs else None)
+        one.name: path_words(one.verdict, one.costs.insns.percent if one.costs else None)
         for one in operations
     }
     linked = dict.fromkeys(found.relinked, ", of the same code linked anew")
@@ -108,7 +108,7 @@ def _head(region: str, paths: Mapping[str, str], marks: Mapping[str, str]) -> li
 
 
 def _block(effect: PlacementEffect) -> list[str]:
-    lines = wrapped(f"model cycles {_words(effect)}", "  ", "    ")
+    lines = wrapped(f"model cycles {cycle_words(effect)}", "  ", "    ")
     lines.append(_row("misses hidden", effect.hidden))
     lines.append(_row("misses exposed", effect.exposed))
     quiet = []
@@ -168,7 +168,8 @@ def _percentile(draws: Draws) -> str:
     return f"{text:>{_PERCENTILE}}"
 
 
-def _path(verdict: Verdict, part: Fraction | None) -> str:
+def path_words(verdict: Verdict, part: Fraction | None) -> str:
+    """A verdict on a path in words, with its size in per cent where it has one."""
     if verdict.word in {Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY}:
         return f"{verdict.word} ({figures.percent(part)})"
     if verdict.word is Word.SAME:
@@ -176,7 +177,8 @@ def _path(verdict: Verdict, part: Fraction | None) -> str:
     return f"{verdict.word} ({verdict.reason})"
 
 
-def _words(effect: PlacementEffect) -> str:
+def cycle_words(effect: PlacementEffect) -> str:
+    """A verdict on model cycles in words, with its size and its reason."""
     verdict = effect.verdict
     words = str(verdict.word)
     if verdict.word is Word.SAME:

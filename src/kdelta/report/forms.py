@@ -16,9 +16,13 @@ from kdelta.report.gate import gate_line
 from kdelta.report.gate_json import gate_json
 from kdelta.report.gate_model import GateReport
 from kdelta.report.json import compare_json, run_json
+from kdelta.report.junit import junit
+from kdelta.report.ktap import ktap
 from kdelta.report.layout_json import layout_json
 from kdelta.report.layout_model import LayoutReport
 from kdelta.report.layout_text import layout_text
+from kdelta.report.mail import mail
+from kdelta.report.markdown import markdown
 from kdelta.report.model import CompareReport, RunReport
 from kdelta.report.place_json import place_json
 from kdelta.report.place_model import PlaceReport
@@ -50,6 +54,14 @@ def text(stored: Stored) -> str:
 def json(stored: Stored) -> str:
     """As the study itself prints it with --json."""
     return _JSONS[stored.kind](stored)
+
+
+def html(stored: Stored) -> str:
+    """One page that opens offline."""
+    # Imported here: what draws its charts takes longer than all else at start.
+    from kdelta.report.html.page import page  # noqa: PLC0415
+
+    return page(stored)
 
 
 def find_form(name: str) -> Form:
@@ -97,6 +109,11 @@ _JSONS: Mapping[str, Render] = {
 
 FORMS: Mapping[str, Form] = {
     "text": Form("for a terminal, as the study printed it", text, (".txt",)),
+    "mail": Form("to be sent, with its headers", mail, (".eml", ".mbox", ".mail")),
+    "html": Form("one page that opens offline in any browser", html, (".html", ".htm")),
     "json": Form("for programs, with a schema", json, (".json",)),
+    "ktap": Form("for the kernel's test tools", ktap, (".ktap", ".tap")),
+    "junit": Form("for CI servers", junit, (".xml",)),
+    "markdown": Form("to be pasted as a comment, details folded", markdown, (".md", ".markdown")),
 }
 """By name; the names are those of --format."""

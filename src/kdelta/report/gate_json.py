@@ -12,9 +12,10 @@ from kdelta.report.json import JsonMachine, document_text, json_machine
 
 
 class JsonJudged(msgspec.Struct, frozen=True):
-    """A verdict that was looked at; `reason` says why nothing is known."""
+    """A verdict that was looked at; `reason` says why nothing is known, and `text` has the size."""
 
     name: str
+    text: str
     word: str
     reason: str
 
@@ -49,4 +50,4 @@ def gate_json(report: GateReport, version: str) -> str:
 
 
 def _judged(one: Judged) -> JsonJudged:
-    return JsonJudged(one.region, one.word.value, one.reason)
+    return JsonJudged(one.id, one.region, one.word.value, one.reason)

@@ -37,6 +37,11 @@ def wrapped(text: str, first: str, later: str) -> list[str]:
 
 def machine_lines(machine: Facts) -> list[str]:
     """The machine and its CPU, and every other fact that is known."""
+    return [line for fact in machine_facts(machine) for line in labelled(*fact)]
+
+
+def machine_facts(machine: Facts) -> list[tuple[str, str]]:
+    """The same as labels and texts."""
     facts = dict(machine)
     cpu, model = facts.pop("cpu", ""), facts.pop("cpu_model", "")
     words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
@@ -45,12 +50,12 @@ def machine_lines(machine: Facts) -> list[str]:
     if "qemu" in facts:
         words.append(f"QEMU {facts.pop('qemu')}")
     words += [f"{key.replace('_', ' ')} {value}" for key, value in facts.items() if value != ""]
-    lines = labelled("machine", ", ".join(words))
+    found = [("machine", ", ".join(words))]
     if cpu or model:
         both = f"{model} ({cpu})" if cpu and model else str(cpu or model)
         # A CPU's features are one long word: let it wrap.
-        lines += labelled("CPU", both.replace(",", ", "))
-    return lines
+        found.append(("CPU", both.replace(",", ", ")))
+    return found
 
 
 def failed_lines(who: str, failed: Iterable[ReportedRun]) -> list[str]:

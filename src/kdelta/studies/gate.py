@@ -93,7 +93,7 @@ def _on_cycles(effect: PlacementEffect, cpu: CPU) -> Judged:
     verdict, name = effect.verdict, f"{effect.region} on {cpu.name}"
     if verdict.word is Word.SLOWER:
         low, high = (f"{100 * end:+.3g}%" for end in (effect.relative.low, effect.relative.high))
-        return Judged(f"{name} {low} to {high} model cycles", Word.SLOWER)
+        return Judged(f"{name} {low} to {high} model cycles", Word.SLOWER, name=name)
     reason = verdict.reason
     if verdict.layouts is not None:
         reason += f"; --layouts {verdict.layouts} would probably do"
@@ -126,4 +126,4 @@ def _on_path(operation: OperationEffect, margin: Fraction) -> Judged:
         return Judged(name, Word.UNRESOLVED, "the path's spread reaches over the margin")
     part = insns.percent
     size = f"{float(insns.effect.value):+.6g}" if part is None else f"{float(part):+.3g}%"
-    return Judged(f"{name} {size} instructions", Word.SLOWER)
+    return Judged(f"{name} {size} instructions", Word.SLOWER, name=name)

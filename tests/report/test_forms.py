@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every form of every kind of study, and the outlines that they are made from."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.report.forms import FORMS, find_form, form_of_file
+from kdelta.report.ktap import ktap
+from kdelta.report.mail import mail
+from kdelta.report.model import CompareReport
+from kdelta.report.outline import Case, Outcome, Outline, Suite
+from kdelta.report.outlines.kinds import OUTLINES, outline_of
+from kdelta.report.question import QUESTIONS
+from kdelta.report.stored import KINDS, Stored
+from kdelta.spec.errors import LabError, UserError
+from tests.report.example import report
+from tests.report.example_stored import EVERY, EXAMPLES, stored
+
+
+def with_failure(name: str) -> Stored:
+    one = EXAMPLES[name]
+    (only,) = one.reports
+    failed = msgspec.structs.replace(only, failure="B: build-failed: no rule\nand more")
+    return msgspec.structs.replace(one, reports=(failed,))
+
+
+def cases(outline: Outline) -> dict[str, Case]:
+    return {case.name: case for suite in outline.suites for case in suite.cases}
+
+
+def test_every_kind_has_all_it_needs() -> None:
+    """What is stored has a question and an outline, and an example here."""
+    assert set(KINDS) == set(QUESTIONS) == set(OUTLINES)
+    assert set(KINDS) == {one.kind for one in EXAMPLES.values()}
+
+
+@EVERY
+@pytest.mark.parametrize("form", [name for name in FORMS if name != "html"])
+def test_every_form_of_every_kind(form: str, name: str) -> None:
+    text = FORMS[form].render(EXAMPLES[name])
+    assert text.endswith("\n")
+    assert FORMS[form].render(EXAMPLES[name]) == text
+
+
+@pytest.mark.parametrize("name", ["ablate", "bisect", "series"])
+@pytest.mark.parametrize("form", ["text", "json", "mail", "ktap", "junit", "markdown"])
+def test_a_search_that_failed(form: str, name: str) -> None:
+    text = FORMS[form].render(with_failure(name))
+    assert "build-failed: no rule" in text.replace("\\", "")
+    if form == "ktap":
+        assert "not ok 1 search" in text
+
+
+def test_the_nearest_form_and_the_form_of_a_file() -> None:
+    assert find_form("ktap") is FORMS["ktap"]
+    for wrong, near in (("tap", "ktap"), ("HTML", "html"), ("junits", "junit"), ("md", "mail")):
+        with pytest.raises(UserError, match=f"no such format: {wrong}") as caught:
+            find_form(wrong)
+        assert wrong == "md" or f"did you mean {near}?" in caught.value.hint
+        assert ", ".join(FORMS) in caught.value.hint
+    names = {
+        "a.eml": "mail",
+        "a.xml": "junit",
+        "a.tap": "ktap",
+        "x.md": "markdown",
+        "a.htm": "html",
+    }
+    assert {name: form_of_file(name) for name in names} == names
+    assert form_of_file("a.out") == form_of_file("") == "text"
+
+
+def test_a_comparisons_cases() -> None:
+    found = outline_of(EXAMPLES["compare cycles"])
+    assert [suite.name for suite in found.suites] == [
+        "kernels",
+        "path on zen3",
+        "model cycles on zen3",
+    ]
+    kernels, path, cycles = ({case.name: case for case in one.cases} for one in found.suites)
+    assert kernels["kernel base"].outcome is Outcome.OK
+    assert kernels["kernel other"].outcome is Outcome.FAILED
+    assert path["read-zero-64k"].outcome is Outcome.SLOWER
+    assert path["read-zero-64k"].verdict == "slower (+1213%)"
+    assert path["read-zero-64k"].figures == (
+        "99 -> 1300 instructions an iteration, +1201, exact, n 3",
+    )
+    assert path["uname"].outcome is path["getppid"].outcome is Outcome.OK
+    assert path["futex-wake"].outcome is Outcome.UNKNOWN
+    # The same code linked anew is never slower.
+    assert cycles["uname"].outcome is Outcome.OK
+    assert cycles["uname"].verdict.startswith("placement only")
+    assert cycles["open-close"].outcome is Outcome.UNKNOWN
+    assert cycles["read-zero-64k"].verdict == "unresolved: its trace did not fit in base"
+    assert len(found.failures) == 1
+    assert "4 slower, 2 faster, 2 same, 2 not comparable" in found.subject
+
+
+def test_names_of_cases_are_the_same_from_study_to_study() -> None:
+    """A CI follows a case by its name: no figure, and no kernel's version, is in it."""
+    names = [
+        (suite.name, case.name)
+        for suite in outline_of(EXAMPLES["gate"]).suites
+        for case in suite.cases
+    ]
+    assert names[-3:] == [("gate", "uname"), ("gate", "uname on zen3"), ("gate", "stat")]
+    assert names[:2] == [("kernels", "kernel base"), ("kernels", "kernel other")]
+    compared = outline_of(EXAMPLES["compare"])
+    assert not any("6.1" in f"{suite.name}" for suite in compared.suites)
+
+
+def test_a_gate_tells_its_answer() -> None:
+    found = outline_of(EXAMPLES["gate"])
+    assert found.subject == "syscalls: slower: uname +1% instructions"
+    assert found.short[0] == "The gate says: slower: uname +1% instructions (exit code 1)."
+    assert cases(found)["uname"].outcome is Outcome.SLOWER
+    assert cases(found)["uname on zen3"].outcome is Outcome.UNKNOWN
+    assert cases(found)["stat"].outcome is Outcome.OK
+
+
+def test_the_cases_of_searches() -> None:
+    bisected = cases(outline_of(EXAMPLES["bisect"]))
+    slower = bisected['111111111111 ("fs: open: look at the flags once more")']
+    assert slower.outcome is Outcome.SLOWER
+    assert slower.figures == ("open-close +30 (exact)",)
+    assert bisected['222222222222 ("sys: read the names without a lock")'].outcome is Outcome.OK
+    assert bisected["open-close"].outcome is Outcome.SLOWER
+    assert bisected["open-close"].figures[0].startswith("1782 -> 1815 instructions an iteration")
+    assert bisected["uname"].outcome is Outcome.OK
+    patches = outline_of(EXAMPLES["series"])
+    outcomes = {case.outcome for case in patches.suites[-1].cases}
+    assert patches.suites[-1].name == "patches"
+    assert Outcome.OK in outcomes
+
+
+def test_the_case_of_a_run_that_failed() -> None:
+    (case,) = outline_of(EXAMPLES["run failed"]).suites[0].cases
+    assert case.outcome is Outcome.FAILED
+
+
+def test_what_does_not_add_up_is_no_report() -> None:
+    whole = report()
+    (other,) = whole.others
+    first = next(one for one in other.effects.operations if one.name == "read-zero-64k")
+    assert first.costs is not None
+    lost = msgspec.structs.replace(first, functions=first.functions * 2)
+    effects = msgspec.structs.replace(other.effects, operations=(lost,))
+    wrong = msgspec.structs.replace(
+        whole, others=(msgspec.structs.replace(other, effects=effects),)
+    )
+    with pytest.raises(LabError, match="read-zero-64k: the rows add up to"):
+        outline_of(stored("compare", wrong))
+
+
+@EVERY
+def test_tables_add_up(name: str) -> None:
+    """Base and difference make the other, and rows with a total make it: in what is printed."""
+    checked = 0
+    for table in outline_of(EXAMPLES[name]).tables:
+        heads = list(table.heads)
+        for row in table.body:
+            assert len(row) == len(heads), (table.title, row)
+        at = [heads.index(head) for head in ("base", "other", "diff") if head in heads]
+        if len(at) == 3 and heads[0] != "function":
+            for row in table.rows:
+                base, other, diff = (row[place] for place in at)
+                if diff:
+                    assert Fraction(base) + Fraction(diff) == Fraction(other), row
+                    checked += 1
+        if table.total and heads[1] in ("diff", "effect"):
+            rows = [Fraction(row[1]) for row in table.rows]
+            assert sum(rows) == Fraction(table.total[1]), table.title
+            checked += 1
+    if name.startswith(("compare", "ablate", "series")) and name != "series minimal":
+        assert checked
+
+
+def test_what_a_question_is() -> None:
+    asked = {name: one.question for name, one in EXAMPLES.items()}
+    assert asked["compare cpus"].endswith("under syscalls on zen3 and zen2?")
+    assert asked["gate"].startswith("Is deb:linux-image-6.12.57+deb13-cloud-amd64 slower than deb:")
+    assert asked["gate alone"] == "Is the other kernel slower?"
+    assert asked["bisect"].startswith("Which commits of v6.12..v6.13 make /src/linux faster")
+    assert all(text.endswith("?") for text in asked.values())
+
+
+def test_a_suite_counts() -> None:
+    suite = Suite("s", (Case("a", Outcome.OK, ""), Case("b", Outcome.FAILED, "")))
+    assert suite.count(Outcome.OK) == suite.count(Outcome.FAILED) == 1
+    assert suite.count(Outcome.OK, Outcome.FAILED) == 2
+
+
+def test_the_report_of_a_kernel_that_was_not_built() -> None:
+    whole = report()
+    base = msgspec.structs.replace(whole.base, failure="build-failed: oops\nmore", runs=())
+    other = msgspec.structs.replace(
+        whole.others[0],
+        effects=msgspec.structs.replace(whole.others[0].effects, operations=(), background=()),
+    )
+    broken: CompareReport = msgspec.structs.replace(whole, base=base, others=(other,))
+    one = stored("compare", broken)
+    found = outline_of(one)
+    assert "there is no kernel of base: build-failed: oops" in found.short[0]
+    assert "not ok 1 kernel base" in ktap(one)
+    assert "base: no kernel: build-failed: oops" in mail(one)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A report as KTAP, read by the kernel's own parser."""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kdelta.report.ktap import ktap
+from kdelta.report.outline import Outcome
+from kdelta.report.outlines.kinds import outline_of
+from tests.report.example_stored import EVERY, EXAMPLES, nasty
+
+
+def kunit_trees() -> Iterator[Path]:
+    home = Path.home() / ".cache" / "kdelta" / "trees"
+    yield from home.glob("*/src/tools/testing/kunit")
+
+
+@pytest.fixture(scope="module")
+def kunit_parser() -> ModuleType:
+    """The kernel's own reader, where a tree that was built here has it."""
+    for folder in kunit_trees():
+        if not (folder / "kunit_parser.py").exists():
+            continue
+        sys.path.insert(0, str(folder))
+        try:
+            spec = importlib.util.spec_from_file_location(
+                "kunit_parser", folder / "kunit_parser.py"
+            )
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules["kunit_parser"] = module
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(folder))
+        return module
+    pytest.skip("no kernel tree here with tools/testing/kunit")
+
+
+@EVERY
+def test_the_kernels_parser_reads_it(name: str, kunit_parser: ModuleType) -> None:
+    outline = outline_of(EXAMPLES[name])
+    found = kunit_parser.parse_run_tests(ktap(EXAMPLES[name]).splitlines())
+    status = kunit_parser.TestStatus
+    words = {
+        Outcome.OK: status.SUCCESS,
+        Outcome.SLOWER: status.FAILURE,
+        Outcome.FAILED: status.FAILURE,
+        Outcome.UNKNOWN: status.SKIPPED,
+    }
+
+    def errors(test: Any) -> int:
+        return int(test.counts.errors) + sum(errors(one) for one in test.subtests)
+
+    assert errors(found) == 0
+    assert [suite.name for suite in found.subtests] == [
+        escaped_name(one.name) for one in outline.suites
+    ]
+    for suite, ours in zip(found.subtests, outline.suites, strict=True):
+        assert [(test.name, test.status) for test in suite.subtests] == [
+            (escaped_name(case.name), words[case.outcome]) for case in ours.cases
+        ]
+
+
+def escaped_name(name: str) -> str:
+    return name.replace("#", r"\x23")
+
+
+def test_ktap_by_its_own_rules() -> None:
+    """As Documentation/dev-tools/ktap.rst has it: a version, a plan, a line for each test."""
+    text = ktap(EXAMPLES["compare"])
+    assert text.isascii()
+    lines = text.splitlines()
+    assert lines[:2] == ["KTAP version 1", "1..2"]
+    assert "  KTAP version 1" in lines
+    assert "  1..10" in lines
+    results = [line for line in lines if re.match(r" *(not )?ok ", line)]
+    top = [line for line in results if not line.startswith(" ")]
+    assert top == ["not ok 1 kernels", "not ok 2 path"]
+    inner = [line.replace("not ", "").split()[1] for line in results if line.startswith("  ")]
+    assert inner == [str(number) for number in (1, 2, *range(1, 11))]
+    assert "  ok 10 futex-wake # SKIP not comparable (only in other)" in lines
+    assert "  # read-zero-64k: slower (+1213%)" in lines
+    assert lines[-1] == "# Totals: pass:5 fail:4 xfail:0 xpass:0 skip:2 error:1"
+
+
+def test_nasty_names_in_ktap(kunit_parser: ModuleType) -> None:
+    text = ktap(nasty())
+    assert text.isascii()
+    found = kunit_parser.parse_run_tests(text.splitlines())
+    plain = kunit_parser.parse_run_tests(ktap(EXAMPLES["compare"]).splitlines())
+    assert str(found.counts) == str(plain.counts)
+    names = [test.name for test in found.subtests[1].subtests]
+    assert names[0].startswith(r"getppid a \x23 SKIP |b| `c` <script>")
