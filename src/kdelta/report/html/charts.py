@@ -91,7 +91,8 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
     row = {
         "field": "name",
         "type": "nominal",
-        "sort": [one.name for one in effects],
+        # Not a list of names: Vega-Lite would put them into an expression.
+        "sort": {"field": "at", "op": "min"},
         "title": None,
         "axis": {"labelLimit": _LABELS - 8, "domain": False, "ticks": False, "grid": False},
     }
@@ -114,7 +115,9 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
     ]
     return {
         **_PAGE,
-        "data": {"values": [msgspec.to_builtins(one) for one in effects]},
+        "data": {
+            "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(effects)]
+        },
         "width": WIDTH - _LABELS,
         "height": {"step": _ROW},
         "layer": layers,

@@ -108,7 +108,7 @@ def answers_of(pair: Pair) -> tuple[Answer, ...]:
         (path_sentence(operations),),
         chips_of(found),
         f"path{f', {pair.about}' if pair.about else ''}",
-        tone_of(found),
+        words.tone_of(found),
     )
     return (path, *cycles.answers(pair.report, pair.compared, pair.about))
 
@@ -116,12 +116,6 @@ def answers_of(pair: Pair) -> tuple[Answer, ...]:
 def chips_of(found: Counter[Word]) -> tuple[Chip, ...]:
     """Words and how many there are, those that ask for a look first."""
     return tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
-
-
-def tone_of(found: Counter[Word]) -> str:
-    """The colour of an answer: that of what asks for a look first."""
-    word = next((word for word in words.ORDER[:4] if found[word]), Word.SAME)
-    return TONES[word]
 
 
 def path_sentence(operations: Sequence[OperationEffect]) -> str:

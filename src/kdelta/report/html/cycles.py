@@ -77,8 +77,7 @@ def answers(report: CompareReport, compared: Compared, about: str) -> tuple[Answ
     text = sentence(effects, report.cpu)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
     label = f"model cycles on {report.cpu.name}{f', {about}' if about else ''}"
-    word = next((one for one in words.ORDER[:4] if found[one]), Word.SAME)
-    return (Answer((text,), chips, label, TONES[word]),)
+    return (Answer((text,), chips, label, words.tone_of(found)),)
 
 
 def sentence(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> str:

@@ -38,6 +38,7 @@ class Flame(msgspec.Struct, frozen=True):
     first: `parent` (-1 for the root), `name` (an index into names), `kind` and `entry` (an Entry).
     `own`: by figure and side, what each frame executed itself, in the whole region. `iterations`:
     of each side. `cut`: how many frames were cut, and what part of the instructions they have.
+    `about`: which kernels it is of, where a page has several.
     """
 
     region: str
@@ -50,6 +51,7 @@ class Flame(msgspec.Struct, frozen=True):
     own: dict[str, tuple[tuple[int, ...], ...]]
     iterations: tuple[int, ...]
     cut: tuple[int, float]
+    about: str = ""
 
     def total(self, figure: str, side: int) -> int:
         """The sum over all frames: the region's own."""
@@ -140,14 +142,15 @@ def flames(
     other: Sequence[Profile] = (),
     sides: Sequence[str] = ("base", "other"),
     smallest: float = SMALLEST,
+    about: str = "",
 ) -> tuple[Flame, ...]:
     """The flame graphs of a run's regions, or of those that two runs have both."""
-    if not other:
-        return tuple(flame(one, None, sides, smallest) for one in base)
-    found = {one.region: one for one in other}
-    return tuple(
-        flame(one, found[one.region], sides, smallest) for one in base if one.region in found
-    )
+    pairs: list[tuple[Profile, Profile | None]] = [(one, None) for one in base]
+    if other:
+        found = {one.region: one for one in other}
+        pairs = [(one, found[one.region]) for one in base if one.region in found]
+    drawn = (flame(one, its, sides, smallest) for one, its in pairs)
+    return tuple(msgspec.structs.replace(one, about=about) for one in drawn)
 
 
 def _cut(
@@ -252,7 +255,7 @@ def flame_data(flames: Sequence[Flame]) -> dict[str, object]:
         to = [names.setdefault(label, len(names)) for label in one.names]
         graphs.append(
             {
-                "region": one.region,
+                "region": f"{one.region} ({one.about})" if one.about else one.region,
                 "sides": one.sides,
                 "iterations": one.iterations,
                 "cut": [one.cut[0], round(one.cut[1], 6)],

@@ -99,7 +99,7 @@ def functions_table(
         Cell(words.number(whole.base.value)),
         Cell(words.number(whole.other.value)),
     )
-    return Table(f"functions-{id_}", f"Functions of {name}", COLUMNS, tuple(rows), (total,))
+    return Table(f"table-{id_}", f"Functions of {name}", COLUMNS, tuple(rows), (total,))
 
 
 def _diff(hundredths: int) -> Cell:

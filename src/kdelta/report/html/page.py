@@ -8,6 +8,7 @@ has their hashes. Texts are escaped by Jinja2, data for scripts by `script_json`
 import base64
 import functools
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from importlib import resources
 
@@ -24,6 +25,7 @@ _PACKAGE = "kdelta.report.html"
 _SCRIPTS = ("page.js", "table.js", "flame.js")
 _STYLE = "page.css"
 _MOST = 1e300
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
 
 # A data block is left by "</script", and "<!--" changes where it ends (HTML, 4.12.1.3); the two
 # separators end a line of older JavaScript. None of them occurs outside of JSON's strings.
@@ -94,7 +96,13 @@ def _environment() -> jinja2.Environment:
     )
     found.filters["drawn"] = Markup  # a chart's SVG is ours, its texts escaped by Vega
     found.filters["sortable"] = _sortable
+    found.filters["anchor"] = _anchor
     return found
+
+
+def _anchor(text: str) -> str:
+    """An id that links and labels can refer to: without spaces, another for each text."""
+    return _NOT_IN_IDS.sub(lambda found: f":{ord(found[0]):x}:", text)
 
 
 def _sortable(value: float) -> str:

@@ -2,6 +2,7 @@
 """Figures and verdicts as a page has them: digits in groups, a real minus, and words in lists."""
 
 import math
+from collections import Counter
 from fractions import Fraction
 
 from kdelta.infer.effects import Verdict, Word
@@ -34,6 +35,13 @@ TONES: dict[str, str] = {
 """By the verdict's word what colour it has (report/html/svg.py)."""
 
 _PLACES = 2
+
+
+def tone_of(found: Counter[Word]) -> str:
+    """The colour of so many verdicts: of neither where some are slower and some are faster."""
+    if found[Word.SLOWER] and found[Word.FASTER]:
+        return "mixed"
+    return TONES[next((word for word in ORDER[:4] if found[word]), Word.SAME)]
 
 
 def number(value: Fraction | float) -> str:

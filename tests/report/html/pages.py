@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stored studies of every kind for the tests of pages, and what there is to be said against."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.counts.profile import Profile
+from kdelta.infer.effects import Word
+from kdelta.infer.gate import Decision, Exit, Judged
+from kdelta.report.gate_model import GateReport
+from kdelta.report.html.flame import Flame, flames
+from kdelta.report.model import CompareReport
+from kdelta.report.question import question_of
+from kdelta.report.stored import Stored
+from tests.profiles import Stack, profile_of
+from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
+from tests.report.example import failed_report, report, run_report
+from tests.report.example_cycles import with_cycles
+from tests.report.example_layout import layout_report
+
+STARTED = 1_767_225_600.0
+
+
+def stored(kind: str, *reports: msgspec.Struct, command: str = "") -> Stored:
+    """A study as the store has it."""
+    return Stored(
+        kind=kind,
+        question=question_of(kind, reports),
+        command=command or f"kdelta {kind} one other",
+        started=STARTED,
+        version="0.1.0",
+        reports=reports,
+    )
+
+
+def comparison() -> Stored:
+    """With all verdicts on the path, and on model cycles."""
+    return stored("compare", with_cycles("zen3", data=True))
+
+
+def gate_report() -> GateReport:
+    """One that is slower."""
+    return GateReport(
+        Decision(Exit.SLOWER, ("read-zero-64k +1213% instructions",)),
+        (
+            Judged("read-zero-64k +1213% instructions", Word.SLOWER),
+            Judged("uname", Word.SAME),
+            Judged("page-fault", Word.UNRESOLVED, "the path's spread reaches over the margin"),
+        ),
+        ("page-fault: its trace was cut off",),
+        (report(),),
+    )
+
+
+def every() -> dict[str, Stored]:
+    """A study of each kind, and some whose runs failed."""
+    return {
+        "ablate": stored("ablate", test_ablation.REPORT),
+        "ablate-cycles": stored("ablate", test_ablation.with_cycles()),
+        "bisect": stored("bisect", test_bisect_report.REPORT),
+        "compare": comparison(),
+        "compare-path": stored("compare", report()),
+        "compare-cpus": stored("compare", with_cycles("zen3"), with_cycles("zen4")),
+        "gate": stored("gate", gate_report()),
+        "layout": stored("layout", layout_report()),
+        "place": stored("place", test_place_report.REPORT),
+        "run": stored("run", run_report()),
+        "run-failed": stored("run", failed_report()),
+        "series": stored("series", test_series_report.REPORT),
+        "series-minimal": stored("series", test_series_report.minimal()),
+    }
+
+
+def two_profiles() -> tuple[Profile, Profile]:
+    """Of one region in two kernels: a function more, one fewer, one that costs more itself."""
+    base = profile_of(
+        {
+            ("work:main",): 100,
+            ("work:main", "do_syscall_64"): 300,
+            ("work:main", "do_syscall_64", "do_sys_openat2"): 2_000,
+            ("work:main", "do_syscall_64", "do_sys_openat2", "alloc_fd.isra.0"): 400,
+            ("work:main", "do_syscall_64", "do_sys_openat2", "gone"): 250,
+            ("work:main", "do_syscall_64", "[ext4]:ext4_file_open"): 500,
+            ("work:main", "[vdso]:__vdso_time"): 50,
+            ("timer",): 150,
+        },
+        region="open-close",
+        iterations=10,
+        contexts={("timer",): 1},
+    )
+    other = profile_of(
+        {
+            ("work:main",): 100,
+            ("work:main", "do_syscall_64"): 300,
+            ("work:main", "do_syscall_64", "do_sys_openat2"): 2_600,
+            ("work:main", "do_syscall_64", "do_sys_openat2", "alloc_fd"): 300,
+            ("work:main", "do_syscall_64", "do_sys_openat2", "added"): 700,
+            ("work:main", "do_syscall_64", "[ext4]:ext4_file_open"): 500,
+            ("work:main", "[vdso]:__vdso_time"): 50,
+            ("timer",): 150,
+        },
+        region="open-close",
+        iterations=10,
+        contexts={("timer",): 1},
+    )
+    return base, other
+
+
+def two_flames() -> tuple[Flame, ...]:
+    """Of two regions, held against each other."""
+    base, other = two_profiles()
+    more = profile_of({("work:main",): 10, ("work:main", "do_syscall_64"): 30}, region="getppid")
+    return flames([base, more], [other, more])
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "\"><svg onload='alert(3)'>",
+    "<!--<script>",
+    "a\u2028b\u2029c",
+    "$(touch /tmp/x); `id` && rm -rf '~' | tee & \\",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(4)",
+    "&lt;b&gt;&amp;",
+)
+"""Names that would do something if anything took them for what they look like."""
+
+
+def hostile_comparison(names: Sequence[str] = HOSTILE) -> Stored:
+    """The example with such names for kernels, operations, functions and notes."""
+    plain = with_cycles("zen3", data=True)
+    other = plain.others[0]
+    renamed = {
+        one.name: f"{one.name}{name}"
+        for one, name in zip(other.effects.operations, [*names, *names], strict=False)
+    }
+    operations = tuple(
+        msgspec.structs.replace(
+            one,
+            name=renamed[one.name],
+            notes=(names[0],),
+            functions=tuple(
+                msgspec.structs.replace(
+                    function, name=f"{function.name}{names[at % len(names)]}", origin=names[1]
+                )
+                for at, function in enumerate(one.functions)
+            ),
+        )
+        for one in other.effects.operations
+    )
+    assert other.cycles is not None
+    cycles = msgspec.structs.replace(
+        other.cycles,
+        effects=tuple(
+            msgspec.structs.replace(one, region=renamed[one.region]) for one in other.cycles.effects
+        ),
+        notes=names if isinstance(names, tuple) else tuple(names),
+    )
+    side = msgspec.structs.replace(other.side, spec=names[0], release=names[5])
+    changed: CompareReport = msgspec.structs.replace(
+        plain,
+        workload=names[2],
+        base=msgspec.structs.replace(plain.base, spec=names[1], release=names[3]),
+        others=(
+            msgspec.structs.replace(
+                other,
+                side=side,
+                effects=msgspec.structs.replace(other.effects, operations=operations),
+                cycles=cycles,
+            ),
+        ),
+        warnings=tuple(names),
+    )
+    return stored("compare", changed, command=f"kdelta compare '{names[5]}' {names[0]}")
+
+
+def hostile_flames(names: Sequence[str] = HOSTILE) -> tuple[Flame, ...]:
+    """Functions, programs and regions with such names, which contain no colon here."""
+    plain = [name.replace(":", "") for name in names]
+    stacks: dict[Stack, int] = {("work:main", name): 100 + at for at, name in enumerate(plain)}
+    profile = profile_of(stacks, region=names[0], program=names[1])
+    return flames([profile], [profile])

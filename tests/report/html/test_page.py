@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages as text: whole, closed, self-contained, with all that the studies know; and escaped."""
+
+import base64
+import functools
+import hashlib
+import html.parser
+import json
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.report import figures
+from kdelta.report.html import page
+from kdelta.report.html.functions import functions_table
+from kdelta.report.html.kinds import document
+from kdelta.report.html.model import Block, Cell, Fold, Table
+from kdelta.report.html.page import script_json
+from kdelta.report.stored import KINDS
+from kdelta.spec.errors import LabError
+from tests.report.example_cycles import with_cycles
+from tests.report.html.pages import (
+    HOSTILE,
+    comparison,
+    every,
+    hostile_comparison,
+    hostile_flames,
+    stored,
+    two_flames,
+)
+
+EVERY_PAGE = pytest.mark.parametrize("name", list(every()))
+
+
+@functools.cache
+def html_of(name: str) -> str:
+    return page(every()[name])
+
+
+_EMPTY = {"meta", "input", "br", "img", "link"}
+
+
+class Read(html.parser.HTMLParser):
+    """A page as a browser takes it apart. Raises AssertionError for tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        assert len(given) == len(attrs), f"{tag} says something twice"
+        self.tags.append((tag, given))
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag not in _EMPTY:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in _EMPTY:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in {"script", "style"}:
+            self.texts.append(data)
+
+    @property
+    def said(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+@EVERY_PAGE
+def test_a_page_is_whole(name: str) -> None:
+    text = html_of(name)
+    found = Read(text)
+    assert len(set(found.ids)) == len(found.ids)
+    for tag, given in found.tags:
+        for label in ("aria-labelledby", "aria-controls"):
+            assert set(given.get(label, "").split()) <= set(found.ids), (tag, given)
+        if "href" in given:
+            assert given["href"].startswith("#")
+            assert given["href"][1:] in found.ids, given["href"]
+    assert [tag for tag, _ in found.tags if tag in {"h1", "main", "title"}] == [
+        "title",
+        "h1",
+        "main",
+    ]
+    assert ("html", {"lang": "en"}) in found.tags
+
+
+@EVERY_PAGE
+def test_a_page_needs_nothing_but_itself(name: str) -> None:
+    text = html_of(name)
+    found = Read(text)
+    for tag, given in found.tags:
+        assert tag not in {"link", "iframe", "object", "embed", "base", "img", "form"}
+        assert not {"src", "srcset", "action", "data", "style"} & given.keys(), (tag, given)
+        assert not [name for name in given if name.startswith("on")]
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+@EVERY_PAGE
+def test_the_policy_allows_what_the_page_has_and_nothing_else(name: str) -> None:
+    text = html_of(name)
+    policy = next(
+        given["content"]
+        for tag, given in Read(text).tags
+        if given.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        for inside in re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
+            digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in policy
+
+
+def test_every_kind_has_a_page() -> None:
+    assert {one.kind for one in every().values()} == set(KINDS)
+
+
+@EVERY_PAGE
+def test_a_page_says_what_was_asked_and_how_to_ask_again(name: str) -> None:
+    text = html_of(name)
+    found = Read(text)
+    assert "kdelta 0.1.0" in found.said
+    assert re.search(r"kdelta \w+ one other", found.said)
+
+
+def test_a_comparison_tells_both_verdicts_first() -> None:
+    said = Read(html_of("compare")).said
+    path, cycles = said.index("executes more instructions in 4"), said.index("Model cycles")
+    assert path < said.index("deb:linux-image-6.12.57") or "Is deb:" in said[:200]
+    assert cycles > 0
+    assert "read-zero-64k (+1213" in said
+    assert "model cycles on zen3" in said
+    assert "other, perturbation 3: workload-failed: signal 11 SIGSEGV" in said
+
+
+def test_an_ensemble_is_drawn_where_layouts_differ_with_what_was_shipped() -> None:
+    found = Read(html_of("compare"))
+    drawn = [given["aria-label"] for tag, given in found.tags if given.get("role") == "img"]
+    of_it = [text for text in drawn if text.startswith("open-close, L1I misses")]
+    assert len(of_it) == 1
+    assert re.search(r"base [\d.]+ to [\d.]+, mean [\d.]+, shipped 43.60 \(above \d+ %", of_it[0])
+    assert "Every layout costs the same in: getppid, clock_gettime-vdso." in found.said
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ablate", ("no executed code depends on it", "How the configs differ", "Ruled out")),
+        ("bisect", ("Ruled out, and why", "Commits that did it")),
+        ("series", ("Ruled out, and why", "Patches and what they do")),
+        ("series-minimal", ("The smallest set",)),
+        ("gate", ("Yes, it is slower. Exit code 1.", "What decided it", "Operations")),
+        ("layout", ("hang by more than 1 %", "with itself", "in no layout")),
+        ("place", ("Who pays for it", "annealed")),
+        ("run", ("It executed", "Functions")),
+        ("run-failed", ("boot-failed: no init", "Kernel panic - not syncing")),
+        ("compare-cpus", ("model cycles on zen3", "model cycles on zen4")),
+    ],
+)
+def test_what_a_study_found_is_said(name: str, expected: tuple[str, ...]) -> None:
+    said = Read(html_of(name)).said.lower()
+    for text in expected:
+        assert text.lower() in said
+
+
+def tables(blocks: Iterator[Block]) -> Iterator[Table]:
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Fold):
+            yield from tables(iter(block.blocks))
+
+
+def hundredths(cell: Cell) -> int:
+    text = cell.text.replace("\N{MINUS SIGN}", "-").replace("\N{NARROW NO-BREAK SPACE}", "")
+    return round(Fraction(text) * 100)
+
+
+@pytest.mark.parametrize("name", ["compare", "ablate", "series"])
+def test_rows_add_up_to_their_total_as_shown(name: str) -> None:
+    checked = 0
+    for section in document(every()[name]).sections:
+        for table in tables(iter(section.blocks)):
+            at = next((at for at, one in enumerate(table.columns) if one.title == "diff"), None)
+            if at is None or not table.foot:
+                continue
+            assert sum(hundredths(row[at]) for row in table.rows) == hundredths(table.foot[0][at])
+            checked += 1
+    assert checked > 1
+
+
+def test_functions_that_do_not_add_up_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "rounded_to_total", lambda values, *_: [7] * len(values))
+    operations = with_cycles().others[0].effects.operations
+    one = next(one for one in operations if one.costs and one.functions)
+    assert one.costs
+    with pytest.raises(LabError, match="add up"):
+        functions_table("x", one.name, one.costs.insns, one.functions)
+
+
+def test_no_operation_in_common_is_said() -> None:
+    plain = with_cycles()
+    other = plain.others[0]
+    alone = tuple(one for one in other.effects.operations if one.costs is None)
+    assert alone
+    effects = msgspec.structs.replace(other.effects, operations=alone, background=())
+    others = (msgspec.structs.replace(other, effects=effects, cycles=None),)
+    said = Read(page(stored("compare", msgspec.structs.replace(plain, others=others)))).said
+    assert "no operation succeeded on both sides" in said
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_script_element_ends_where_it_should(name: str) -> None:
+    text = script_json({"name": name})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"name": name}
+
+
+def test_names_are_text_wherever_they_stand() -> None:
+    whole = page(hostile_comparison(), hostile_flames())
+    found = Read(whole)
+    plain = Read(page(comparison(), two_flames()))
+    tags = {tag for tag, _ in plain.tags}
+    assert {tag for tag, _ in found.tags} <= tags
+    assert len([tag for tag, _ in found.tags if tag == "script"]) == 4
+    attributes = {name for _, given in plain.tags for name in given}
+    assert {name for _, given in found.tags for name in given} <= attributes
+    for name in HOSTILE:
+        assert " ".join(name.split()) in found.said
