@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A terminal that is drawn whole and asked for keys; afterwards it is as it was."""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from kdelta.report.top_screen import LEAST_COLUMNS, LEAST_LINES, Row, Style
+from kdelta.spec.errors import UserError
+
+_ENTER = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+_HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+_STYLES = {Style.PLAIN: "", Style.HEAD: "\x1b[1m", Style.CURSOR: "\x1b[7m"}
+_PLAIN = "\x1b[0m"
+
+_SEQUENCES = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1b[C": "right",
+    "\x1b[D": "left",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1bOC": "right",
+    "\x1bOD": "left",
+    "\x1b[5~": "pageup",
+    "\x1b[6~": "pagedown",
+    "\x1b[H": "home",
+    "\x1b[F": "end",
+    "\x1bOH": "home",
+    "\x1bOF": "end",
+    "\x1b[1~": "home",
+    "\x1b[4~": "end",
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "backspace",
+    "\x08": "backspace",
+    "\x1b": "escape",
+}
+_REST_SECONDS = 0.05
+"""What is left of a key that is several characters follows sooner."""
+
+
+def is_interactive() -> bool:
+    """Whether there is a person at a terminal that can be drawn on."""
+    dumb = os.environ.get("TERM", "dumb") == "dumb"
+    return sys.stdin.isatty() and sys.stdout.isatty() and not dumb
+
+
+def keys_of(text: str) -> list[str]:
+    """What was typed as keys: characters, or names such as "up". Unknown sequences are left out."""
+    found = []
+    while text:
+        known = [one for one in _SEQUENCES if text.startswith(one)]
+        if known:
+            taken = max(known, key=len)
+            if taken == "\x1b" and text[1:2] in ("[", "O"):
+                text = _after_sequence(text)
+                continue
+            found.append(_SEQUENCES[taken])
+        else:
+            taken = text[0]
+            found.append(taken)
+        text = text[len(taken) :]
+    return found
+
+
+def _after_sequence(text: str) -> str:
+    """The text without the sequence that it begins with, which ends with a letter or a tilde."""
+    for index, char in enumerate(text[2:], 2):
+        if "@" <= char <= "~":
+            return text[index + 1 :]
+    return ""
+
+
+class Terminal:
+    """stdin and stdout, while they are a screen. Use `opened`."""
+
+    def __init__(self) -> None:
+        self._in, self._out = sys.stdin.fileno(), sys.stdout.fileno()
+        self._woken, self._wake = os.pipe()
+        self._before = termios.tcgetattr(self._in)
+        self._left = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        size = os.get_terminal_size(self._out)
+        return size.columns, size.lines
+
+    def enter(self) -> None:
+        """Takes the screen, and keys as they are typed."""
+        tty.setcbreak(self._in, termios.TCSANOW)
+        self._write(_ENTER)
+
+    def leave(self) -> None:
+        """Gives both back."""
+        with contextlib.suppress(OSError):
+            self._write(_LEAVE)
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetattr(self._in, termios.TCSADRAIN, self._before)
+
+    def close(self) -> None:
+        """Ends what wakes it."""
+        os.close(self._woken)
+        os.close(self._wake)
+
+    def draw(self, rows: Sequence[Row]) -> None:
+        """Shows a screen."""
+        lines = (f"{_STYLES[row.style]}{row.text}{_PLAIN}{_CLEAR_LINE}" for row in rows)
+        self._write(_HOME + "\r\n".join(lines) + _CLEAR_BELOW)
+
+    def keys(self) -> list[str] | None:
+        """Waits for keys, or for another size of the screen: then there are none. None when there
+        is nobody to type any more.
+        """
+        ready, _, _ = select.select([self._in, self._woken], [], [])
+        if self._woken in ready:
+            os.read(self._woken, 1024)
+        if self._in not in ready:
+            return []
+        typed = self._read()
+        if typed.endswith("\x1b") and select.select([self._in], [], [], _REST_SECONDS)[0]:
+            typed += self._read()
+        return keys_of(typed) if typed else None
+
+    def wake(self, *_: object) -> None:
+        """Ends a wait for keys."""
+        os.write(self._wake, b"\0")
+
+    def stop(self, *_: object) -> None:
+        """Gives the terminal back while the program is stopped."""
+        self.leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self.enter()
+        self.wake()
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._in, 1024).decode(errors="replace")
+        except OSError:
+            return ""
+
+    def _write(self, text: str) -> None:
+        data = text.encode()
+        while data:
+            data = data[os.write(self._out, data) :]
+
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[Terminal]:
+    """The terminal as a screen; afterwards it is as it was, whatever happens. UserError if it is
+    too small to begin with.
+    """
+    terminal = Terminal()
+    columns, lines = terminal.size
+    if columns < LEAST_COLUMNS or lines < LEAST_LINES:
+        terminal.close()
+        raise UserError(
+            f"the terminal has {columns} columns and {lines} lines; "
+            f"--top needs {LEAST_COLUMNS} and {LEAST_LINES}",
+            "make it larger, or pipe the output: then it is a table",
+        )
+    handlers: dict[signal.Signals, Handler] = {
+        signal.SIGWINCH: terminal.wake,
+        signal.SIGTSTP: terminal.stop,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        terminal.enter()
+        yield terminal
+    finally:
+        terminal.leave()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        terminal.close()
