@@ -148,7 +148,7 @@ def line_changes(
     for line, figure in a.items():
         before = found.get(_name(line))
         whole = figure + (before.a if before else 0)
-        found[_name(line)] = LineChange(line, None, whole, 0, _line_text(line, a_text))
+        found[_name(line)] = LineChange(line, None, whole, 0, line_text(line, a_text))
     for line, figure in b.items():
         file = (line.origin, line.file)
         if line.is_known and file not in numbers:
@@ -157,7 +157,7 @@ def line_changes(
         at = line.line if same is None else same.get(line.line)
         of_a = None if at is None else _name(msgspec.structs.replace(line, line=at))
         name: object = of_a or ("new", line)
-        text = _line_text(line, b_text)
+        text = line_text(line, b_text)
         other = found.get(name) or LineChange(None, line, 0, 0)
         found[name] = LineChange(other.a_line, line, other.a, other.b + figure, text or other.text)
     return tuple(sorted(found.values(), key=lambda one: (-one.added, one.b_line or one.a_line)))
@@ -167,7 +167,8 @@ def _name(line: Line) -> tuple[str, str, int, str]:
     return line.origin, line.file, line.line, strip_suffixes(line.function)
 
 
-def _line_text(line: Line, text: Text) -> str:
+def line_text(line: Line, text: Text) -> str:
+    """A line as its source has it; nothing where that is not at hand."""
     lines = text(line.origin, line.file) if line.is_known else None
     return lines[line.line - 1].strip() if lines and line.line <= len(lines) else ""
 

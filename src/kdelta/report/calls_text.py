@@ -9,7 +9,7 @@ from kdelta.infer.calls_diff import CallChange, shown_changes
 from kdelta.infer.matching import Key
 from kdelta.report import figures
 from kdelta.report.layout import function_name
-from kdelta.report.profile_text import INSNS, PERCENT, named_line, percent
+from kdelta.report.profile_parts import INSNS, PERCENT, named_line, percent
 
 _CALLS = 8
 _OWN = 12

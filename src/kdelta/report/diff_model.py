@@ -3,9 +3,43 @@
 
 import msgspec
 
+from kdelta.infer.annotate import Pair
+from kdelta.infer.calls_diff import CallChange
 from kdelta.infer.diff import DiffLine
+from kdelta.infer.hints import Hint
 from kdelta.infer.profile import RegionProfile, Selection, Sort
+from kdelta.infer.source import LineChange
 from kdelta.report.model import ReportedRun
+
+
+class SideBySide(msgspec.Struct, frozen=True):
+    """One function on both sides, instruction by instruction; `names` are its symbols."""
+
+    name: str
+    names: tuple[str, str]
+    pairs: tuple[Pair, ...]
+
+
+class DiffViews(msgspec.Struct, frozen=True):
+    """What is shown of two recorded runs beside or in place of functions; what was not asked for is
+    empty.
+
+    changes: paths of calls. lines: source lines; unlined: origins of which no line is known, by
+    side. annotated: functions by instruction. hints: what may have become of functions. part: what
+    of all changes is not shown of calls.
+    """
+
+    changes: tuple[CallChange, ...] | None = None
+    lines: tuple[LineChange, ...] | None = None
+    unlined: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    annotated: tuple[SideBySide, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    part: float = 0.01
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to be shown in place of functions."""
+        return self.changes is not None or self.lines is not None or bool(self.annotated)
 
 
 class DiffReport(msgspec.Struct, frozen=True):
@@ -22,6 +56,7 @@ class DiffReport(msgspec.Struct, frozen=True):
     selection: Selection = Selection()
     by: Sort = Sort.INSNS
     each: bool = False
+    views: DiffViews = DiffViews()
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -6,9 +6,11 @@ from fractions import Fraction
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.diff import DiffLine, must_add_up, total_line
+from kdelta.infer.hints import Fate
 from kdelta.infer.matching import How
 from kdelta.infer.profile import Part, RegionProfile, Sort, by_part
 from kdelta.report import figures
+from kdelta.report.calls_text import changed_calls_lines
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.layout import (
     WIDTH,
@@ -20,13 +22,15 @@ from kdelta.report.layout import (
     wrapped,
 )
 from kdelta.report.model import ReportedRun
-from kdelta.report.profile_text import CODE, INSNS, WORK, left_out_text, region_lines
+from kdelta.report.profile_parts import CODE, INSNS, WORK, left_out_text, region_lines
+from kdelta.report.source_text import changed_lines, no_lines, side_by_side_lines
 from kdelta.spec.identity import short
 
 _ADDED = 12
 _PERCENT = 8
 _EACH = 12
 _PART = 16
+_HINTS = 12
 COUNTS = {
     Sort.INSNS: "instructions",
     Sort.LOADS: "loads",
@@ -45,11 +49,44 @@ def diff_text(report: DiffReport, functions: int = 40) -> str:
     lines += region_lines(report.a_regions, report.left_out)
     lines += labelled("counted", _counted(report))
     lines += ["", *_parts(report)]
-    lines += ["", *function_lines(report, functions)]
-    lines += ["", *_unmatched(report)]
+    lines += _views(report, functions) if report.views.any else _functions_of(report, functions)
     lines += [line for note in report.notes for line in wrapped(note, "", "")]
     lines += warning_lines(report.warnings)
     return finished(lines)
+
+
+def _functions_of(report: DiffReport, limit: int) -> list[str]:
+    return ["", *function_lines(report, limit), "", *_unmatched(report), *_hints(report)]
+
+
+def _views(report: DiffReport, limit: int) -> list[str]:
+    views = report.views
+    lines = [] if views.changes is None else changed_calls_lines(views.changes, views.part)
+    if views.lines is not None:
+        lines += changed_lines(views.lines, limit)
+        for who, origins in zip("AB", views.unlined, strict=True):
+            lines += no_lines([f"{origin} of {who}" for origin in origins])
+    for one in views.annotated:
+        lines += side_by_side_lines(one.name, one.pairs, one.names)
+    return lines
+
+
+def _hints(report: DiffReport) -> list[str]:
+    """What may have become of functions that one side alone executed."""
+    if not report.views.hints:
+        return []
+    lines = ["", "perhaps, by their callers"]
+    for hint in report.views.hints[:_HINTS]:
+        name = function_name(hint.key[1], hint.key[0])
+        others = ", ".join(function_name(key[1], key[0]) for key in hint.others)
+        texts = {
+            Fate.RENAMED: f"{name} is called {others} in B",
+            Fate.INLINED: f"{name} was inlined into {others}",
+            Fate.OUTLINED: f"{name} is no more inlined into {others}",
+        }
+        lines += wrapped(texts[hint.fate], "  ", "    ")
+    more = len(report.views.hints) - _HINTS
+    return [*lines, f"  and {more} more (--json)"] if more > 0 else lines
 
 
 def _side(who: str, reported: ReportedRun) -> list[str]:
@@ -146,7 +183,8 @@ def _passes(a: Sequence[RegionProfile], b: Sequence[RegionProfile]) -> int:
 
 def _name(line: DiffLine) -> str:
     match = line.match
-    return function_name(match.name, match.origin, match.moved_from)
+    name = function_name(match.name, match.origin, match.moved_from)
+    return f"{name} (inlined)" if match.how is How.INLINED else name
 
 
 def _unmatched(report: DiffReport) -> list[str]:

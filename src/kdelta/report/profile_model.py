@@ -1,10 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the report of a profile is made of; the study fills it."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from kdelta.infer.annotate import AnnotatedFunction
+from kdelta.infer.calls import Calls
+from kdelta.infer.matching import Key
 from kdelta.infer.profile import RegionProfile, Selection
+from kdelta.infer.source import Line
 from kdelta.report.model import ReportedRun
+
+
+class ProfileViews(msgspec.Struct, frozen=True):
+    """What is shown of a recorded run beside or in place of its functions; what was not asked for
+    is empty.
+
+    tree: the calls from the top. callers: of functions, from each up. lines: what source lines
+    cost; texts: their texts, where the source is at hand; unlined: origins of which no line is
+    known. annotated: functions by instruction. part: what of the whole is not shown of calls.
+    """
+
+    tree: Calls | None = None
+    callers: tuple[tuple[Key, Calls], ...] = ()
+    lines: Mapping[Line, int] | None = None
+    texts: Mapping[Line, str] = {}
+    unlined: tuple[str, ...] = ()
+    annotated: tuple[AnnotatedFunction, ...] = ()
+    part: float = 0.01
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to be shown."""
+        return bool(self.tree or self.callers or self.lines is not None or self.annotated)
 
 
 class ProfileReport(msgspec.Struct, frozen=True):
@@ -16,6 +45,7 @@ class ProfileReport(msgspec.Struct, frozen=True):
     regions: tuple[RegionProfile, ...]
     selection: Selection = Selection()
     calls: str = "none"
+    views: ProfileViews = ProfileViews()
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -5,19 +5,22 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.annotate import AnnotatedFunction, Insn, Pair, plain_text
-from kdelta.infer.source import Line, LineChange, Text, no_text
+from kdelta.infer.source import Line, LineChange
 from kdelta.report import figures
 from kdelta.report.layout import WIDTH, function_name, wrapped
-from kdelta.report.profile_text import INSNS, PERCENT, named_line, percent
+from kdelta.report.profile_parts import INSNS, PERCENT, named_line, percent
 from kdelta.spec.errors import LabError
 
 _COUNT = 11
 _ADDRESS = 18
 _SIDE_COUNT = 9
+_NO_TEXTS: Mapping[Line, str] = {}
 _SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
 
 
-def source_lines(lines: Mapping[Line, int], limit: int, text: Text = no_text) -> list[str]:
+def source_lines(
+    lines: Mapping[Line, int], limit: int, texts: Mapping[Line, str] = _NO_TEXTS
+) -> list[str]:
     """The lines that cost most, and others, which add up to the whole."""
     whole = sum(lines.values())
     known = {line: count for line, count in lines.items() if line.is_known}
@@ -31,8 +34,8 @@ def source_lines(lines: Mapping[Line, int], limit: int, text: Text = no_text) ->
     if sum(count for count, _ in rows) != whole:
         raise LabError("the source lines do not add up", "this is an error of kdelta")
     shown = ["", "source lines", f"{'insns':>{INSNS}}{'%':>{PERCENT}}  line"]
-    texts = [_text(line, text) for line, _ in named] + [""] * (len(rows) - len(named))
-    for (count, name), said in zip(rows, texts, strict=True):
+    said_of = [texts.get(line, "") for line, _ in named] + [""] * (len(rows) - len(named))
+    for (count, name), said in zip(rows, said_of, strict=True):
         shown += named_line(f"{count:>{INSNS}}{percent(count, whole):>{PERCENT}}", f"  {name}")
         shown += [f"{'':>{INSNS + PERCENT}}    {said}"[:WIDTH]] if said else []
     return [*shown, f"{whole:>{INSNS}}{percent(whole, whole):>{PERCENT}}  total"]
@@ -40,11 +43,6 @@ def source_lines(lines: Mapping[Line, int], limit: int, text: Text = no_text) ->
 
 def _line(line: Line) -> str:
     return function_name(f"{line.file}:{line.line} {line.function}", line.origin)
-
-
-def _text(line: Line, text: Text) -> str:
-    lines = text(line.origin, line.file)
-    return lines[line.line - 1].strip() if lines and 0 < line.line <= len(lines) else ""
 
 
 def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
