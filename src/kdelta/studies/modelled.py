@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the functions of a profile miss on a CPU, and the model cycles that they cost there."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.profile import Profile
+from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, without_padding
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import CPU, Cache, MissKind
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles import model_cycles
+from kdelta.infer.profile import FunctionLine, Modelled, RegionProfile
+from kdelta.replay.by_function import LabelOf, misses_by_function
+from kdelta.replay.simulate import Kind
+from kdelta.studies.placement import REPLAYED, caches_of
+from kdelta.studies.requests import Progress
+
+_TEXT = frozenset("tTwW")
+
+
+def with_model_cycles(
+    regions: Sequence[RegionProfile],
+    profiles: Sequence[Profile],
+    traces: Sequence[Trace],
+    *,
+    symbols: Sequence[tuple[int, str, str, str]],
+    cpu: CPU,
+    progress: Progress,
+) -> tuple[tuple[RegionProfile, ...], tuple[str, ...]]:
+    """The regions with what each function missed and cost, as far as a trace tells; and what is to
+    be known about it.
+    """
+    by_region = {trace.region: trace for trace in traces}
+    of = {profile.region: profile for profile in profiles}
+    caches: dict[str, tuple[Kind, Cache]] = {
+        str(kind): (REPLAYED[kind], cache) for kind, cache in caches_of(cpu).items()
+    }
+    kernel = SymbolTable(
+        (at, kind, without_padding(name), origin)
+        for at, kind, name, origin in symbols
+        if kind in _TEXT
+    )
+    step = f"replay on {cpu.name}"
+    progress.begin(step)
+    made, cut = [], []
+    for region in regions:
+        trace = by_region.get(region.name)
+        if trace is None:
+            cut.append(region.name)
+            made.append(region)
+            continue
+        progress.doing(step, region.name)
+        if trace.truncated:
+            cut.append(region.name)
+        with interruptible():
+            misses = misses_by_function(trace, _labels(kernel, of.get(region.name)), caches)
+        lines = tuple(_modelled(line, misses, cpu) for line in region.lines)
+        made.append(msgspec.structs.replace(region, lines=lines))
+    progress.end(step, f"{len(made)} regions")
+    return tuple(made), _notes(cpu, cut)
+
+
+def _modelled(
+    line: FunctionLine, misses: dict[tuple[int, str, str], dict[str, int]], cpu: CPU
+) -> FunctionLine:
+    found = misses.get((CONTEXTS.index(line.context), line.origin, line.name), {})
+    kinds: dict[MissKind, float] = {
+        kind: float(found.get(str(kind), 0)) for kind in caches_of(cpu) if kind in cpu.misses
+    }
+    cycles = model_cycles(line.cost, kinds, cpu)
+    shown = {str(kind): float(found.get(str(kind), 0)) for kind in caches_of(cpu)}
+    return msgspec.structs.replace(line, modelled=Modelled(shown, cycles.low, cycles.high))
+
+
+def _labels(kernel: SymbolTable, profile: Profile | None) -> LabelOf:
+    """What functions are called that blocks are in: as the profile has them, else by symbols."""
+    known: dict[int, tuple[str, str]] = {}
+    if profile is not None:
+        code = profile.code
+        rows = zip(code.block_address.tolist(), code.block_function.tolist(), strict=True)
+        known = {
+            address: (profile.functions[index].origin, profile.functions[index].name)
+            for address, index in rows
+        }
+
+    def labels(addresses: npt.NDArray[np.uint64]) -> list[tuple[str, str]]:
+        indexes = kernel.indexes(addresses).tolist()
+        return [
+            known.get(address) or (kernel.labels[index] if index >= 0 else ("[unknown]", NO_SYMBOL))
+            for address, index in zip(addresses.tolist(), indexes, strict=True)
+        ]
+
+    return labels
+
+
+def _notes(cpu: CPU, cut: Sequence[str]) -> tuple[str, ...]:
+    said = (
+        f"Misses are those of {', '.join(caches_of(cpu))} on {cpu.name}, with the code where it "
+        "lay; model cycles go from misses that other work hides to misses in full, and are no "
+        "clock's reading: docs/cpus.md has what is not in them. Misses of the L2 are not in them."
+    )
+    if not cut:
+        return (said,)
+    return said, f"Not all was traced, so misses are missing, in: {', '.join(cut)}."

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Misses by function and context are those of the whole trace, taken apart."""
+
+import numpy as np
+import pytest
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import Cache
+from kdelta.replay.by_function import by_context, misses_by_function
+from kdelta.replay.simulate import Placed, PreparedTrace
+
+CACHE = Cache(sets=8, ways=2, line_bytes=64)
+BLOCKS = 40
+
+
+def trace(seed: int) -> Trace:
+    """Blocks of a few lines at random, executed in all contexts."""
+    random = np.random.default_rng(seed)
+    pieces = [random.integers(0, BLOCKS, random.integers(1, 6)) for _ in range(12)]
+    sequence = random.integers(0, len(pieces), 300)
+    return Trace(
+        region="r",
+        addresses=np.uint64(0xFFFF_FFFF_8100_0000) + np.arange(BLOCKS, dtype=np.uint64) * 200,
+        sizes=random.integers(1, 150, BLOCKS).astype(np.uint32),
+        insns=np.full(BLOCKS, 5, np.uint32),
+        physical=None,
+        items=np.concatenate(pieces).astype(np.uint32),
+        starts=np.concatenate([[0], np.cumsum([len(one) for one in pieces])]).astype(np.uint64),
+        sequence=sequence.astype(np.uint32),
+        contexts=random.integers(0, 3, 300).astype(np.uint8),
+        truncated=False,
+        iterations=1,
+    )
+
+
+def labels(addresses: np.ndarray) -> list[tuple[str, str]]:
+    """Five blocks a function."""
+    return [("kernel", f"f{int(one - addresses.min()) // 1000}") for one in addresses]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_taken_apart_is_the_same_trace(seed: int) -> None:
+    whole = trace(seed)
+    apart = by_context(whole)
+    assert apart.executed_blocks() == whole.executed_blocks()
+    for context in range(len(CONTEXTS)):
+        of_context = apart.executions().reshape(BLOCKS, len(CONTEXTS))[:, context]
+        assert np.array_equal(of_context, whole.executions(context))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("kind", ["lines", "branches"])
+def test_misses_are_those_of_the_whole(seed: int, kind: str) -> None:
+    whole = trace(seed)
+    placed = Placed(np.zeros(BLOCKS, np.uint32), whole.addresses)
+    wanted = PreparedTrace(whole, placed).replay(np.zeros((1, 1), np.uint64), CACHE, kind=kind)  # type: ignore[arg-type]
+    found = misses_by_function(whole, labels, {"l1i": (kind, CACHE)})  # type: ignore[dict-item]
+    assert sum(row["l1i"] for row in found.values()) == int(wanted.total.sum())
+    for context in range(len(CONTEXTS)):
+        mine = sum(row["l1i"] for (of, _, _), row in found.items() if of == context)
+        # Where a context ends with a branch, the miss is that of the branch here.
+        assert kind == "branches" or mine == int(wanted.total[0, context])
+    by_block = Placed((np.arange(BLOCKS) // 5).astype(np.uint32), whole.addresses)
+    functions = PreparedTrace(whole, by_block).replay(
+        np.zeros((1, 8), np.uint64),
+        CACHE,
+        kind=kind,  # type: ignore[arg-type]
+    )
+    assert functions.by_function is not None
+    for index in range(8):
+        mine = sum(row["l1i"] for (_, _, name), row in found.items() if name == f"f{index}")
+        assert mine == int(functions.by_function[0, index])
