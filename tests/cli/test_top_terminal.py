@@ -21,6 +21,12 @@ import pytest
 from kdelta.cli.terminal import keys_of
 
 ROOT = Path(__file__).parents[2]
+OWN_TERMINAL = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+"""
+"""Then it is told of another size."""
+
 PROGRAM = """
 import sys
 from kdelta.cli.guard import guarded
@@ -41,15 +47,13 @@ class Session:
         self.resize(columns, lines)
         self.said = ""
         self.program = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", OWN_TERMINAL + PROGRAM],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
             cwd=ROOT,
             env={**os.environ, "TERM": term, "PYTHONPATH": str(ROOT)},
             start_new_session=True,
-            # Its own terminal, so that it is told of another size.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
 
     def resize(self, columns: int, lines: int) -> None:

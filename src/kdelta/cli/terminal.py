@@ -84,9 +84,11 @@ class Terminal:
 
     def __init__(self) -> None:
         self._in, self._out = sys.stdin.fileno(), sys.stdout.fileno()
+        # A signal that comes right before the wait has to end it as well.
         self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._wakened = signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         self._before = termios.tcgetattr(self._in)
-        self._left = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -101,13 +103,14 @@ class Terminal:
 
     def leave(self) -> None:
         """Gives both back."""
-        with contextlib.suppress(OSError):
-            self._write(_LEAVE)
         with contextlib.suppress(OSError, termios.error):
             termios.tcsetattr(self._in, termios.TCSADRAIN, self._before)
+        with contextlib.suppress(OSError):
+            self._write(_LEAVE)
 
     def close(self) -> None:
         """Ends what wakes it."""
+        signal.set_wakeup_fd(self._wakened)
         os.close(self._woken)
         os.close(self._wake)
 
@@ -130,16 +133,11 @@ class Terminal:
             typed += self._read()
         return keys_of(typed) if typed else None
 
-    def wake(self, *_: object) -> None:
-        """Ends a wait for keys."""
-        os.write(self._wake, b"\0")
-
     def stop(self, *_: object) -> None:
         """Gives the terminal back while the program is stopped."""
         self.leave()
         os.kill(os.getpid(), signal.SIGSTOP)
         self.enter()
-        self.wake()
 
     def _read(self) -> str:
         try:
@@ -171,7 +169,7 @@ def opened() -> Iterator[Terminal]:
             "make it larger, or pipe the output: then it is a table",
         )
     handlers: dict[signal.Signals, Handler] = {
-        signal.SIGWINCH: terminal.wake,
+        signal.SIGWINCH: lambda *_: None,
         signal.SIGTSTP: terminal.stop,
     }
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
