@@ -31,6 +31,7 @@ struct insn_facts {
     bool jumps;            /* what follows is not always the next instruction */
     bool frame_return;     /* ends an exception or interrupt frame */
     bool calls;            /* traps on purpose, and is executed: a system call */
+    bool calls_function, returns; /* keeps a return address; goes to one */
     bool optional;         /* it may be executed without making its accesses: its loads and stores are those of one access */
     bool repeats;          /* a pass an element and one to find that none is left, each counted by QEMU as an instruction */
     uint8_t loads, stores; /* memory operands read and written */
@@ -66,11 +67,15 @@ struct arch {
     unsigned max_insn_bytes;
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
     bool one_entry;           /* exceptions and interrupts enter the kernel at the same place */
+    bool returns_by_stack;    /* calls push the return address, and returns pop it */
+    unsigned kernel_stack_bytes; /* of which a stack is aligned to a multiple; where calls push */
     const char *const *special_names; /* ends with NULL */
     /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
     void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);
     size_t (*insn_bytes)(const uint8_t *bytes, size_t size, const struct stretch *stretch);
     void (*classify)(const uint8_t *bytes, size_t size, struct stretch *stretch, struct insn_facts *facts);
+    /* Whether code puts another address in place of the return address: it was called to make a jump. Or NULL. */
+    bool (*overwrites_return)(const uint8_t *bytes, size_t size);
 };
 
 extern const struct arch arch_x86_64, arch_arm, arch_aarch64, arch_riscv64;

@@ -85,6 +85,18 @@ struct block *block_dummy(void)
     return allocate(1);
 }
 
+static struct shape *shapes_of(const struct code *code)
+{
+    struct shape *shapes = zalloc(code->n, sizeof *shapes);
+
+    for (size_t i = 0; i < code->n; i++) {
+        const struct insn *insn = &code->insns[i];
+
+        shapes[i] = (struct shape){ (uint8_t)insn->size, insn->facts.loads, insn->facts.stores };
+    }
+    return shapes;
+}
+
 static struct block *make(const struct qemu_plugin_tb *tb, const struct code *code, const struct bytes *bytes)
 {
     struct block *b = allocate(cut(code, NULL));
@@ -100,6 +112,7 @@ static struct block *make(const struct qemu_plugin_tb *tb, const struct code *co
     o->n_bytes = (uint32_t)bytes->size;
     b->user = !code->in_kernel;
     b->insns = (uint16_t)code->n;
+    o->shapes = shapes_of(code);
     const struct insn_facts *last = &o->groups[o->n_groups - 1].last;
 
     for (uint16_t g = 0; g < o->n_groups; g++)

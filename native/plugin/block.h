@@ -37,6 +37,7 @@ struct group {
     struct insn_facts last;             /* of the group's last instruction */
     struct site site;
     uint64_t last_vaddr, end_vaddr;
+    uint64_t told_entered, told_elements; /* of these, what nodes were already told */
 };
 
 enum block_flags {
@@ -67,6 +68,13 @@ struct block {
     uint64_t live[];       /* one a group: moved by additions in the translated code, never set back */
 };
 
+/* What an instruction is, for those who look at each. */
+struct shape {
+    uint8_t bytes, loads, stores;
+};
+
+struct link;
+
 /* What is seldom needed of a block. */
 struct origin {
     uint64_t vaddr;
@@ -79,6 +87,8 @@ struct origin {
     bool doubtful;         /* QEMU may have left the last instruction out */
     bool in_region, defined;
     struct block *next;    /* in its hash chain */
+    struct shape *shapes;  /* one an instruction */
+    struct link *link;     /* if calls are followed */
 };
 
 /* A string operation that repeats is a block of its own from its second iteration on, once an iteration. In the kernel such blocks

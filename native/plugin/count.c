@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "calls.h"
 #include "icache.h"
 #include "output.h"
 #include "symbols.h"
@@ -84,6 +85,7 @@ static void flush_silent(enum context context)
 
 static void flush_touched(enum context context)
 {
+    calls_cut(context);
     trace_cut(context);
     icache_cut(context);
     for (size_t i = 0; i < now.n_touched; i++)
@@ -160,6 +162,8 @@ void count_lose(struct block *b, unsigned group)
         touch(b);
     b->origin->groups[group].lost++;
     now.run[b->user]--;
+    if (calls_wanted)
+        calls_lost(b, group, 1);
 }
 
 void count_find(struct block *b, unsigned group)
@@ -168,6 +172,8 @@ void count_find(struct block *b, unsigned group)
         touch(b);
     b->origin->groups[group].lost--;
     now.run[b->user]++;
+    if (calls_wanted)
+        calls_lost(b, group, -1);
 }
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
@@ -185,6 +191,8 @@ static void drop_last(struct block *b)
     now.run[b->user]--;
     icache_place(b);
     trace_place(b);
+    if (calls_wanted)
+        calls_dropped(b);
 }
 
 /* Whether the access of the group's last instruction was made when it was last reached; kept for user code only. */
@@ -248,6 +256,8 @@ static void left_early(struct block *b, const struct block *to, unsigned flags)
 
     groups[g].left++;
     b->left++;
+    if (calls_wanted)
+        calls_left(b, g);
     now.run[b->user] -= insns_from(b, g + 1);
     if (flags & AT_FAULT && open)
         fault_of_user_code(b, g, flags);
@@ -389,6 +399,8 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
     if (b->epoch != now.epoch)
         touch(b);
     b->origin->groups[0].mmio++;
+    if (calls_wanted)
+        calls_device(b);
     now.device_at = b->origin->vaddr;
 }
 
@@ -422,6 +434,8 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->sum, 0, sizeof r->sum);
     memset(&r->whole, 0, sizeof r->whole);
     task_claim();
+    if (calls_wanted)
+        calls_begin(site);
     trace_begin(site);
     icache_begin();
 }
@@ -472,13 +486,19 @@ void region_end(const struct site *site)
 
     if (!r->serial)
         return;
+    if (calls_wanted)
+        calls_leave(site, site->group);
     segment_close_at(task_context(), site);
     trace_end(site);
     sum_up(r);
     if (output_region(r)) {
         trace_output(r);
         icache_output(r);
+        if (calls_wanted)
+            calls_end(r);
     }
     forget_blocks(r);
     r->serial = 0;
+    if (calls_wanted)
+        calls_forget();
 }

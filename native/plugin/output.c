@@ -81,10 +81,12 @@ void output_warning(const char *text, uint64_t count)
     chunk("WARN", line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-static void define(struct bytes *out_bytes, struct block *b)
+void output_define(struct bytes *out_bytes, struct block *b)
 {
     struct origin *o = b->origin;
 
+    if (o->defined)
+        return;
     bytes_u32(out_bytes, b->id);
     bytes_u32(out_bytes, o->n_bytes);
     bytes_u64(out_bytes, o->vaddr);
@@ -138,8 +140,7 @@ bool output_region(const struct region *region)
     bytes_add(&r, region->iterations, region->n_iterations * sizeof *region->iterations);
     bytes_add(&r, &region->whole, sizeof region->whole);
     for (size_t i = 0; i < region->n_blocks; i++) {
-        if (!region->blocks[i]->origin->defined)
-            define(&blocks, region->blocks[i]);
+        output_define(&blocks, region->blocks[i]);
         rows_of(&r, region->blocks[i]);
     }
     chunk("BLKS", blocks.data, blocks.size);
@@ -148,6 +149,11 @@ bool output_region(const struct region *region)
     free(blocks.data);
     free(r.data);
     return true;
+}
+
+void output_blocks(const struct bytes *definitions)
+{
+    chunk("BLKS", definitions->data, definitions->size);
 }
 
 bool output_has_room(uint64_t size)

@@ -9,6 +9,9 @@ bool output_open(const char *path, const struct arch *arch);
 void output_message(const struct bytes *message);
 /* False when it was dropped, since the guest began too many. */
 bool output_region(const struct region *region);
+/* Definitions of blocks that have none yet, and the chunk of them. */
+void output_define(struct bytes *definitions, struct block *b);
+void output_blocks(const struct bytes *definitions);
 void output_seen(void);
 void output_warning(const char *text, uint64_t count);
 /* The last chunk; without it the file is known to be cut short. */

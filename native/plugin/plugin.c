@@ -2,18 +2,20 @@
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
  * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
- * [simulate=SETSxWAYSxBYTES]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
+ * [simulate=SETSxWAYSxBYTES] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
  * is translated anew, with counters.
  */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "channel.h"
 #include "count.h"
 #include "data.h"
 #include "icache.h"
 #include "insn.h"
+#include "nodes.h"
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
@@ -27,9 +29,9 @@ static qemu_plugin_id_t plugin;
 static qemu_plugin_exec_cb_t at_each_block = count_block;
 
 struct options {
-    const char *out;
+    const char *out, *calls;
     bool rules, trace;
-    uint64_t limit;
+    uint64_t limit, calls_limit;
 };
 
 /* To loads and stores alike: QEMU 7.2 tests a narrower filter against the wrong bits. */
@@ -139,7 +141,15 @@ static bool needs_shield(const struct block *b)
 {
     const struct insn_facts *last = &b->origin->groups[b->origin->n_groups - 1].last;
 
-    return last->is_string || ((data_wanted || last->optional) && last->jumps && !last->special);
+    return last->is_string || ((data_wanted || last->optional) && last->jumps && !last->special) || calls_wants_slot(b);
+}
+
+/* Where a call keeps its return address, or a return reads it. */
+static void listen_to_slot(struct qemu_plugin_insn *insn, const struct block *b)
+{
+    bool is_call = b->origin->groups[b->origin->n_groups - 1].last.calls_function;
+
+    listen(insn, calls_access, (void *)(uintptr_t)is_call);
 }
 
 static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -159,10 +169,12 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
                                                    QEMU_PLUGIN_INLINE_ADD_U64, &now.run[0], 1);
     } else {
-        qemu_plugin_register_vcpu_tb_exec_cb(tb, at_each_block, QEMU_PLUGIN_CB_NO_REGS, b);
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, at_each_block, QEMU_PLUGIN_CB_NO_REGS, calls_wanted ? calls_place(b) : b);
     }
     if (needs_shield(b))
         shield_from_helpers(qemu_plugin_tb_get_insn(tb, n - 1));
+    if (calls_wants_slot(b))
+        listen_to_slot(qemu_plugin_tb_get_insn(tb, n - 1), b);
     for (uint16_t g = 0; g < b->origin->n_groups; g++) {
         struct qemu_plugin_insn *first = qemu_plugin_tb_get_insn(tb, index);
         enum mark mark = b->origin->groups[g].last.mark;
@@ -253,6 +265,10 @@ static bool take(const char *argument, struct options *options)
         return icache_want(value);
     else if ((value = value_of(argument, "data-line")))
         data_line_bytes = (unsigned)strtoul(value, NULL, 10);
+    else if ((value = value_of(argument, "calls")))
+        options->calls = value;
+    else if ((value = value_of(argument, "calls-limit")))
+        options->calls_limit = strtoull(value, NULL, 10);
     else if (!strcmp(argument, "count=off"))
         channel_counting = false;
     else if (!strcmp(argument, "trace=on"))
@@ -278,6 +294,11 @@ static bool parse(int argc, char **argv, struct options *options)
     }
     if (icache.tags)
         at_each_block = count_fetched_block;
+    if (options->calls) {
+        if (!calls_want(options->calls, options->calls_limit, &arch))
+            return false;
+        at_each_block = count_called_block;
+    }
     if (!options->rules || !options->out)
         fputs("kdelta plugin: wants out=FILE and rules=FILE\n", stderr);
     return options->rules && options->out;
@@ -298,7 +319,7 @@ static bool fits(const qemu_info_t *info)
 __attribute__((visibility("default")))
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
-    struct options options = { .limit = TRACE_LIMIT_ITEMS };
+    struct options options = { .limit = TRACE_LIMIT_ITEMS, .calls_limit = NODES_LIMIT };
 
     if (!fits(info) || !parse(argc, argv, &options) || !output_open(options.out, &arch))
         return 1;

@@ -12,12 +12,12 @@
 #include "memory.h"
 
 enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, INSN_FAULT, TRAP, EITHER, SWITCH, RETURN_START,
-            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, KINDS };
+            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, EXECS, HANDLES, SIGRETURN, KINDS };
 
 static const char *const kind_names[KINDS] = {
     "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "instruction-fault", "trap",
     "any-trap", "switch", "return-text-start", "return-text-end", "forked", "starts", "resumes", "exits", "idles",
-    "signalled", "is-interrupt",
+    "signalled", "is-interrupt", "execs", "handles", "sigreturn",
 };
 
 /* Entries of the kernel: an interrupt's; an exception's, and of those by which it is known that the instruction before was not executed:
@@ -114,6 +114,9 @@ static void apply(enum kind kind, uint64_t vaddr)
     case IDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IDLES); break;
     case SIGNALLED: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGNALLED); break;
     case IS_INTERRUPT: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_IS_INTERRUPT); break;
+    case EXECS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXECS); break;
+    case HANDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_HANDLES); break;
+    case SIGRETURN: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGRETURN); break;
     case SWITCH: switch_text.start = vaddr; break;
     case RETURN_START: return_text.start = vaddr; break;
     case RETURN_END: return_text.end = vaddr; break;

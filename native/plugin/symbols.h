@@ -16,6 +16,9 @@ enum event {
     EVENT_IDLES,    /* the running task is the idle task */
     EVENT_SIGNALLED, /* the running task takes a signal, whatever brought it into the kernel */
     EVENT_IS_INTERRUPT, /* what entered the kernel by the entry for everything was an interrupt */
+    EVENT_EXECS,    /* the running task becomes another program */
+    EVENT_HANDLES,  /* it will be in a signal's handler when it is back in user code */
+    EVENT_SIGRETURN, /* and no longer in one */
 };
 
 /* Reads the rules file; returns false and says why on stderr when it cannot. */

@@ -2,6 +2,7 @@
 /* Tasks are known by where the switch of stacks keeps their stack pointer; interrupts by their entries and returns. */
 #include "task.h"
 
+#include "calls.h"
 #include "symbols.h"
 
 #define MAX_FRAMES 32
@@ -17,6 +18,7 @@ struct task {
     struct block *faulted; /* user code after which a page fault came; until the task is back there */
     unsigned faulted_group;
     bool fault_lost;
+    struct followed *followed; /* its calls, if they are followed */
     struct task *next;
 };
 
@@ -24,7 +26,8 @@ struct task {
 
 static struct task *chains[CHAINS];
 static struct task *running;
-static uint64_t forks[MAX_FORKS]; /* of tasks not yet started: the region whose own task made it, or 0 */
+/* Of tasks not yet started: the region whose own task made it, or 0; and the number of that task's program. */
+static struct fork { uint64_t region; uint32_t program; } forks[MAX_FORKS];
 static unsigned forks_head, forks_used;
 static uint64_t ambiguous_forks;
 unsigned task_depth;
@@ -83,24 +86,24 @@ static void fork_push(uint64_t region)
         ambiguous_forks++;
         return;
     }
-    forks[(forks_head + forks_used++) % MAX_FORKS] = region;
+    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, calls_wanted ? calls_program() : 0 };
 }
 
 /* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
-static uint64_t fork_pop(void)
+static struct fork fork_pop(void)
 {
     if (!forks_used)
-        return 0;
-    uint64_t region = forks[forks_head];
+        return (struct fork){ 0 };
+    struct fork first = forks[forks_head];
 
     for (unsigned i = 1; i < forks_used; i++)
-        if (forks[(forks_head + i) % MAX_FORKS] != region) {
+        if (forks[(forks_head + i) % MAX_FORKS].region != first.region) {
             ambiguous_forks++;
             break;
         }
     forks_head = (forks_head + 1) % MAX_FORKS;
     forks_used--;
-    return region;
+    return first;
 }
 
 static void task_starts(struct task *t)
@@ -108,7 +111,11 @@ static void task_starts(struct task *t)
     t->joined = t->dead = false;
     t->depth = t->interrupts = 0;
     t->faulted = NULL;
-    t->region = fork_pop();
+    struct fork made_by = fork_pop();
+
+    t->region = made_by.region;
+    if (calls_wanted)
+        calls_decided(made_by.program);
     t->undecided = false;
     task_depth = 0;
 }
@@ -116,8 +123,11 @@ static void task_starts(struct task *t)
 /* What was interrupted does not go on where it was, or what follows is no longer the interrupt's. */
 static void frames_end(void)
 {
-    if (running->interrupts)
+    if (running->interrupts) {
         segment_close(INTERRUPTS);
+        if (calls_wanted)
+            calls_no_interrupts();
+    }
     running->depth = running->interrupts = task_depth = 0;
 }
 
@@ -128,6 +138,8 @@ static void frame_is_interrupt(void)
         return;
     running->is_interrupt[running->depth - 1] = true;
     running->interrupts++;
+    if (calls_wanted)
+        calls_is_interrupt();
 }
 
 void task_event(uint16_t event)
@@ -138,14 +150,21 @@ void task_event(uint16_t event)
         if (running->undecided)
             task_starts(running);
         break;
-    case EVENT_RESUMES: running->undecided = false; break;
+    case EVENT_RESUMES:
+        if (calls_wanted && running->undecided)
+            calls_decided(0);
+        running->undecided = false;
+        break;
     case EVENT_EXITS: running->dead = true; break;
     case EVENT_SIGNALLED: frames_end(); break;
     case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
+    case EVENT_EXECS: case EVENT_HANDLES: case EVENT_SIGRETURN:
+        if (calls_wanted)
+            calls_event(event);
     }
 }
 
-void task_frame_push(const struct block *entry, struct block *before)
+void task_frame_push(struct block *entry, struct block *before)
 {
     bool interrupt = entry->flags & AT_INTERRUPT, may_be = entry->flags & AT_EITHER;
 
@@ -153,6 +172,8 @@ void task_frame_push(const struct block *entry, struct block *before)
         segment_close(task_context());
     if (running->depth == MAX_FRAMES)
         return;
+    if (calls_wanted)
+        calls_enter(entry, running->depth, interrupt);
     running->before[running->depth] = before;
     running->is_interrupt[running->depth++] = interrupt;
     running->interrupts += interrupt;
@@ -173,7 +194,11 @@ struct block *task_frame_pop(void)
 
     task_depth = running->depth;
     running->interrupts -= interrupt;
-    if (interrupt && !running->interrupts)
+    bool segment = interrupt && !running->interrupts;
+
+    if (calls_wanted)
+        calls_return(running->depth, segment, task_context());
+    if (segment)
         segment_close_interrupt(task_context());
     return running->before[running->depth];
 }
@@ -233,13 +258,16 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
     (void)vcpu, (void)info;
     if (goes_on(vaddr, &last))
         return;
-    struct task *next = task_of(vaddr);
+    struct task *next = task_of(vaddr), *before = running;
+    const struct site *site = data;
 
     if (next->dead)
         next->undecided = true;
+    if (calls_wanted)
+        calls_leave(site, site->group + 1u);
     /* Who an undecided task is shows in what it executes next, before this segment ends. */
     if (next->undecided || context_of(running) != context_of(next))
-        segment_close_after(context_of(running), data);
+        segment_close_after(context_of(running), site);
     if (next->undecided) {
         next->joined = false;
         next->region = 0;
@@ -247,6 +275,10 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
     }
     running = next;
     task_depth = running->depth;
+    if (calls_wanted) {
+        calls_switch(&before->followed, &next->followed, next->undecided, site);
+        calls_resume(site, site->group + 1u);
+    }
 }
 
 uint64_t task_ambiguous_forks(void)

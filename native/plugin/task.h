@@ -13,7 +13,7 @@ void task_claim(void);                       /* the running task's work is the r
 void task_join(void);                        /* the same, in every region that it lives to see */
 void task_event(uint16_t event);
 /* The frame that this entry makes, on the time of the block before it; and that block again, when the frame ends. */
-void task_frame_push(const struct block *entry, struct block *before);
+void task_frame_push(struct block *entry, struct block *before);
 struct block *task_frame_pop(void);
 void task_frame_ends(const struct block *b); /* this block's last instruction returns */
 void task_back_in_user_code(uint64_t vaddr);

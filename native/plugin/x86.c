@@ -470,6 +470,9 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
     f->jumps = jumps(d);
     int op = take_prefixes(&d);
 
+    f->returns = op == 0xc3 || op == 0xc2;
+    f->calls_function = op == 0xe8 || (op == 0xff && d.next < d.end && (*d.next >> 3 & 7) == 2);
+
     if (op == 0x0f)
         classify_0f(&d, f);
     else if (classify_special(&d, op, f) || is_plain(op))
@@ -484,6 +487,12 @@ static void classify(const uint8_t *bytes, size_t size, struct stretch *stretch,
     f->trap_counts = f->special && memchr(checked_first, f->special, sizeof checked_first);
 }
 
+/* mov %REGISTER,(%rsp): what is called to go where that register points is a retpoline. */
+static bool overwrites_return(const uint8_t *bytes, size_t size)
+{
+    return size >= 4 && (bytes[0] == 0x48 || bytes[0] == 0x4c) && bytes[1] == 0x89 && (bytes[2] & 0xc7) == 4 && bytes[3] == 0x24;
+}
+
 const struct arch arch_x86_64 = {
     .target_name = "x86_64",
     .kernel_start = UINT64_C(0xffff800000000000),
@@ -493,6 +502,9 @@ const struct arch arch_x86_64 = {
     .page_bytes = 4096,
     .max_insn_bytes = 15,
     .drops_page_crossing = true,
+    .returns_by_stack = true,
+    .kernel_stack_bytes = 16384, /* Documentation/arch/x86/kernel-stacks.rst */
     .special_names = special_names,
     .classify = classify,
+    .overwrites_return = overwrites_return,
 };

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -21,6 +22,7 @@ _PAGE_BYTES = 4096
 _PROBES = 64
 _PROBE_BYTES = 12
 _LOADS = 64
+_PIE = 0x08000000  # DF_1_PIE
 
 Blocks = Mapping[int, tuple[int, bytes]]
 """id -> address and bytes, of user code."""
@@ -31,6 +33,7 @@ class Binary(msgspec.Struct, frozen=True):
 
     name: str
     fixed: bool  # linked to its address: the base is 0
+    is_program: bool  # started by an exec, not mapped by another one
     segments: tuple[tuple[int, bytes], ...]
     symbols: tuple[tuple[int, str, str], ...]  # (address, type letter, name)
 
@@ -56,9 +59,23 @@ def load_binary(name: str, content: bytes) -> Binary | None:
         for section in elf.iter_sections():
             if isinstance(section, SymbolTableSection):
                 symbols += _functions(section, thumb_bit=elf["e_machine"] == "EM_ARM")
-        return Binary(name, elf["e_type"] == "ET_EXEC", segments, tuple(symbols))
+        fixed = elf["e_type"] == "ET_EXEC"
+        return Binary(name, fixed, fixed or _is_program(elf), segments, tuple(symbols))
     except (ELFError, KeyError, ValueError):
         return None
+
+
+def _is_program(elf: ELFFile) -> bool:
+    """Of a file that may lie anywhere. A C library has an interpreter, too, and a program that is
+    linked statically none; but a library has a name for those that are linked to it.
+    """
+    for segment in elf.iter_segments("PT_DYNAMIC"):
+        assert isinstance(segment, DynamicSegment)
+        tags = {tag.entry.d_tag: int(tag.entry.d_val) for tag in segment.iter_tags()}
+        is_pie = bool(tags.get("DT_FLAGS_1", 0) & _PIE)
+        interpreted = any(True for _ in elf.iter_segments("PT_INTERP"))
+        return (is_pie or interpreted) and "DT_SONAME" not in tags
+    return False
 
 
 def _functions(section: SymbolTableSection, *, thumb_bit: bool) -> Iterable[tuple[int, str, str]]:

@@ -45,8 +45,8 @@ class Function(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Task(msgspec.Struct, frozen=True, array_like=True):
-    """A task from its begin, or its last exec, on. `program` is the binary that it executes, or
-    "kernel" for a kernel's own thread, or "[unknown]".
+    """The tasks that execute one program, each from its begin, or its last exec, on. `program` is a
+    binary, or "kernel" for the kernel's own threads, or "[unknown]".
     """
 
     program: str

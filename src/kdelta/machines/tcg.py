@@ -31,6 +31,9 @@ Talk = Callable[[str], None]
 TraceMode = Literal["off", "on", "data"]
 """Whether to keep each region's sequence of executed blocks; with "data", its data lines too."""
 
+CallsMode = Literal["off", "kernel", "all"]
+"""Whether calls are followed: in the kernel alone, or in user code, too."""
+
 
 def _silent(_: str) -> None:
     pass
@@ -104,11 +107,14 @@ class Recording(msgspec.Struct, frozen=True):
 
     trace: see TraceMode; trace_limit: how many items of pieces, and pieces, a region may have.
     simulate: an instruction cache whose misses are counted while the guest runs.
+    calls: see CallsMode; calls_limit: about how many nodes a region's tree of calls may have.
     """
 
     trace: TraceMode = "off"
     trace_limit: int = 64 << 20
     simulate: Cache | None = None
+    calls: CallsMode = "off"
+    calls_limit: int = 2 << 20
 
     def options(self, data_line_bytes: int) -> tuple[str, ...]:
         """As arguments of the plugin. data_line_bytes: in what lines accesses to data are told."""
@@ -120,6 +126,8 @@ class Recording(msgspec.Struct, frozen=True):
         if self.simulate:
             cache = self.simulate
             found += (f"simulate={cache.sets}x{cache.ways}x{cache.line_bytes}",)
+        if self.calls != "off":
+            found += (f"calls={self.calls}", f"calls-limit={self.calls_limit}")
         return found
 
 

@@ -13,16 +13,7 @@ from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
 from kdelta.counts.packets import with_packets
 from kdelta.counts.reader import Sources, read_counts
-from kdelta.counts.simulated import (
-    SimulatedMisses,
-    decode_simulated,
-    encode_simulated,
-    read_simulated,
-)
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
-from kdelta.counts.trace import Trace, decode_traces, encode_traces, have_data
-from kdelta.counts.trace_file import read_traces
-from kdelta.cpus.model import Cache
 from kdelta.guests.image import base_image
 from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
@@ -39,30 +30,51 @@ from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, run
-from kdelta.replay.kernel_text import Symbol, parse_symbols
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
+from kdelta.studies.attachments import (
+    EXECUTED,
+    MODULE_SYMBOLS,
+    PROFILES,
+    SYMBOLS,
+    TRACES,
+    has_recorded,
+    is_recording,
+    misses_name,
+    misses_of,
+    profiles_of,
+    recorded,
+    symbols_of,
+    traces_of,
+)
 from kdelta.studies.explain import advice
 from kdelta.studies.requests import LabRequest, Progress
 
-EXECUTED = "executed"
-"""The attachment of a run that names the functions which were executed since power-on."""
+__all__ = [
+    "EXECUTED",
+    "MODULE_SYMBOLS",
+    "PROFILES",
+    "RECORD",
+    "SYMBOLS",
+    "TRACES",
+    "Done",
+    "Lab",
+    "Work",
+    "is_recording",
+    "misses_name",
+    "misses_of",
+    "no_kernel_key",
+    "open_store",
+    "profiles_of",
+    "symbols_of",
+    "traces_of",
+    "work_of",
+]
 
-TRACES = "traces"
-"""The attachment of a run that keeps the sequences of blocks of its regions."""
-
-SYMBOLS = "symbols"
-"""The attachment of a traced run that keeps the kernel's /proc/kallsyms, so that its traces can be
-placed without the guest."""
-
-MODULE_SYMBOLS = "module-symbols"
-"""The same of the modules that were loaded for the run."""
-
-_MISSES = "misses-"
 _FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
 RECORD = 2
 """What is kept of a run; a run of which less was kept is made again."""
@@ -74,7 +86,7 @@ class Work(msgspec.Struct, frozen=True):
     """What a guest is to do. `binaries`: the programs whose code may run, name -> content.
 
     `name` and `identity` are the workload's, as the store keeps them. `warnings` go with what its
-    runs count: what could not be prepared for them.
+    runs count: what could not be prepared for them. Its guests have `memory_mib` at least.
     """
 
     name: str
@@ -82,6 +94,7 @@ class Work(msgspec.Struct, frozen=True):
     job: Job
     binaries: Mapping[str, bytes]
     warnings: tuple[str, ...] = ()
+    memory_mib: int = 0
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -154,10 +167,13 @@ class Lab:
         )
         self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
-    def guest(self, kernel: Kernel) -> Guest:
-        """That kernel with the base image, on the machine that the request describes."""
+    def guest(self, kernel: Kernel, work: Work | None = None) -> Guest:
+        """That kernel with the base image, on the machine that the request describes, with as much
+        memory as the work needs.
+        """
         machine = self._request.machine
-        arch_machine(kernel.arch).board(machine.cpu).must_have(machine.memory_mib)
+        memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
+        arch_machine(kernel.arch).board(machine.cpu).must_have(memory_mib)
         image = base_image(kernel.arch, self._progress.say)
         tree = device_tree(kernel, machine.cpu)
         return Guest(
@@ -167,7 +183,7 @@ class Lab:
             initrd=str(image.path),
             initrd_identity=image.identity,
             stop_address=image.stop_address,
-            memory_mib=machine.memory_mib,
+            memory_mib=memory_mib,
             cpu=machine.cpu,
             append=machine.append,
             device_tree=tree,
@@ -176,7 +192,8 @@ class Lab:
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
         """For each kernel, with its work, one run a perturbation, in that order."""
         with interruptible():
-            guests = [self.guest(kernel) for kernel in kernels]
+            guests = [self.guest(*both) for both in zip(kernels, works, strict=True)]
+            self._tell_memory(works)
             build("plugin", self._progress.say)
         indexes = range(self._request.perturbations)
         async with asyncio.TaskGroup() as group:
@@ -186,17 +203,22 @@ class Lab:
             ]
         return [task.result() for task in tasks]
 
+    def _tell_memory(self, works: Sequence[Work]) -> None:
+        for name, least in {work.name: work.memory_mib for work in works}.items():
+            if least > self._request.machine.memory_mib:
+                self._progress.say(f"{name} needs {least} MiB of memory: its guests have that")
+
     async def one(self, kernel: Kernel, work: Work, index: int) -> Done:
         """The run of that perturbation alone."""
         with interruptible():
-            guest = self.guest(kernel)
+            guest = self.guest(kernel, work)
             build("plugin", self._progress.say)
         (done,) = await self._runs_of(kernel, guest, work, [index])
         return done
 
     def key(self, kernel: Kernel, work: Work, index: int) -> str:
         """What makes a run of that perturbation the same as another."""
-        return _key(self.guest(kernel), work, index)
+        return _key(self.guest(kernel, work), work, index)
 
     async def _runs_of(
         self, kernel: Kernel, guest: Guest, work: Work, indexes: Sequence[int]
@@ -216,25 +238,17 @@ class Lab:
         found = {}
         for index in indexes:
             stored = self._store.find_run(_key(guest, work, index))
-            if stored and self._has_recorded(stored):
+            if stored and has_recorded(self._store, stored, self._recording):
                 found[index] = Done(stored, self._store.counts(stored), stored=True)
         return found
-
-    def _has_recorded(self, stored: Run) -> bool:
-        """Whether a run has what the request asks for beside counts."""
-        wanted = self._recording
-        if wanted.simulate and misses_name(wanted.simulate) not in stored.attachments:
-            return False
-        if wanted.trace != "off" and not {TRACES, SYMBOLS} <= stored.attachments.keys():
-            return False
-        return wanted.trace != "data" or have_data(self._store.get(stored.attachments[TRACES]))
 
     @property
     def _recording(self) -> Recording:
         trace: TraceMode = "on" if self._request.trace else "off"
         if self._request.data_lines:
             trace = "data"
-        return Recording(trace, self._request.trace_limit, self._request.simulate)
+        request = self._request
+        return Recording(trace, request.trace_limit, request.simulate, request.calls)
 
     async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
@@ -338,19 +352,8 @@ async def _execute(
     counts = msgspec.structs.replace(counts, regions=regions, warnings=warnings)
     files = [start.boot, outcome.counts] if start else [outcome.counts]
     executed = await asyncio.to_thread(_executed, files, sources, wanted.guest)
-    recorded = await asyncio.to_thread(_recorded, outcome.counts, sources, setting.recording)
-    return _Counted(counts, {EXECUTED: executed, **recorded}), outcome
-
-
-def _recorded(file: Path, sources: Sources, recording: Recording) -> dict[str, bytes]:
-    kept = {}
-    if recording.trace != "off":
-        kept[TRACES] = encode_traces(read_traces(file))
-        kept[SYMBOLS] = sources.symbols.read_bytes()
-        kept[MODULE_SYMBOLS] = sources.modules
-    if recording.simulate:
-        kept[misses_name(recording.simulate)] = encode_simulated(read_simulated(file))
-    return kept
+    kept = await asyncio.to_thread(recorded, outcome.counts, sources, setting.recording)
+    return _Counted(counts, {EXECUTED: executed, **kept}), outcome
 
 
 def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
@@ -421,39 +424,6 @@ def no_kernel_key(asked: str) -> str:
     return identity({"no-kernel": asked})
 
 
-def misses_name(cache: Cache) -> str:
-    """The attachment of a run that keeps what its regions missed in that simulated cache."""
-    return f"{_MISSES}{cache.sets}x{cache.ways}x{cache.line_bytes}"
-
-
-def is_recording(name: str) -> bool:
-    """Whether the attachment of that name is kept of a run only if it is asked for."""
-    return name in {TRACES, SYMBOLS, MODULE_SYMBOLS} or name.startswith(_MISSES)
-
-
-def misses_of(store: Store, run: Run, cache: Cache) -> tuple[SimulatedMisses, ...]:
-    """What is kept of it with a run; LabError when that cache was not simulated."""
-    name = misses_name(cache)
-    if name not in run.attachments:
-        raise LabError(f"run {run.id} has no {name}", "make the run again with --again")
-    return decode_simulated(store.get(run.attachments[name]))
-
-
-def traces_of(store: Store, run: Run) -> tuple[Trace, ...]:
-    """The traces that are kept with a run; LabError when there are none, or they are damaged."""
-    if TRACES not in run.attachments:
-        raise LabError(f"run {run.id} was not traced", "make the run again with --again")
-    return decode_traces(store.get(run.attachments[TRACES]))
-
-
-def symbols_of(store: Store, run: Run) -> list[Symbol]:
-    """The symbols of a traced run's kernel and modules, by address; LabError if none are kept."""
-    if SYMBOLS not in run.attachments:
-        raise LabError(f"run {run.id} kept no symbols", "make the run again with --again")
-    kept = [run.attachments[name] for name in (SYMBOLS, MODULE_SYMBOLS) if name in run.attachments]
-    return [row for blob in kept for row in parse_symbols(store.get(blob))]
-
-
 def _clock_ticks(outcome: Outcome) -> dict[str, int]:
     lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
     rows = [line.rsplit(None, 2) for line in lines]
@@ -471,7 +441,12 @@ def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) 
 
 
 def work_of(
-    name: str, job: Job, binaries: Mapping[str, bytes], warnings: tuple[str, ...] = ()
+    name: str,
+    job: Job,
+    binaries: Mapping[str, bytes],
+    warnings: tuple[str, ...] = (),
+    *,
+    memory_mib: int = 0,
 ) -> Work:
     """A job as the store knows it: by the hash of all that it carries."""
-    return Work(name, job_identity(job), job, binaries, warnings)
+    return Work(name, job_identity(job), job, binaries, warnings, memory_mib)

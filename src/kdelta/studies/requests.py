@@ -11,7 +11,7 @@ from kdelta.cpus.model import CPU, Cache
 from kdelta.infer.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.machines.arch import arch_machine
-from kdelta.machines.tcg import Recording
+from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.replay.hierarchy import check_levels
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.run import MachineOptions
@@ -24,7 +24,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
     trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data;
     trace_limit: see Recording. simulate: count the misses of that instruction cache while the guest
-    runs.
+    runs. calls: follow calls, for profiles.
     """
 
     machine: MachineOptions = MachineOptions()
@@ -36,6 +36,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     data_lines: bool = False
     trace_limit: int = Recording().trace_limit
     simulate: Cache | None = None
+    calls: CallsMode = "off"
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is charged to which node: the callback of blocks, and where a block is not what it was thought to be when it was entered.
+ *
+ * Whatever moves a group's counters is put down here at the same time or before the segment ends, so that nodes add up to groups.
+ */
+#include "calls.h"
+
+#include "follow.h"
+#include "icache.h"
+#include "trace.h"
+
+bool calls_wanted;
+struct calls calls;
+
+bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
+{
+    calls.all = !strcmp(mode, "all");
+    if (!calls.all && strcmp(mode, "kernel")) {
+        fprintf(stderr, "kdelta plugin: calls are not followed by the mode %s\n", mode);
+        return false;
+    }
+    calls_wanted = true;
+    calls.arch = arch;
+    nodes_want(limit);
+    nodes_forget();
+    follow_init();
+    return true;
+}
+
+static uint8_t ending_of(const struct block *b)
+{
+    const struct insn_facts *last = &b->origin->groups[b->origin->n_groups - 1].last;
+
+    if (b->user && !calls.all)
+        return ENDS_OTHERWISE;
+    return last->calls_function ? ENDS_CALL : last->returns ? ENDS_RETURN : ENDS_OTHERWISE;
+}
+
+/* A repeated string operation of the kernel goes on as a block of its own, which has no callback. */
+static bool goes_on_silently(const struct block *b)
+{
+    return !b->user && b->origin->groups[b->origin->n_groups - 1].last.repeats;
+}
+
+void *calls_place(struct block *b)
+{
+    struct origin *o = b->origin;
+    struct link *l = o->link;
+
+    if (l)
+        return l;
+    l = o->link = zalloc(1, sizeof *l);
+    l->block = b;
+    l->user = b->user;
+    l->ends = ending_of(b);
+    l->settles = goes_on_silently(b);
+    for (uint16_t g = 0; g < o->n_groups; g++)
+        l->settles |= o->groups[g].last.is_string || o->groups[g].last.optional;
+    return l;
+}
+
+bool calls_wants_slot(const struct block *b)
+{
+    return calls_wanted && calls.arch->returns_by_stack && ending_of(b) != ENDS_OTHERWISE;
+}
+
+void calls_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *is_call)
+{
+    (void)vcpu;
+    if (qemu_plugin_mem_is_store(info) == (bool)is_call)
+        calls.slot = vaddr;
+}
+
+static struct cell *cell_for(struct block *b)
+{
+    return calls.cell && calls.cell->block == b ? calls.cell : cell_of(follow_node_of(b), b);
+}
+
+static void settle_silent(struct block *silent)
+{
+    struct group *g = &silent->origin->groups[0];
+    uint64_t entered = silent->live[0] - g->told_entered, elements = g->elements - g->told_elements;
+
+    g->told_entered += entered;
+    g->told_elements += elements;
+    if (!calls.node || !(entered | elements))
+        return;
+    struct cell *c = cell_of(calls.node, silent);
+
+    c->n += entered;
+    if (elements)
+        extra_of(c, 0)->waiting.elements += elements;
+}
+
+static void settle_all_silent(void)
+{
+    for (size_t i = 0; i < now.n_silent; i++)
+        settle_silent(now.silent[i]);
+}
+
+static void find_silent(struct link *l)
+{
+    uint64_t vaddr = l->block->origin->groups[l->block->origin->n_groups - 1].last_vaddr;
+
+    for (size_t i = 0; i < now.n_silent; i++)
+        if (now.silent[i]->origin->vaddr == vaddr)
+            l->silent = now.silent[i];
+}
+
+/* What was counted of the block without a callback, and since. */
+static void settle(struct link *l)
+{
+    struct origin *o = l->block->origin;
+
+    for (uint16_t i = 0; i < o->n_groups; i++) {
+        struct group *g = &o->groups[i];
+        uint64_t elements = g->elements - g->told_elements;
+
+        g->told_elements += elements;
+        if (elements && calls.cell)
+            extra_of(calls.cell, i)->waiting.elements += elements;
+    }
+    if (!goes_on_silently(l->block))
+        return;
+    if (!l->silent)
+        find_silent(l);
+    if (l->silent)
+        settle_silent(l->silent);
+}
+
+static __attribute__((noinline)) void charge(struct link *l)
+{
+    calls.cell = l->cell = cell_of(calls.node, l->block);
+    l->key = calls.cell->node == calls.node ? calls.key : 0;
+    l->cell->n++;
+}
+
+void count_called_block(unsigned int vcpu, void *data)
+{
+    struct link *l = data, *last = calls.last;
+
+    if (__builtin_expect(last->settles, 0))
+        settle(last);
+    count_block(vcpu, l->block);
+    if (last->ends | (last->user ^ l->user) | calls.changed)
+        follow(l->block, last);
+    calls.last = l;
+    if (calls.node) {
+        if (__builtin_expect(l->key == calls.key, 1)) {
+            calls.cell = l->cell;
+            l->cell->n++;
+        } else {
+            charge(l);
+        }
+    }
+    if (trace_piece.recording)
+        trace_block(l->block);
+    if (icache.tags)
+        icache_fetch(l->block);
+}
+
+static void move_groups(struct cell *c, const struct block *b, unsigned group, int times)
+{
+    for (; group < b->origin->n_groups; group++)
+        extra_of(c, (uint16_t)group)->waiting.entered += (uint64_t)(int64_t)times;
+}
+
+void calls_left(struct block *b, unsigned group)
+{
+    calls.changed |= LEFT_EARLY;
+    calls.left_after = group;
+    if (calls.node)
+        move_groups(cell_for(b), b, group + 1, -1);
+}
+
+void calls_dropped(struct block *b)
+{
+    ((struct link *)calls_place(b))->ends = ending_of(b);
+}
+
+void calls_lost(struct block *b, unsigned group, int times)
+{
+    if (calls.node)
+        extra_of(cell_for(b), (uint16_t)group)->waiting.lost += (uint64_t)(int64_t)times;
+}
+
+void calls_device(struct block *b)
+{
+    if (calls.node)
+        extra_of(cell_for(b), 0)->waiting.mmio++;
+}
+
+void calls_cut(enum context context)
+{
+    if (!calls_wanted)
+        return;
+    settle(calls.last);
+    settle_all_silent();
+    nodes_cut(context);
+    follow_place();
+}
+
+void calls_leave(const struct site *site, unsigned group)
+{
+    settle(calls.last);
+    if (calls.node)
+        move_groups(cell_for(site->block), site->block, group, -1);
+}
+
+void calls_resume(const struct site *site, unsigned group)
+{
+    calls.cell = calls.node ? cell_of(calls.node, site->block) : NULL;
+    if (calls.cell)
+        move_groups(calls.cell, site->block, group, 1);
+}
+
+void calls_begin(const struct site *site)
+{
+    nodes_forget();
+    calls.cell = NULL;
+    follow_begin();
+    calls_resume(site, site->group);
+}
+
+void calls_end(const struct region *region)
+{
+    nodes_output(region, calls.all);
+}
+
+void calls_forget(void)
+{
+    nodes_forget();
+    calls.cell = NULL;
+    follow_place();
+}
+
+void calls_return(unsigned depth, bool segment, enum context resumed)
+{
+    if (segment)
+        nodes_cut(INTERRUPTS);
+    follow_return(depth);
+    settle_all_silent(); /* of a string operation that went on */
+    if (segment)
+        nodes_cut(resumed);
+    follow_place();
+}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles from the plugin's file, held against the counters of the same file."""
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.profile import CallTree, Code, Function, Profile, Rows, Task
+from kdelta.counts.profile_code import code_of
+from kdelta.counts.profile_tree import GroupRows, Grown, RawTree, grown
+from kdelta.counts.raw import CodeMap, RawCounts, Region, Sources
+from kdelta.machines.chunks import require_complete
+from kdelta.spec.errors import LabError
+
+_HEAD = struct.Struct("<II5Q")
+_NODE = np.dtype(
+    [("site", "<u8")]
+    + [(n, "<u4") for n in ("parent", "task", "block", "site_block", "entry", "is_return")]
+    + [("entered", "<u8", (len(CONTEXTS),))]
+)
+_CELL = np.dtype(
+    [("entered", "<u8")] + [(name, "<u4") for name in ("node", "block", "context", "unused")]
+)
+_EXTRA = np.dtype(
+    [(name, "<u4") for name in ("node", "block", "context", "group")]
+    + [(name, "<i8") for name in ("entered", "lost", "elements", "mmio")]
+)
+_SHAPE = struct.Struct("<II")
+_SHAPE_BYTES = 3  # size, loads, stores of an instruction
+_NONE = 0xFFFFFFFF
+_TALLY = ("entered", "lost", "elements", "mmio")
+
+
+class _Part(msgspec.Struct):
+    """One time that a region ran. shapes: by a block's number, (n_insns, 3)."""
+
+    region: str
+    is_all: bool
+    iterations: int
+    nodes: npt.NDArray[np.void]
+    cells: npt.NDArray[np.void]
+    extras: npt.NDArray[np.void]
+    shapes: dict[int, npt.NDArray[np.uint8]]
+
+
+def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
+    """The profiles of a finished run's regions, in the order in which they first began; none of a
+    run of which calls were not followed.
+
+    Regions of one name are one. Raises LabError for a file that is cut short or damaged, and for a
+    tree of calls that does not add up to what the groups counted by themselves.
+    """
+    require_complete(path)
+    raw = RawCounts(path)
+    if not raw.calls:
+        return ()
+    code = CodeMap(raw, sources)
+    parts: dict[str, list[tuple[_Part, GroupRows]]] = {}
+    first_group = raw.first_groups()
+    for region, payload in raw.calls:
+        part = _part(payload)
+        rows = _rows(part, raw, first_group)
+        _check(region, rows, first_group)
+        parts.setdefault(part.region, []).append((part, rows))
+    return tuple(_profile(same, raw, code) for same in parts.values())
+
+
+def _part(payload: memoryview) -> _Part:
+    try:
+        return _taken_apart(payload)
+    except (struct.error, ValueError) as error:  # ValueError is what frombuffer raises
+        raise LabError(f"a tree of calls is damaged: {error}", "run again") from error
+
+
+def _taken_apart(payload: memoryview) -> _Part:
+    is_all, length, iterations, *sizes = _HEAD.unpack_from(payload, 0)
+    at = _HEAD.size + length
+    name = bytes(payload[_HEAD.size : at]).decode("utf-8", "replace")
+    tables: list[npt.NDArray[Any]] = []
+    for kind, size in zip((_NODE, _CELL, _EXTRA), sizes[:3], strict=True):
+        tables.append(np.frombuffer(payload, kind, size, at))
+        at += tables[-1].nbytes
+    shapes = {}
+    for _ in range(sizes[3]):
+        block, n = _SHAPE.unpack_from(payload, at)
+        at += _SHAPE.size
+        shapes[block] = np.frombuffer(payload, np.uint8, n * _SHAPE_BYTES, at).reshape(n, -1)
+        at += n * _SHAPE_BYTES
+    if at != len(payload):
+        raise ValueError(f"it has {len(payload) - at} bytes more than it says")
+    nodes, cells, extras = tables
+    return _Part(name, bool(is_all), iterations, nodes, cells, extras, shapes)
+
+
+def _rows(part: _Part, raw: RawCounts, first_group: npt.NDArray[np.int64]) -> GroupRows:
+    """Cells spread over the groups of their blocks, and what differs of single ones: all by
+    (node, context, group).
+    """
+    n_groups = np.zeros(len(first_group), np.int64)
+    for block, shape in part.shapes.items():
+        first = raw.first_group[block]
+        last, left = first, len(shape)
+        while left > 0:
+            left -= int(raw.groups["insns"][last])
+            last += 1
+        n_groups[block] = last - first
+    cells, extras = part.cells, part.extras
+    times = n_groups[cells["block"]]
+    of = np.repeat(np.arange(len(cells)), times)
+    group = first_group[cells["block"]][of] + (
+        np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
+    )
+    node = np.concatenate([cells["node"][of], extras["node"]]).astype(np.int64) - 1
+    context = np.concatenate([cells["context"][of], extras["context"]]).astype(np.int64)
+    group = np.concatenate([group, first_group[extras["block"]] + extras["group"]])
+    columns = {name: np.concatenate([np.zeros(len(of), np.int64), extras[name]]) for name in _TALLY}
+    columns["entered"][: len(of)] = cells["entered"][of]
+    return GroupRows(node, context, group, **columns).summed()
+
+
+def _check(region: Region, rows: GroupRows, first_group: npt.NDArray[np.int64]) -> None:
+    """Over all nodes, each group did what it counted by itself."""
+    n = len(region.rows)
+    counted = GroupRows(
+        node=np.zeros(n, np.int64),
+        context=(region.rows["place"] >> 16).astype(np.int64),
+        group=first_group[region.rows["block"]] + (region.rows["place"] & 0xFFFF),
+        **{name: -region.rows[name].astype(np.int64) for name in _TALLY},
+    )
+    rest = rows.joined(counted, node=0).summed()
+    if len(rest):
+        raise LabError(
+            f"region {region.name}: its tree of calls and its counters disagree on {len(rest)} "
+            f"groups of instructions, the first: {rest.shown(0)}",
+            "this is a fault of kdelta's; please report it with the kernel and the workload",
+        )
+
+
+def _profile(same: Sequence[tuple[_Part, GroupRows]], raw: RawCounts, code: CodeMap) -> Profile:
+    """One of all times that the region ran."""
+    shapes: dict[int, npt.NDArray[np.uint8]] = {}
+    for part, _ in same:
+        shapes.update(part.shapes)  # what was found to be no part of a block is left out
+    trees = []
+    for part, rows in same:
+        nodes = part.nodes
+        block, site_block = (
+            np.where(nodes[name] == _NONE, -1, nodes[name].astype(np.int64))
+            for name in ("block", "site_block")
+        )
+        trees.append(
+            RawTree(
+                parent=nodes["parent"].astype(np.int64) - 1,
+                task=nodes["task"].astype(np.int64),
+                block=block,
+                site_block=site_block,
+                entry=nodes["entry"].astype(np.int64),
+                site=nodes["site"],
+                is_return=nodes["is_return"].astype(bool),
+                entered=nodes["entered"].astype(np.int64),
+                rows=rows,
+            )
+        )
+    first = same[0][0]
+    calls = "all" if first.is_all else "kernel"
+    tree = Grown(calls, code)
+    tree.calls_before = _last_insns(shapes, raw)
+    grown(tree, trees, raw, code)
+    functions, table, spread = code_of(tree, shapes, raw, code)
+    return Profile(
+        region=first.region,
+        iterations=sum(part.iterations for part, _ in same),
+        calls=calls,
+        specials=tuple(raw.specials),
+        functions=functions,
+        tasks=tree.tasks,
+        tree=tree.numbered(),
+        code=table,
+        rows=spread,
+    )
+
+
+def _last_insns(shapes: dict[int, npt.NDArray[np.uint8]], raw: RawCounts) -> dict[int, int]:
+    """Where each block ends, and its last instruction."""
+    found = {}
+    for block, shape in shapes.items():
+        end = raw.vaddr[block] + int(shape[:, 0].sum())
+        found[end] = end - int(shape[-1, 0])
+    return found
+
+
+_MAGIC = b"KDPROFKE"
+_ALL_MAGIC = b"KDPROFAL"  # the same, and calls of user code were followed in all
+_LENGTH = struct.Struct("<Q")
+_LEVEL = 6
+
+
+class _Stored(msgspec.Struct):
+    region: str
+    iterations: int
+    calls: str
+    specials: tuple[str, ...]
+    functions: tuple[Function, ...]
+    tasks: tuple[Task, ...]
+    text: bytes
+    arrays: dict[str, tuple[str, bytes]]  # by part and name: type and content
+
+
+_PARTS = (("tree", CallTree), ("code", Code), ("rows", Rows))
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_Stored)
+
+
+def encode_profiles(profiles: Sequence[Profile]) -> bytes:
+    """Profiles as one blob: a word that names the format, then each compressed after its length."""
+    is_all = all(profile.calls == "all" for profile in profiles)
+    found = [_ALL_MAGIC if is_all else _MAGIC]
+    for profile in profiles:
+        arrays = {
+            f"{part}.{name}": (array.dtype.newbyteorder("<").str, np.ascontiguousarray(array))
+            for part, _ in _PARTS
+            for name in getattr(profile, part).__struct_fields__
+            if isinstance(array := getattr(getattr(profile, part), name), np.ndarray)
+        }
+        stored = _Stored(
+            region=profile.region,
+            iterations=profile.iterations,
+            calls=profile.calls,
+            specials=profile.specials,
+            functions=profile.functions,
+            tasks=profile.tasks,
+            text=profile.code.text,
+            arrays={name: (kind, a.astype(kind).tobytes()) for name, (kind, a) in arrays.items()},
+        )
+        packed = zlib.compress(_ENCODER.encode(stored), _LEVEL)
+        found += [_LENGTH.pack(len(packed)), packed]
+    return b"".join(found)
+
+
+def followed_all(blob: bytes) -> bool:
+    """Whether calls of user code were followed, too, in all regions of such a blob."""
+    return blob.startswith(_ALL_MAGIC)
+
+
+def decode_profiles(blob: bytes) -> tuple[Profile, ...]:
+    """The profiles of such a blob; LabError when it is damaged or cut off."""
+    try:
+        return tuple(_decoded(blob))
+    except (
+        zlib.error,
+        struct.error,
+        msgspec.DecodeError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:
+        raise LabError(
+            f"a run's profiles cannot be read: {error}", "make the run again with --again"
+        ) from error
+
+
+def _decoded(blob: bytes) -> Iterator[Profile]:
+    if not blob.startswith((_MAGIC, _ALL_MAGIC)):
+        raise ValueError("they are none, or of another version")
+    at = len(_MAGIC)
+    while at < len(blob):
+        (size,) = _LENGTH.unpack_from(blob, at)
+        at += _LENGTH.size
+        if at + size > len(blob):
+            raise ValueError("they are cut off")
+        stored = _DECODER.decode(zlib.decompress(blob[at : at + size]))
+        at += size
+        parts: dict[str, dict[str, Any]] = {part: {} for part, _ in _PARTS}
+        parts["code"]["text"] = stored.text
+        for name, (kind, content) in stored.arrays.items():
+            part, _, field = name.partition(".")
+            parts[part][field] = np.frombuffer(content, kind)
+        yield Profile(
+            region=stored.region,
+            iterations=stored.iterations,
+            calls=stored.calls,
+            specials=stored.specials,
+            functions=stored.functions,
+            tasks=stored.tasks,
+            tree=CallTree(**parts["tree"]),
+            code=Code(**parts["code"]),
+            rows=Rows(**parts["rows"]),
+        )

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The plugin's file, taken apart: blocks, groups and rows, and the function of each block."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.binaries import Binary, attribute, load_binary
+from kdelta.counts.model import UNKNOWN, VDSO
+from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, kallsyms_file, parse_kallsyms
+from kdelta.machines.chunks import read_chunks
+from kdelta.spec.errors import LabError
+
+FORMAT = 1
+_ADDRESS_BYTES = 8  # of the vDSO in the agent, before its bytes in the message
+_BLOCK = struct.Struct("<IIQII")
+_REGION = struct.Struct("<QQ")
+ROW = np.dtype(
+    [("block", "<u4"), ("place", "<u4")]
+    + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
+)
+GROUP = np.dtype(
+    [("insns", "<u2"), ("inner_loads", "<u2"), ("inner_stores", "<u2"), ("special", "u1"),
+     ("string", "u1"), ("element_bytes", "u1"), ("loads", "u1"), ("stores", "u1"), ("unused", "u1")]
+)  # fmt: skip
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """What a run's addresses are explained by.
+
+    symbols: the guest's /proc/kallsyms; modules: the lines that modules added to it since.
+    binaries: name -> content of the user programs that could have run. vdso: the agent's message.
+    """
+
+    symbols: Path
+    modules: bytes = b""
+    binaries: Mapping[str, bytes] = {}
+    vdso: bytes = b""
+
+
+class Region(msgspec.Struct):
+    """One time that a region ran. iterations (n, 4): own user, own kernel, interrupts, other; whole
+    (4,) the same of all of it; rows: of ROW.
+    """
+
+    name: str
+    iterations_lost: int
+    iterations: npt.NDArray[np.uint64]
+    whole: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.void]
+
+
+class RawCounts:
+    """The file's chunks. `vaddr`, `code` and `first_group` are by a block's number; `user` holds
+    those of user code; `calls` has, of each region of which calls were followed, its payload.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """LabError for a file of another format."""
+        self.specials: list[str] = []
+        self.warnings: list[str] = []
+        self.regions: list[Region] = []
+        self.calls: list[tuple[Region, memoryview]] = []
+        self.vaddr: dict[int, int] = {}
+        self.code: dict[int, bytes] = {}
+        self.user: set[int] = set()
+        self.first_group: dict[int, int] = {}
+        self._groups: list[bytes] = []
+        self._n_groups = 0
+        for tag, payload in read_chunks(path):
+            if tag == b"HEAD":
+                self._head(bytes(payload))
+            elif tag == b"WARN":
+                self.warnings.append(bytes(payload).decode("utf-8", "replace"))
+            elif tag == b"BLKS":
+                self._blocks(payload)
+            elif tag == b"REGN":
+                self.regions.append(_region(payload))
+            elif tag == b"CALL":
+                self.calls.append((self.regions[-1], payload))
+        self.groups = np.frombuffer(b"".join(self._groups), dtype=GROUP)
+
+    def _head(self, payload: bytes) -> None:
+        version = int.from_bytes(payload[:4], "little")
+        if version != FORMAT:
+            raise LabError(
+                f"the counts have format {version}, and this kdelta knows {FORMAT}", "run again"
+            )
+        self.specials = payload[4:].decode().split("\0")[:-1]
+
+    def _blocks(self, payload: memoryview) -> None:
+        at = 0
+        while at < len(payload):
+            block, n_bytes, vaddr, user, n_groups = _BLOCK.unpack_from(payload, at)
+            at += _BLOCK.size
+            size = n_groups * GROUP.itemsize
+            self.vaddr[block] = vaddr
+            self.first_group[block] = self._n_groups
+            self._groups.append(bytes(payload[at : at + size]))
+            self._n_groups += n_groups
+            at += size
+            self.code[block] = bytes(payload[at : at + n_bytes])
+            if user:
+                self.user.add(block)
+            at += n_bytes
+
+    def first_groups(self) -> npt.NDArray[np.int64]:
+        """By a block's number, the index into `groups` of its first one."""
+        found = np.zeros(max(self.vaddr, default=0) + 1, dtype=np.int64)
+        for block, first in self.first_group.items():
+            found[block] = first
+        return found
+
+
+def _region(payload: memoryview) -> Region:
+    length = int.from_bytes(payload[:4], "little")
+    name = bytes(payload[4 : 4 + length]).decode("utf-8", "replace")
+    at = 4 + length
+    lost, count = _REGION.unpack_from(payload, at)
+    at += _REGION.size
+    iterations = np.frombuffer(payload, "<u8", count * 4, at).reshape(count, 4)
+    at += iterations.nbytes
+    whole = np.frombuffer(payload, "<u8", 4, at)
+    return Region(name, lost, iterations, whole, np.frombuffer(payload, ROW, offset=at + 32))
+
+
+Place = tuple[str, str, int]
+"""Of a function: its origin, its name, and where it starts (in a user's program, in its file)."""
+
+NOWHERE: Place = (UNKNOWN, UNKNOWN, 0)
+
+
+class CodeMap:
+    """The function of every block. Arrays are by a block's number: `of_block` are indexes into
+    `places`, of which the first is the code that nothing is known of; `offset` is what to take from
+    a virtual address for the one in the binary's file. `owners`: the binary of each block of user
+    code that is in one.
+    """
+
+    def __init__(self, raw: RawCounts, sources: Sources) -> None:
+        self.places: list[Place] = [NOWHERE]
+        self._index: dict[Place, int] = {NOWHERE: 0}
+        n = max(raw.vaddr, default=0) + 1
+        self.of_block: npt.NDArray[np.int64] = np.zeros(n, dtype=np.int64)
+        self.offset: npt.NDArray[np.uint64] = np.zeros(n, dtype=np.uint64)
+        in_kernel = [block for block in raw.vaddr if block not in raw.user]
+        symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
+        self._name(in_kernel, [raw.vaddr[block] for block in in_kernel], SymbolTable(symbols))
+        user = {block: (raw.vaddr[block], raw.code[block]) for block in raw.user}
+        binaries = _binaries(sources)
+        owners = attribute(binaries, user)
+        self.owners = {block: owner for block, (owner, _) in owners.items()}
+        for binary in binaries:
+            held = {block: base for block, (owner, base) in owners.items() if owner is binary}
+            table = SymbolTable((a, kind, name, binary.name) for a, kind, name in binary.symbols)
+            addresses = [raw.vaddr[block] - base for block, base in held.items()]
+            self._name(list(held), addresses, table, binary.name)
+            bases = np.array(list(held.values()), dtype=np.int64)
+            self.offset[list(held)] = bases.astype(np.uint64)
+
+    def _name(
+        self,
+        blocks: Sequence[int],
+        addresses: Sequence[int],
+        table: SymbolTable,
+        origin: str = "kernel",
+    ) -> None:
+        found = table.indexes(np.array(addresses, dtype=np.uint64))
+        for block, index in zip(blocks, found, strict=True):
+            place: Place = (origin, NO_SYMBOL, 0)
+            if index >= 0:
+                place = (*table.labels[index], int(table.starts[index]))
+            if place[1] == NO_SYMBOL:
+                place = (*place[:2], 0)
+            self.of_block[block] = self._index.setdefault(place, len(self.places))
+            if self.of_block[block] == len(self.places):
+                self.places.append(place)
+
+
+def _binaries(sources: Sources) -> list[Binary]:
+    files = {**sources.binaries, VDSO: sources.vdso[_ADDRESS_BYTES:]}
+    loaded = [load_binary(name, content) for name, content in files.items()]
+    return [binary for binary in loaded if binary]
