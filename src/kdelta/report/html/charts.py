@@ -15,7 +15,7 @@ WIDTH = 340
 """Pixels: as wide as a phone. Wider screens scale a chart up, or put more side by side."""
 
 BINS = 32
-_ROW = 15
+ROW = 15
 _LABELS = 140
 _TICKS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000)
 _FAR = 10
@@ -37,7 +37,7 @@ _CONFIG = {
         "titleFontWeight": "normal",
     },
 }
-_PAGE = {
+PAGE = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
     "background": "transparent",
     "padding": 2,
@@ -114,12 +114,12 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
         },
     ]
     return {
-        **_PAGE,
+        **PAGE,
         "data": {
             "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(effects)]
         },
         "width": WIDTH - _LABELS,
-        "height": {"step": _ROW},
+        "height": {"step": ROW},
         "layer": layers,
     }
 
@@ -140,7 +140,7 @@ def spreads_spec(spreads: Sequence[Spread], unit: str) -> Spec:
     rows = [
         _spread(one, edges, unit if number == last else "") for number, one in enumerate(spreads)
     ]
-    return {**_PAGE, "spacing": 6, "vconcat": rows}
+    return {**PAGE, "spacing": 6, "vconcat": rows}
 
 
 def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:

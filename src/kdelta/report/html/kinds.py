@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
 from kdelta.report.gate_model import GateReport
-from kdelta.report.html import ablate, bisect, compare, gate, layout, place, run, series
+from kdelta.report.history_model import HistoryReport
+from kdelta.report.html import ablate, bisect, compare, gate, history, layout, place, run, series
 from kdelta.report.html.flame import Flame
 from kdelta.report.html.flame_section import with_flames
 from kdelta.report.html.model import Document
@@ -27,6 +28,7 @@ _DOCUMENTS: Mapping[str, Callable[[Stored], Document]] = {
     "bisect": lambda s: bisect.document(s, s.one(BisectReport)),
     "compare": lambda s: compare.document(s, s.of(CompareReport)),
     "gate": lambda s: gate.document(s, s.one(GateReport)),
+    "history": lambda s: history.document(s, s.one(HistoryReport)),
     "layout": lambda s: layout.document(s, s.one(LayoutReport)),
     "place": lambda s: place.document(s, s.one(PlaceReport)),
     "run": lambda s: run.document(s, s.of(RunReport)),

@@ -163,7 +163,7 @@
   legend.append(...(held
     ? [entry("more4", "+ more itself"), entry("less4", "\u2212 less itself"), entry("even", "the same")]
     : KINDS.map((text, kind) => entry(`k${kind}`, text))));
-  place.append(tools, svg, tip, status, legend, help, note);
+  place.replaceChildren(tools, svg, tip, status, legend, help, note);
 
   const path = (node) => {
     const found = [];
@@ -310,7 +310,7 @@
       inside[node] = hit || covered ? 1 : 0;
     }
     const who = graph.sides.length > 1 ? ` of ${graph.sides.at(-1)}` : "";
-    status.textContent = `${count} frames found, with ${percent(values[0] ? value / values[0] : 0)} ` +
+    status.textContent = `${count} ${count === 1 ? "frame" : "frames"} found, with ${percent(values[0] ? value / values[0] : 0)} ` +
       `of the ${FIGURES[controls.figure.value]}${who}`;
   };
 
