@@ -1,27 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta diff`: its arguments."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from kdelta import __version__
 from kdelta.cli import options
-from kdelta.cli.output import emit
-from kdelta.cli.profile import Contexts, Only, Regions, selection_of
+from kdelta.cli.output import emit, talk
+from kdelta.cli.profile import (
+    Annotate,
+    CallTree,
+    Contexts,
+    Cut,
+    Only,
+    Regions,
+    Source,
+    failed,
+    is_run,
+    lab_request,
+    selection_of,
+)
+from kdelta.cli.progress import shown_progress
+from kdelta.host.command import set_echo
 from kdelta.infer.diff import FIGURES
 from kdelta.infer.profile import Sort
 from kdelta.report.diff_json import diff_json
+from kdelta.report.diff_model import DiffReport
 from kdelta.report.diff_text import diff_text
 from kdelta.spec.errors import UserError
-from kdelta.studies.diff import run_diff
+from kdelta.spec.words import compared_words
+from kdelta.store.model import Run
+from kdelta.studies.diff import DiffRequest, kernels_diff, run_diff
 from kdelta.studies.lab import open_store
+from kdelta.studies.profile import Asked
+from kdelta.studies.views import Views
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A run's id, or its beginning.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B | KERNEL [+CHANGE...] [KERNEL [+CHANGE...]]",
+            help="Two runs by their ids, or their beginnings; or two kernels, which are run if "
+            "need be.",
+        ),
+    ],
     *,
+    workload: Annotated[
+        str,
+        typer.Option("-w", "--workload", metavar="NAME", help="Of kernels.  [default: syscalls]"),
+    ] = "",
     operation: Regions = None,
     context: Contexts = None,
     only: Only = None,
@@ -37,24 +68,70 @@ def diff(
             "--functions", metavar="N", min=0, help="Name those that changed most; 0 is all."
         ),
     ] = 40,
+    calls: CallTree = False,
+    cut: Cut = 1.0,
+    source: Source = False,
+    inlined: Annotated[
+        bool,
+        typer.Option("--inlined", help="Match what one kernel inlined, by its debug info."),
+    ] = False,
+    annotate: Annotate = None,
+    again: options.Again = False,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> int:
-    """Show what each function gained and lost from run A to run B.
+    """Show what each function gained and lost from A to B.
 
     One function a line: what was added or removed, per cent of the function's own, its name; most
-    added first, the total last. -100.0% is a function that vanished, 0.0% one that is new.
+    added first, the total last. -100.0% is a function that vanished, 0.0% one that is new. What
+    runs have not recorded (calls, lines, instructions) is had by making the same runs again.
     """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     if by not in FIGURES:
         raise UserError(f"runs are not compared by {by.value}", f"by {', '.join(FIGURES)}")
-    with open_store() as store:
-        report = run_diff(
-            store.run(a),
-            store.run(b),
-            store,
-            tuple(operation or ()),
-            selection_of(context, only),
-            by=by,
-            each=each,
-        )
+    request = DiffRequest(
+        regions=tuple(operation or ()),
+        selection=selection_of(context, only),
+        by=by,
+        each=each,
+        views=Views(calls=calls, source=source, annotate=tuple(annotate or ()), part=cut / 100),
+        inlined=inlined,
+        lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
+    )
+    report: DiffReport | Run | None
+    if is_run(words, workload):
+        report = _of_runs(words, request)
+    else:
+        report = _of_kernels(words, workload, request)
+    if not isinstance(report, DiffReport):
+        return failed(report)
     emit(diff_json(report, __version__) if json else diff_text(report, functions))
     return 0
+
+
+def _of_runs(words: Sequence[str], request: DiffRequest) -> DiffReport:
+    _must_be_two("runs", words)
+    with open_store() as store:
+        a, b = (store.run(word) for word in words)
+        with shown_progress() as progress:
+            return asyncio.run(run_diff(a, b, store, progress, request))
+
+
+def _of_kernels(
+    words: Sequence[str], workload: str, request: DiffRequest
+) -> DiffReport | Run | None:
+    specs = [str(spec) for spec in compared_words(words)]
+    _must_be_two("kernels", specs)
+    asked = Asked(workload or "syscalls", request.regions)
+    with open_store() as store, shown_progress() as progress:
+        return asyncio.run(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
+
+
+def _must_be_two(what: str, words: Sequence[str]) -> None:
+    if len(words) != 2:
+        raise UserError(
+            f"{len(words)} {what}, not two: {', '.join(words)}", "kdelta compare takes many"
+        )

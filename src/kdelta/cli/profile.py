@@ -1,22 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta profile`: its arguments."""
 
+import asyncio
 import enum
+import itertools
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta import __version__
 from kdelta.cli import options
-from kdelta.cli.output import emit
+from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
 from kdelta.counts.model import CONTEXTS, Context
+from kdelta.cpus.catalog import load_cpu
+from kdelta.host.command import set_echo
 from kdelta.infer.profile import Part, Selection, Sort
 from kdelta.report.profile_json import profile_json
+from kdelta.report.profile_model import ProfileReport
 from kdelta.report.profile_text import profile_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.words import parse_kernel_words
+from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.lab import open_store
-from kdelta.studies.profile import run_profile
+from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
+from kdelta.studies.requests import LabRequest, RunRequest, machine_like
+from kdelta.studies.views import Views
+
+_RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
 
 
 class Whose(enum.StrEnum):
@@ -49,13 +65,35 @@ Only = Annotated[
     list[Part] | None,
     typer.Option("--only", help="Only this code; may be repeated.  [default: all]"),
 ]
+CallTree = Annotated[bool, typer.Option("--calls", help="Show who called whom, from the top.")]
+Source = Annotated[
+    bool, typer.Option("--source", help="Show source lines, where there is debug info.")
+]
+Annotate = Annotated[
+    list[str] | None,
+    typer.Option("--annotate", metavar="FUNCTION", help="Show its instructions; may be repeated."),
+]
+Cut = Annotated[
+    float,
+    typer.Option(
+        "--cut", metavar="PCT", min=0, max=100, help="With --calls: leave out what is less."
+    ),
+]
+OfWorkload = Annotated[
+    str, typer.Option("-w", "--workload", metavar="NAME", help="Of a kernel; see kdelta workloads.")
+]
 
 
 def profile(
-    run: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning, or last.")
-    ] = LAST,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN | KERNEL [+CHANGE...] [-- COMMAND]]",
+            help="A run's id, or its beginning, or last; or a kernel, which is run if need be.",
+        ),
+    ] = None,
     *,
+    workload: OfWorkload = "",
     operation: Regions = None,
     context: Contexts = None,
     only: Only = None,
@@ -63,16 +101,74 @@ def profile(
     sort: Annotated[Sort, typer.Option("--sort", help="What functions are ranked by.")] = (
         Sort.INSNS
     ),
+    columns: Annotated[
+        list[Sort] | None,
+        typer.Option("--column", help="Show this figure; may be repeated.  [default: what fits]"),
+    ] = None,
+    calls: CallTree = False,
+    callers: Annotated[
+        list[str] | None,
+        typer.Option("--callers", metavar="FUNCTION", help="Show who called it; may be repeated."),
+    ] = None,
+    cut: Cut = 1.0,
+    source: Source = False,
+    annotate: Annotate = None,
+    cpu: Annotated[
+        str,
+        typer.Option(
+            "--cpu",
+            metavar="CPU",
+            help="Add misses and model cycles on this CPU: a name that kdelta cpus lists, or a "
+            "file. A kernel's machine looks like it, too.",
+        ),
+    ] = "",
+    file: Annotated[
+        list[str] | None,
+        typer.Option("--file", metavar="PATH[:GUESTPATH]", help="Carry this along with a COMMAND."),
+    ] = None,
+    again: options.Again = False,
+    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    append: options.Append = "",
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> int:
     """Show where a run's instructions went, function by function.
 
-    The regions of the run are summed up; the lines add up to their total.
+    The regions of the run are summed up; the lines add up to their total. What a run has not
+    recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
-    with open_store() as store:
-        found = store.run(run)
-        report = run_profile(found, store, tuple(operation or ()), selection_of(context, only))
-    emit(profile_json(report, __version__) if json else profile_text(report, functions, sort))
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    model = load_cpu(cpu) if cpu else None
+    request = ProfileRequest(
+        regions=tuple(operation or ()),
+        selection=selection_of(context, only),
+        views=Views(
+            calls=calls,
+            callers=tuple(callers or ()),
+            source=source,
+            annotate=tuple(annotate or ()),
+            part=cut / 100,
+        ),
+        calls=sort in (Sort.INCLUSIVE, Sort.CALLS),
+        cpu=model,
+        lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
+    )
+    given = list(words or [LAST])
+    if is_run(given, workload):
+        report: ProfileReport | Run | None = _of_run(given, request)
+    else:
+        spec, command = _kernel_and_command(given)
+        if model is not None:
+            machine = machine_like(request.lab.machine, model)
+            lab = msgspec.structs.replace(request.lab, machine=machine)
+            request = msgspec.structs.replace(request, lab=lab)
+        asked = _asked(spec, command, workload, request, tuple(file or ()))
+        report = _of_kernel(spec, asked, request)
+    if not isinstance(report, ProfileReport):
+        return failed(report)
+    text = profile_text(report, functions, sort, tuple(columns or ()))
+    emit(profile_json(report, __version__) if json else text)
     return 0
 
 
@@ -81,3 +177,71 @@ def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None)
     asked = {one.value for one in contexts or (Whose.OWN,)}
     chosen: tuple[Context, ...] = tuple(c for c in CONTEXTS if Whose.ALL in asked or c in asked)
     return Selection(chosen, tuple(part for part in Part if not parts or part in parts))
+
+
+def lab_request(*, again: bool, memory: int, append: str, timeout: float) -> LabRequest:
+    """How a single run is made."""
+    return options.lab_request(
+        perturb=1,
+        again=again,
+        no_snapshot=False,
+        jobs=None,
+        memory=memory,
+        qemu_cpu="",
+        append=append,
+        timeout=timeout,
+    )
+
+
+def is_run(words: Sequence[str], workload: str) -> bool:
+    """Whether these words name runs, and no kernels: ./abc is a folder, abc a run."""
+    return not workload and _RUN.fullmatch(words[0]) is not None
+
+
+def failed(run: Run | None) -> int:
+    """Says which run failed, if one did."""
+    if run is not None:
+        reason = f": {run.detail}" if run.detail else ""
+        talk(f"kdelta: run {run.id} ended with {run.word}{reason}")
+        talk(f"hint: kdelta show {run.id} has all that is known of it")
+    return RUNS_FAILED
+
+
+def _of_run(words: Sequence[str], request: ProfileRequest) -> ProfileReport:
+    if len(words) != 1:
+        raise UserError(f"{len(words)} runs: {' '.join(words)}", "kdelta diff compares two")
+    with open_store() as store:
+        run = store.run(words[0])
+        with shown_progress() as progress:
+            return asyncio.run(run_profile(run, store, progress, request))
+
+
+def _of_kernel(spec: str, asked: Asked, request: ProfileRequest) -> ProfileReport | Run | None:
+    with open_store() as store, shown_progress() as progress:
+        return asyncio.run(kernel_profile(spec, asked, store, progress, request))
+
+
+def _kernel_and_command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The kernel, and what is to run in it: no program's name starts with a plus."""
+    first, *rest = words
+    changes = list(itertools.takewhile(lambda word: word.startswith("+"), rest))
+    (spec,) = parse_kernel_words([first, *changes])
+    return str(spec), tuple(rest[len(changes) :])
+
+
+def _asked(
+    spec: str,
+    command: tuple[str, ...],
+    workload: str,
+    request: ProfileRequest,
+    files: tuple[str, ...],
+) -> Asked:
+    if not command:
+        if files:
+            raise UserError(f"--file {files[0]} without a command", "write the command after --")
+        return Asked(workload or "syscalls", request.regions)
+    if workload:
+        raise UserError(
+            f"-w {workload} and a command at once: {' '.join(command)}", "leave one of them out"
+        )
+    return Asked(command=RunRequest(kernel=spec, command=command, files=files, lab=request.lab))

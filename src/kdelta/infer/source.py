@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
+import numpy as np
 
 from kdelta.counts.profile import Columns, Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.annotate import chosen_rows
 from kdelta.infer.functions import strip_suffixes
 from kdelta.infer.matching import Inlined, Key
-from kdelta.infer.profile import Selection
+from kdelta.infer.profile import Selection, Sort
 from kdelta.spec.errors import LabError
 
 
@@ -86,18 +87,41 @@ def by_line(
     return found
 
 
+def count_of(by: Sort) -> Count:
+    """Of costs by address what functions are ranked by, of each."""
+
+    def special(costs: Columns) -> Sequence[int]:
+        found: list[int] = sum(costs.specials.values(), np.zeros(len(costs), np.int64)).tolist()
+        return found
+
+    def column(costs: Columns) -> Sequence[int]:
+        found: list[int] = getattr(costs, _COLUMNS[by]).tolist()
+        return found
+
+    return special if by is Sort.SPECIAL else column
+
+
+_COLUMNS = {
+    Sort.INSNS: "insns",
+    Sort.LOADS: "loads",
+    Sort.STORES: "stores",
+    Sort.STRING: "string_bytes",
+}
+
+
 def inlined_in(
     profiles: Iterable[Profile],
     selection: Selection,
     lines: SourceLines,
-    count: Count = insns_of,
     *,
+    by: Sort = Sort.INSNS,
     each: bool = False,
 ) -> Inlined:
     """What debug info tells of inlined functions in what was executed; each: in one pass of each
     region.
     """
     found: dict[Key, dict[tuple[str, ...], Fraction]] = {}
+    count = count_of(by)
     for profile in profiles:
         passes = profile.iterations if each else 1
         costs = chosen_rows(profile, selection).address_costs()

@@ -9,9 +9,10 @@ from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
 from kdelta.guests.libraries import carry, find_program, parse_file_option
 from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.lab import Done, Lab, work_of
+from kdelta.studies.lab import Done, Lab, Work, work_of
 from kdelta.studies.requests import Progress, RunRequest
 
 COMMAND_REGION = "command"
@@ -20,15 +21,28 @@ _ELF = b"\x7fELF"
 
 async def run_command(request: RunRequest, store: Store, progress: Progress) -> tuple[Done, ...]:
     """The runs of a command, one a perturbation; none if the kernel could not be built."""
-    if not request.command:
-        raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
-    files = [found for text in request.files for found in parse_file_option(text)]
-    find_program(request.command[0])  # before a kernel is built for it
+    check_command(request)  # before a kernel is built for it
     lab = Lab(request.lab, store, progress)
     kernel = lab.kernel(request.kernel)
     if isinstance(kernel, NoKernel):
         progress.say(f"no kernel: {kernel.text}")
         return ()
+    (done,) = await lab.runs([kernel], [command_work(request, kernel)])
+    return tuple(_own_regions(one) for one in done)
+
+
+def check_command(request: RunRequest) -> None:
+    """UserError for no command, and for a program or a file that is not there."""
+    if not request.command:
+        raise UserError("no command", "write it after --: kdelta run KERNEL -- COMMAND ARGS")
+    for text in request.files:
+        parse_file_option(text)
+    find_program(request.command[0])
+
+
+def command_work(request: RunRequest, kernel: Kernel) -> Work:
+    """The command, with all that it needs, as a job for that kernel."""
+    files = [found for text in request.files for found in parse_file_option(text)]
     carried = carry(list(request.command), files, kernel.arch)
     job = Job(
         argv=carried.argv,
@@ -40,8 +54,7 @@ async def run_command(request: RunRequest, store: Store, progress: Progress) -> 
     binaries = {Path(file.guest).name: file.host.read_bytes() for file in carried.files}
     programs = {name: content for name, content in binaries.items() if content.startswith(_ELF)}
     name = Path(request.command[0]).name
-    (done,) = await lab.runs([kernel], [work_of(f"run {name}", job, programs)])
-    return tuple(_own_regions(one) for one in done)
+    return work_of(f"run {name}", job, programs)
 
 
 def _own_regions(done: Done) -> Done:

@@ -1,61 +1,239 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two stored runs of one workload held against each other, function by function."""
+"""Two runs of one workload held against each other: by function, and by what else is recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from kdelta.counts.model import RegionCounts, merged_regions
-from kdelta.infer.diff import diff_lines, figures_of, unlike_iterations
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.profile import Profile
+from kdelta.counts.source_lines import SourceLines
+from kdelta.infer.annotate import annotated, side_by_side
+from kdelta.infer.calls_diff import matched_calls
+from kdelta.infer.diff import DiffLine, diff_lines, figures_of, unlike_iterations
 from kdelta.infer.effects import warnings_of
+from kdelta.infer.hints import callers_of, hints
+from kdelta.infer.matching import Inlined, Key, Match
 from kdelta.infer.profile import Selection, Sort, nearest, region_profile
-from kdelta.report.diff_model import DiffReport
+from kdelta.infer.source import by_line, inlined_in, line_changes
+from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide
+from kdelta.report.layout import function_name
 from kdelta.report.model import ReportedRun
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.profile import own_regions, run_counts
+from kdelta.studies.counted import own_regions, run_counts
+from kdelta.studies.debug_info import texts_of
+from kdelta.studies.profile import Asked, kernel_run
+from kdelta.studies.recorded import Recorded, recorded_run
+from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.views import (
+    Views,
+    disassembler,
+    find_functions,
+    lines_of,
+    profiles_named,
+    unlined_origins,
+)
 
 _MACHINE = {"name": "machine", "cpu": "CPU", "memory_mib": "memory in MiB", "qemu": "QEMU"}
 """The facts of a machine that two runs must share, and what they are called."""
 
 
-def run_diff(
-    a: Run,
-    b: Run,
-    store: Store,
-    regions: Sequence[str] = (),
-    selection: Selection | None = None,
-    *,
-    by: Sort = Sort.INSNS,
-    each: bool = False,
+class DiffRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What of two runs is held against each other. regions: those that are looked at, none means
+    all that both have. by: what is counted. each: in one pass of each region instead of in whole
+    ones; so it is, too, where they went through different numbers of passes. inlined: match what
+    one side inlined, by debug info. lab: how runs are made.
+    """
+
+    regions: tuple[str, ...] = ()
+    selection: Selection = Selection()
+    by: Sort = Sort.INSNS
+    each: bool = False
+    views: Views = Views()
+    inlined: bool = False
+    lab: LabRequest = LabRequest()
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it takes more than counts."""
+        return self.views.any or self.inlined
+
+
+class _Sides(msgspec.Struct, frozen=True):
+    """Both runs, the profiles of the regions that are looked at, and their source lines, if asked
+    for.
+    """
+
+    runs: tuple[Recorded, Recorded]
+    profiles: tuple[list[Profile], list[Profile]]
+    lines: tuple[SourceLines, SourceLines] = (SourceLines(), SourceLines())
+
+
+async def run_diff(
+    a: Run, b: Run, store: Store, progress: Progress, request: DiffRequest
 ) -> DiffReport:
     """What B's functions did more or less than A's in the regions that both have.
 
-    each: in one pass of each region instead of in whole regions; so it is, too, where they went
-    through different numbers of passes. UserError for runs that cannot be compared, and for a
-    region that not both have.
+    What counts do not tell is taken from recordings, for which the same runs are made again where
+    need be. UserError for runs that cannot be compared or made again, for a region that not both
+    have, and for a function that did nothing on either side.
     """
-    selection = selection or Selection()
     counts = run_counts(a, store), run_counts(b, store)
     must_be_comparable(a, b)
+    report = plain_diff((a, b), counts, request)
+    if not request.is_recorded:
+        return report
+    lab = msgspec.structs.replace(request.lab, calls="all")
+    found = (
+        await recorded_run(a, store, progress, lab),
+        await recorded_run(b, store, progress, lab),
+    )
+    return await with_recordings(report, found, request, progress)
+
+
+def plain_diff(
+    runs: tuple[Run, Run], counts: tuple[RunCounts, RunCounts], request: DiffRequest
+) -> DiffReport:
+    """As far as counts tell it."""
+    a, b = runs
     sides = merged_regions(counts[0]), merged_regions(counts[1])
-    names = _common(sides, regions)
+    names = _common(sides, request.regions)
     ours, theirs = ([region_profile(side[name]) for name in names] for side in sides)
     unlike = unlike_iterations(ours, theirs)
-    each = each or bool(unlike)
-    figures = [figures_of(side, selection, by, each=each) for side in (ours, theirs)]
+    each = request.each or bool(unlike)
+    figures = [figures_of(s, request.selection, request.by, each=each) for s in (ours, theirs)]
     return DiffReport(
         a=ReportedRun(a, from_store=True),
         b=ReportedRun(b, from_store=True),
         a_regions=tuple(ours),
         b_regions=tuple(theirs),
-        lines=diff_lines(*figures),
-        selection=selection,
-        by=by,
+        lines=diff_lines(figures[0], figures[1]),
+        selection=request.selection,
+        by=request.by,
         each=each,
         left_out=tuple(name for name in {**sides[0], **sides[1]} if name not in names),
         notes=_notes(a, b, sides, unlike),
         warnings=warnings_of([counts[0]], [counts[1]]),
     )
+
+
+async def kernels_diff(
+    specs: tuple[str, str], what: Asked, store: Store, progress: Progress, request: DiffRequest
+) -> DiffReport | Run | None:
+    """The same of two kernels under a workload. A run that failed is returned as it is; None if
+    there is no kernel, which progress is told.
+    """
+    lab = msgspec.structs.replace(request.lab, calls="all") if request.is_recorded else request.lab
+    runs: list[Run] = []
+    for spec in specs:
+        done = await kernel_run(spec, what, store, progress, lab)
+        if done is None or done.counts is None:
+            return done.run if done else None
+        runs.append(done.run)
+    return await run_diff(runs[0], runs[1], store, progress, request)
+
+
+async def with_recordings(
+    report: DiffReport,
+    runs: tuple[Recorded, Recorded],
+    request: DiffRequest,
+    progress: Progress,
+) -> DiffReport:
+    """The report with what recordings tell beside counts."""
+    names = [region.name for region in report.a_regions]
+    profiles = profiles_named(runs[0], names), profiles_named(runs[1], names)
+    sides = _Sides(runs, profiles)
+    asked, selection = request.views, request.selection
+    if asked.source or request.inlined:
+        ours = await lines_of(runs[0], profiles[0], selection, progress)
+        theirs = await lines_of(runs[1], profiles[1], selection, progress)
+        sides = msgspec.structs.replace(sides, lines=(ours, theirs))
+    lines = _lines(report, sides, request)
+    views = DiffViews(
+        changes=matched_calls(profiles, selection, [line.match for line in lines])
+        if asked.calls
+        else None,
+        annotated=tuple(
+            one for name in asked.annotate for one in _annotated(sides, name, lines, selection)
+        ),
+        hints=hints(lines, *(callers_of(side, selection) for side in profiles)),
+        part=asked.part,
+    )
+    if asked.source:
+        by_source = [
+            by_line(side, selection, known)
+            for side, known in zip(profiles, sides.lines, strict=True)
+        ]
+        changes = line_changes(
+            by_source[0], by_source[1], texts_of(runs[0].kernel), texts_of(runs[1].kernel)
+        )
+        unlined = _unlined(sides, selection)
+        views = msgspec.structs.replace(views, lines=changes, unlined=unlined)
+    return msgspec.structs.replace(report, lines=lines, views=views)
+
+
+def _unlined(sides: _Sides, selection: Selection) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    a, b = (
+        unlined_origins(known, side, selection)
+        for known, side in zip(sides.lines, sides.profiles, strict=True)
+    )
+    return a, b
+
+
+def _lines(report: DiffReport, sides: _Sides, request: DiffRequest) -> tuple[DiffLine, ...]:
+    """The functions, those that one side inlined matched by debug info if that is asked for."""
+    if not request.inlined and not request.views.source:
+        return report.lines
+    selection, by, each = request.selection, request.by, report.each
+    inlined: list[Inlined] = [
+        inlined_in(side, selection, known, by=by, each=each)
+        for side, known in zip(sides.profiles, sides.lines, strict=True)
+    ]
+    figures = [
+        figures_of(side, selection, by, each=each) for side in (report.a_regions, report.b_regions)
+    ]
+    return diff_lines(figures[0], figures[1], (inlined[0], inlined[1]))
+
+
+def _annotated(
+    sides: _Sides, name: str, lines: Sequence[DiffLine], selection: Selection
+) -> list[SideBySide]:
+    """A function on both sides; UserError if neither executed any of that name."""
+    found: list[set[Key]] = []
+    error: UserError | None = None
+    for side in sides.profiles:
+        try:
+            found.append(set(find_functions(side, name)))
+        except UserError as slip:
+            error = slip
+            found.append(set())
+    if error and not any(found):
+        raise error
+    matches = [line.match for line in lines]
+    wanted = [m for m in matches if found[0].intersection(m.a) or found[1].intersection(m.b)]
+    return [_both(sides, match, selection) for match in wanted]
+
+
+def _both(sides: _Sides, match: Match, selection: Selection) -> SideBySide:
+    shown = [
+        [
+            annotated(side, key, selection, disassembler(one, key[0]), known.line)
+            for key in _by_size(keys)
+        ]
+        for side, one, keys, known in zip(
+            sides.profiles, sides.runs, (match.a, match.b), sides.lines, strict=True
+        )
+    ]
+    names = [keys[0][1] if keys else match.name for keys in (match.a, match.b)]
+    name = function_name(match.name, match.origin, match.moved_from)
+    return SideBySide(name, (names[0], names[1]), side_by_side(shown[0], shown[1]))
+
+
+def _by_size(keys: Iterable[Key]) -> list[Key]:
+    """The function itself before its parts and clones."""
+    return sorted(keys, key=lambda key: (len(key[1]), key))
 
 
 def must_be_comparable(a: Run, b: Run) -> None:

@@ -1,59 +1,190 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stored run as a profile."""
+"""A run as a profile: from its counts alone, or from all that can be recorded of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+
+import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
-from kdelta.infer.profile import Selection, chosen_regions, region_profile
+from kdelta.cpus.model import CPU
+from kdelta.infer.calls import called_profile
+from kdelta.infer.profile import (
+    RegionProfile,
+    Selection,
+    check_profile,
+    chosen_regions,
+    region_profile,
+)
+from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.model import Kernel
 from kdelta.report.model import ReportedRun
 from kdelta.report.profile_model import ProfileReport
-from kdelta.spec.errors import UserError
-from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.command import COMMAND_REGION
+from kdelta.studies.command import check_command, command_work
+from kdelta.studies.compare import workload_work
+from kdelta.studies.counted import own_regions, run_counts
+from kdelta.studies.lab import PROFILES, Done, Lab, Work, traces_of
+from kdelta.studies.modelled import with_model_cycles
+from kdelta.studies.recorded import Recorded, recorded_run
+from kdelta.studies.reports import unlike
+from kdelta.studies.requests import LabRequest, Progress, RunRequest
+from kdelta.studies.userland import check_needs
+from kdelta.studies.views import Views, profiles_named, views_of
+from kdelta.workloads.catalog import find_workload
 
 
-def run_profile(
-    run: Run, store: Store, regions: Sequence[str] = (), selection: Selection | None = None
+class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be shown of a run. regions: those that are looked at, none means all. calls: with
+    what each function called, even if the run has to be made again for it. cpu: with misses and
+    model cycles, likewise. lab: how runs are made.
+    """
+
+    regions: tuple[str, ...] = ()
+    selection: Selection = Selection()
+    views: Views = Views()
+    calls: bool = False
+    cpu: CPU | None = None
+    lab: LabRequest = LabRequest()
+
+    @property
+    def recording(self) -> LabRequest:
+        """How a run is recorded that has all of it."""
+        trace = self.cpu is not None
+        return msgspec.structs.replace(self.lab, calls="all", trace=self.lab.trace or trace)
+
+
+async def run_profile(
+    run: Run, store: Store, progress: Progress, request: ProfileRequest
 ) -> ProfileReport:
-    """The profile of a run as far as its counts tell it. `regions`: those that are looked at.
+    """The profile of a stored run. What its counts do not tell is taken from its recording; without
+    one, the same run is made again.
 
-    UserError for a run that did not go well, and for a region that it has not; LabError when its
-    counts are gone.
+    UserError for a run that did not go well, for a region that it has not, for a function that did
+    nothing, and for a run that cannot be made again; LabError when its counts are gone.
     """
     counts = run_counts(run, store)
+    # Known before anything is run: a slip in a region's name.
+    chosen = _chosen(counts, request.regions)
+    found = None
+    if request.views.any or request.calls or request.cpu or PROFILES in run.attachments:
+        found = await recorded_run(run, store, progress, request.recording)
+    return await _report(found or Counted(run, counts), chosen, store, progress, request)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a kernel is to run: some operations of a workload, none means all, or a command."""
+
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    command: RunRequest | None = None
+
+    def check(self) -> None:
+        """UserError for what is not there."""
+        if self.command is not None:
+            check_command(self.command)
+            return
+        described = find_workload(self.workload)
+        for name in self.operations:
+            described.operation(name)
+
+    def work(self, kernel: Kernel, progress: Progress) -> Work:
+        """That for a kernel; UserError if it cannot run it."""
+        if self.command is not None:
+            return command_work(self.command, kernel)
+        described = find_workload(self.workload)
+        check_needs(described, kernel)
+        return workload_work(described, self.operations, kernel, progress.say)
+
+
+async def kernel_profile(
+    spec: str, what: Asked, store: Store, progress: Progress, request: ProfileRequest
+) -> ProfileReport | Run | None:
+    """The profile of a kernel under a workload, of which `regions` are operations, or a command. A
+    run that failed is returned as it is; None if there is no kernel, which progress is told.
+    """
+    done = await kernel_run(spec, what, store, progress, request.recording)
+    if done is None or done.counts is None:
+        return done.run if done else None
+    found = await recorded_run(done.run, store, progress, request.recording)
+    chosen = _chosen(found.counts, request.regions)
+    return await _report(found, chosen, store, progress, request)
+
+
+async def kernel_run(
+    spec: str, what: Asked, store: Store, progress: Progress, lab: LabRequest
+) -> Done | None:
+    """The run of a kernel, which may have failed; None without a kernel, which progress is told."""
+    what.check()
+    runner = Lab(lab, store, progress)
+    kernel = runner.kernel(spec)
+    if isinstance(kernel, NoKernel):
+        progress.say(f"no kernel: {kernel.text}")
+        return None
+    return await runner.one(kernel, what.work(kernel, progress), 0)
+
+
+def _chosen(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
     known = merged_regions(counts)
-    chosen = chosen_regions(known if regions else own_regions(known), regions)
-    return ProfileReport(
-        run=ReportedRun(run, from_store=True),
-        regions=tuple(region_profile(region) for region in chosen.values()),
-        selection=selection or Selection(),
-        left_out=tuple(name for name in known if name not in chosen),
-        warnings=counts.warnings,
+    return chosen_regions(known if regions else own_regions(known), regions)
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """A run of which nothing but counts is known."""
+
+    run: Run
+    counts: RunCounts
+
+
+async def _report(
+    one: Recorded | Counted,
+    chosen: dict[str, RegionCounts],
+    store: Store,
+    progress: Progress,
+    request: ProfileRequest,
+) -> ProfileReport:
+    found = one if isinstance(one, Recorded) else None
+    report = ProfileReport(
+        run=ReportedRun(one.run, from_store=True),
+        regions=region_profiles(chosen, found),
+        selection=request.selection,
+        left_out=tuple(name for name in merged_regions(one.counts) if name not in chosen),
+        warnings=one.counts.warnings,
+    )
+    if found is None:
+        return report
+    if request.cpu is not None:
+        regions, notes = with_model_cycles(
+            report.regions,
+            found.profiles,
+            traces_of(store, found.kept),
+            symbols=found.symbols,
+            cpu=request.cpu,
+            progress=progress,
+        )
+        unlike_it = unlike(request.cpu, Done(found.run, found.counts), store)
+        report = msgspec.structs.replace(
+            report,
+            regions=regions,
+            notes=(*notes, *(f"Not as on {request.cpu.name}: {one.text}." for one in unlike_it)),
+        )
+    return msgspec.structs.replace(
+        report,
+        calls=next((one.calls for one in profiles_named(found, chosen)), "none"),
+        views=await views_of(found, list(chosen), request.selection, request.views, progress),
     )
 
 
-def own_regions(known: Mapping[str, RegionCounts]) -> dict[str, RegionCounts]:
-    """Those that are shown unasked: around a command that marks its own regions there is one with
-    what it did to start.
+def region_profiles(
+    chosen: dict[str, RegionCounts], found: Recorded | None
+) -> tuple[RegionProfile, ...]:
+    """The regions by function, with what they called where that was recorded. LabError unless the
+    recording adds up to the counts.
     """
-    own = {name: region for name, region in known.items() if name != COMMAND_REGION}
-    return own or dict(known)
-
-
-def run_counts(run: Run, store: Store) -> RunCounts:
-    """What a run counted; UserError for one that did not go well, LabError when it is gone."""
-    if run.status is not RunStatus.OK:
-        reason = f": {run.detail}" if run.detail else ""
-        raise UserError(
-            f"run {run.id} counted nothing, it ended with {run.word}{reason}",
-            f"kdelta show {run.id} has all that is known of it",
-        )
-    counts = store.counts(run)
-    if not counts.regions:
-        raise UserError(
-            f"run {run.id} has no region: its workload marked none",
-            "kdelta.h says how a program marks its regions",
-        )
-    return counts
+    followed = {one.region: one for one in found.profiles} if found else {}
+    made = []
+    for name, region in chosen.items():
+        profile = called_profile(followed[name]) if name in followed else region_profile(region)
+        check_profile(profile, region)
+        made.append(profile)
+    return tuple(made)
