@@ -8,6 +8,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -85,6 +86,7 @@ def ablate(
         typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by unit."),
     ] = 8,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find out which of the options that differ between two configs make the difference.
@@ -126,5 +128,5 @@ def ablate(
     with open_store() as store:
         with shown_progress() as progress:
             report = asyncio.run(run_ablate(request, store, progress))
-        publish(store, "ablate", [report], json=json, shown={"explain": regions})
+        publish(store, "ablate", [report], json=json, html=html, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0

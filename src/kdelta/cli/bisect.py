@@ -10,6 +10,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -107,6 +108,7 @@ def bisect(
         int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
     ] = 8,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find all commits of a range that make a kernel faster or slower.
@@ -147,7 +149,9 @@ def bisect(
         if log is not None:
             _write_logs(report, log)
         mails = bisect_mails(report) if mail and not json else None
-        publish(store, "bisect", [report], json=json, shown={"explain": regions}, text=mails)
+        publish(
+            store, "bisect", [report], json=json, html=html, shown={"explain": regions}, text=mails
+        )
     return RUNS_FAILED if report.failure else 0
 
 

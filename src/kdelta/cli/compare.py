@@ -8,6 +8,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile, NoFlame
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -16,6 +17,7 @@ from kdelta.host.command import set_echo
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare import run_compare
+from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import CompareRequest
 
@@ -59,6 +61,8 @@ def compare(
     ] = 5,
     functions: options.Functions = 10,
     json: options.Json = False,
+    html: HtmlFile = None,
+    no_flame: NoFlame = False,
     verbose: options.Verbose = False,
 ) -> int:
     """Compare kernels, operation by operation.
@@ -98,6 +102,8 @@ def compare(
     with open_store() as store:
         with shown_progress() as progress:
             found = asyncio.run(run_compare(request, store, progress))
+            if html is not None and not no_flame:
+                asyncio.run(record_profiles(request, store, progress))
         shown = {"explain": explain, "functions": functions}
-        publish(store, "compare", compare_reports(found, store), json=json, shown=shown)
+        publish(store, "compare", compare_reports(found, store), json=json, html=html, shown=shown)
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
+from kdelta.cli.html import HtmlFile, NoFlame
 from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -18,6 +19,7 @@ from kdelta.infer.gate import Exit
 from kdelta.report.gate_model import GateReport
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
+from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate import run_gate
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import CompareRequest, GateRequest
@@ -70,6 +72,8 @@ def gate(
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    html: HtmlFile = None,
+    no_flame: NoFlame = False,
     verbose: options.Verbose = False,
 ) -> int:
     """Answer by the exit code whether a kernel is slower, for CI and git bisect run.
@@ -111,12 +115,14 @@ def gate(
     with open_store() as store:
         with shown_progress() as progress:
             answer = asyncio.run(run_gate(request, store, progress))
+            if html is not None and not no_flame:
+                asyncio.run(record_profiles(request.compare, store, progress))
         compared = compare_reports(answer.comparisons, store)
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)
         for note in answer.notes:
             talk(f"note: {note}")
         with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
-            publish(store, "gate", [report])
+            publish(store, "gate", [report], html=html)
     return answer.decision.exit
 
 

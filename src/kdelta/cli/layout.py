@@ -8,6 +8,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -65,6 +66,7 @@ def layout(
         typer.Option("--collisions", metavar="N", min=0, help="Collisions to name an operation."),
     ] = 10,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Say how much a workload hangs on where the linker put the kernel's functions.
@@ -103,5 +105,5 @@ def layout(
         with shown_progress() as progress:
             report = asyncio.run(run_layout(request, store, progress))
         shown = {"explain": explain, "collisions": collisions}
-        publish(store, "layout", [report], json=json, shown=shown)
+        publish(store, "layout", [report], json=json, html=html, shown=shown)
     return 0 if report.regions or report.cut else RUNS_FAILED

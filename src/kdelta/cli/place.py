@@ -11,6 +11,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.layout import ModelCpu, Seed
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
@@ -97,6 +98,7 @@ def place(
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find a better order for a kernel's functions, and write it for the linker.
@@ -137,7 +139,7 @@ def place(
     with open_store() as store:
         with shown_progress() as progress:
             report = asyncio.run(run_place(request, store, progress))
-        publish(store, "place", [report], json=json)
+        publish(store, "place", [report], json=json, html=html)
     failed = not report.regions or (report.applied is not None and not report.applied.regions)
     return RUNS_FAILED if failed else 0
 

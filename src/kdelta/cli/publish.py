@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.output import emit, save, talk
+from kdelta.cli.html import write_page
+from kdelta.cli.output import emit, talk
 from kdelta.report.forms import find_form
+from kdelta.report.model import RunReport
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError
@@ -69,10 +71,27 @@ def publish(
         keep(stored, store)
     except LabError as error:
         talk(f"kdelta: the report is printed and not kept: {error.message}")
-    if html is not None:
-        save(html, find_form("html").render(stored).encode())
-        talk(f"{html}: html")
-    emit(text if text is not None else find_form("json" if json else "text").render(stored))
+    try:
+        emit(text if text is not None else find_form("json" if json else "text").render(stored))
+    finally:  # whether or not anybody reads it
+        if html is not None:
+            write_page(html, stored, store)
+            talk(f"{html}: html")
+
+
+def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions: int) -> None:
+    """Writes the page of runs, which are no study and are kept by themselves."""
+    stored = Stored(
+        kind="run",
+        question=question_of("run", reports),
+        command=_now.line,
+        started=reports[0].run.run.started,
+        version=__version__,
+        reports=tuple(reports),
+        shown={"functions": functions},
+    )
+    write_page(path, stored, store)
+    talk(f"{path}: html")
 
 
 def command_line(words: Sequence[str]) -> str:

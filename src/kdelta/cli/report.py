@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kdelta import __version__
+from kdelta.cli.html import page_text
 from kdelta.cli.listing import studies_text
 from kdelta.cli.output import emit, save, talk
 from kdelta.cli.reports import stored_report
@@ -65,7 +66,9 @@ def report(
             found = store.studies(limit)
             text = studies_json(found, __version__) if name == "json" else studies_text(found)
         else:
-            text = chosen.render(_stored(store.study_or_run(study), store))
+            chosen_one = _stored(store.study_or_run(study), store)
+            # A page has flame graphs, for which the store has to be looked into.
+            text = page_text(chosen_one, store) if name == "html" else chosen.render(chosen_one)
     if output is None:
         emit(text)
     else:

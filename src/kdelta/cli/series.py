@@ -9,6 +9,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -111,6 +112,7 @@ def series(
         typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by patch."),
     ] = 8,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Find out what each patch of a series does.
@@ -153,7 +155,7 @@ def series(
     with open_store() as store:
         with shown_progress() as progress:
             report = asyncio.run(run_series(request, store, progress))
-        publish(store, "series", [report], json=json, shown={"explain": regions})
+        publish(store, "series", [report], json=json, html=html, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0
 
 

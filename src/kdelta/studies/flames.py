@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The profiles that a study's page shows as flame graphs: recorded, and found in the store."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kdelta.counts.profile import Profile
+from kdelta.kernels.failure import NoKernel
+from kdelta.report.gate_model import GateReport
+from kdelta.report.html.flame import Flame, flames
+from kdelta.report.model import CompareReport, ReportedRun, RunReport
+from kdelta.report.stored import Stored
+from kdelta.store.store import Store
+from kdelta.studies.compare import workload_work
+from kdelta.studies.lab import PROFILES, Lab, profiles_of
+from kdelta.studies.requests import CompareRequest, Progress, machine_like
+from kdelta.workloads.catalog import find_workload
+
+
+async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:
+    """Sees to it that the store has profiles of one run of each kernel of a comparison, on the
+    machine of its first CPU. Kernels that cannot be had are left out: the comparison says why.
+    """
+    lab_request = msgspec.structs.replace(request.lab, perturbations=1, calls="all", again=False)
+    if request.cpus:
+        machine = machine_like(lab_request.machine, request.cpus[0])
+        lab_request = msgspec.structs.replace(lab_request, machine=machine)
+    lab = Lab(lab_request, store, progress)
+    found = [lab.kernel(spec) for spec in dict.fromkeys((request.base, *request.others))]
+    kernels = [kernel for kernel in found if not isinstance(kernel, NoKernel)]
+    workload = find_workload(request.workload)
+    works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
+    await lab.runs(kernels, works)
+
+
+def flames_of(stored: Stored, store: Store) -> tuple[Flame, ...]:
+    """The flame graphs of a study whose runs have profiles in the store; none if they have none."""
+    match stored.reports[0]:
+        case CompareReport() as report:
+            return tuple(_of_comparison(report, store))
+        case GateReport(compared=(CompareReport() as report, *_)):
+            return tuple(_of_comparison(report, store))
+        case RunReport() as report:
+            return flames(_profiles((report.run,), store), (), ("run",))
+    return ()
+
+
+def _of_comparison(report: CompareReport, store: Store) -> Iterator[Flame]:
+    base = _profiles(report.base.runs, store)
+    for compared in report.others:
+        other = _profiles(compared.side.runs, store)
+        if not base or not other:
+            continue
+        about = compared.side.release if len(report.others) > 1 else ""
+        yield from flames(base, other, ("base", "other"), about=about)
+
+
+def _profiles(runs: tuple[ReportedRun, ...], store: Store) -> tuple[Profile, ...]:
+    """Those of the first of the runs that has any, or of the same run made once more."""
+    for one in runs:
+        for run in (one.run, store.find_run(one.run.key)):
+            if run is not None and PROFILES in run.attachments:
+                return profiles_of(store, run)
+    return ()
