@@ -9,7 +9,13 @@ from kdelta.infer.gate import Decision, Exit, Judged
 from kdelta.report.gate_model import GateReport
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
-from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
+from tests.report import (
+    example_history,
+    test_ablation,
+    test_bisect_report,
+    test_place_report,
+    test_series_report,
+)
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
@@ -46,6 +52,9 @@ EXAMPLES = {
     "compare cpus": stored("compare", with_cycles(), with_cycles("zen2")),
     "gate": stored("gate", GATE),
     "gate alone": stored("gate", msgspec.structs.replace(GATE, compared=())),
+    "history": stored("history", example_history.summary()),
+    "history operations": stored("history", example_history.tracked()),
+    "history series": stored("history", example_history.several()),
     "layout": stored("layout", layout_report()),
     "place": stored("place", test_place_report.REPORT),
     "place applied": stored(

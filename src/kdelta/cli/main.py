@@ -23,6 +23,7 @@ from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.kernels import build, kernels
 from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
+from kdelta.cli.log import log
 from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
 from kdelta.cli.profile import profile
@@ -228,6 +229,7 @@ def show(
 app.command()(profile)
 app.command()(diff)
 app.command(epilog=REPORT_EPILOG)(report)
+app.command()(log)
 app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)
 app.command(epilog=options.SPECS)(ablate)

@@ -10,6 +10,7 @@ from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
 from kdelta.report.diff_json import JsonDiff
 from kdelta.report.gate_json import JsonGate
+from kdelta.report.history_json import JsonHistory
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
@@ -24,6 +25,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.diff/1": JsonDiff,
     "kdelta.gate/1": JsonGate,
     "kdelta.layout/1": JsonLayout,
+    "kdelta.log/1": JsonHistory,
     "kdelta.place/2": JsonPlace,
     "kdelta.profile/1": JsonProfile,
     "kdelta.run/1": JsonRunReport,

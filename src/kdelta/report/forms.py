@@ -15,6 +15,9 @@ from kdelta.report.bisect_model import BisectReport
 from kdelta.report.gate import gate_line
 from kdelta.report.gate_json import gate_json
 from kdelta.report.gate_model import GateReport
+from kdelta.report.history_json import history_json
+from kdelta.report.history_model import HistoryReport
+from kdelta.report.history_text import history_text
 from kdelta.report.json import compare_json, run_json
 from kdelta.report.junit import junit
 from kdelta.report.ktap import ktap
@@ -88,6 +91,7 @@ _TEXTS: Mapping[str, Render] = {
         s.of(CompareReport), s.shown.get("explain", 5), s.shown.get("functions", 10)
     ),
     "gate": lambda s: gate_line(s.one(GateReport).decision, s.one(GateReport).judged),
+    "history": lambda s: history_text(s.one(HistoryReport), s.shown.get("explain", 8)),
     "layout": lambda s: layout_text(
         s.one(LayoutReport), s.shown.get("explain", 5), s.shown.get("collisions", 10)
     ),
@@ -101,6 +105,7 @@ _JSONS: Mapping[str, Render] = {
     "bisect": lambda s: bisect_json(s.one(BisectReport), s.version),
     "compare": lambda s: compare_json(s.of(CompareReport), s.version),
     "gate": lambda s: gate_json(s.one(GateReport), s.version),
+    "history": lambda s: history_json(s.one(HistoryReport), s.version),
     "layout": lambda s: layout_json(s.one(LayoutReport), s.version),
     "place": lambda s: place_json(s.one(PlaceReport), s.version),
     "run": lambda s: run_json(s.one(RunReport), s.version),

@@ -9,6 +9,7 @@ import msgspec
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
 from kdelta.report.gate_model import GateReport
+from kdelta.report.history_model import HistoryReport
 from kdelta.report.layout_model import LayoutReport
 from kdelta.report.model import CompareReport, RunReport
 from kdelta.report.place_model import PlaceReport
@@ -36,6 +37,13 @@ def _between(reports: Sequence[CompareReport], word: str) -> str:
     cpus = [report.cpu.name for report in reports if report.cpu]
     on = f" on {listed(cpus)}" if cpus else ""
     return f"{is_or_are} {others} {word} than {first.base.spec} under {first.workload}{on}?"
+
+
+def _history(reports: Sequence[HistoryReport]) -> str:
+    (one,) = reports
+    what = f"{listed(one.operations)} of {one.workload}" if one.operations else one.workload
+    kernels = sum(len(series.kernels) for series in one.series)
+    return f"How did {what} move over {kernels} kernels?"
 
 
 def _layout(reports: Sequence[LayoutReport]) -> str:
@@ -94,6 +102,7 @@ QUESTIONS: Mapping[str, Callable[[Any], str]] = {
     "bisect": _bisect,
     "compare": _compare,
     "gate": _gate,
+    "history": _history,
     "layout": _layout,
     "place": _place,
     "run": _run,

@@ -14,6 +14,7 @@ import msgspec
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
 from kdelta.report.gate_model import GateReport
+from kdelta.report.history_model import HistoryReport
 from kdelta.report.layout_model import LayoutReport
 from kdelta.report.model import CompareReport, RunReport
 from kdelta.report.place_model import PlaceReport
@@ -31,12 +32,14 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
     "bisect": BisectReport,
     "compare": CompareReport,
     "gate": GateReport,
+    "history": HistoryReport,
     "layout": LayoutReport,
     "place": PlaceReport,
     "run": RunReport,
     "series": SeriesReport,
 }
-"""What a stored thing's reports are made of, by its kind: the name of the command that made it."""
+"""What a stored thing's reports are made of, by its kind: the name of the command that made it;
+that of `kdelta log` is history."""
 
 _Report = TypeVar("_Report", bound=msgspec.Struct)
 
@@ -44,7 +47,7 @@ _Report = TypeVar("_Report", bound=msgspec.Struct)
 class Stored(msgspec.Struct, frozen=True):
     """A study as it is kept.
 
-    kind      the command's name, one of KINDS
+    kind      one of KINDS: the command's name
     question  what was asked, as a sentence
     command   the command line, ready to be pasted; runs and kernels in it are named as they were
     started   when, in seconds since 1970

@@ -14,7 +14,13 @@ from kdelta.report.model import CompareReport
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
 from tests.profiles import Stack, profile_of
-from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
+from tests.report import (
+    example_history,
+    test_ablation,
+    test_bisect_report,
+    test_place_report,
+    test_series_report,
+)
 from tests.report.example import failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
@@ -57,6 +63,8 @@ def every() -> dict[str, Stored]:
     """A study of each kind, and some whose runs failed."""
     return {
         "ablate": stored("ablate", test_ablation.REPORT),
+        "history": stored("history", example_history.summary()),
+        "history-operations": stored("history", example_history.tracked()),
         "ablate-cycles": stored("ablate", test_ablation.with_cycles()),
         "bisect": stored("bisect", test_bisect_report.REPORT),
         "compare": comparison(),

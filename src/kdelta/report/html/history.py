@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kdelta.infer.effects import Word
 from kdelta.report.cycles import cpu_line
 from kdelta.report.history_model import (
+    REAL,
     HistoryPoint,
     HistoryReport,
     HistorySeries,
@@ -135,6 +136,9 @@ def _chart_of_all(series: HistorySeries) -> Chart:
 
 
 def _word(total: HistoryTotal) -> Word:
+    """Of real steps the word is that of all of them together."""
+    if total.change and any(total.words.get(word) for word in REAL):
+        return Word.SLOWER if total.change.value > 1 else Word.FASTER
     return next((word for word in _COUNTED if total.words.get(word)), Word.SAME)
 
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta log`: its arguments."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdelta.cli import options
+from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
+from kdelta.studies.history import HistoryRequest, run_history
+from kdelta.studies.lab import open_store
+
+
+def log(
+    kernel: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KERNEL...]",
+            help="Only kernels of the store that are called so: a release, the beginning of an "
+            "identity, or a part of a spec.",
+        ),
+    ] = None,
+    *,
+    workload: options.Workload = "syscalls",
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--operation",
+            metavar="NAME",
+            help="This one, kernel by kernel; may be repeated.  [default: a summary over all]",
+        ),
+    ] = None,
+    cpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cpu",
+            metavar="CPU",
+            help="Only runs on a machine that looks like this CPU, and their model cycles, too, "
+            "where traces are kept; may be repeated.",
+        ),
+    ] = None,
+    layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="WHEN", help="A date such as 2026-01-31, or a version such as 6.12."
+        ),
+    ] = "",
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", metavar="N", min=2, help="The last so many kernels.")
+    ] = 20,
+    explain: Annotated[
+        int,
+        typer.Option(
+            "--explain", metavar="N", min=0, help="Operations to name, those that moved most."
+        ),
+    ] = 8,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a plot, too.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Show how a workload's figures moved over the kernels in the store.
+
+    Runs nothing. Kernels are ordered by version, by commit where their repository is there, and
+    else by when they were run; what was run on another machine is a series of its own. Real steps
+    and such as placement makes are told apart, by the rules of kdelta compare.
+    """
+    request = HistoryRequest(
+        workload=workload,
+        operations=tuple(operation or ()),
+        kernels=tuple(kernel or ()),
+        cpus=options.known_cpus(cpu or ()),
+        since=since,
+        limit=limit,
+        layouts=layouts,
+    )
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = run_history(request, store, progress)
+        publish(store, "history", [report], json=json, shown={"explain": explain}, html=html)
+    return 0
