@@ -53,8 +53,8 @@ def test_what_an_inlined_function_called_stays_where_it_is() -> None:
     shown = list(shown_changes(changes(a, b), 0.01))
     assert [(one.depth, one.key[1], one.added) for one in shown] == [
         (0, "work", 0),
-        (1, "main", 0),
-        (2, "gone", -7),
+        (0, "main", 0),
+        (0, "gone", -7),
     ]
 
 

@@ -259,9 +259,13 @@ def callers(calls: Calls, key: Key) -> Calls:
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A line of a tree that is shown: a node, or what was cut below one (`cut` nodes)."""
+    """A line of a tree that is shown: a node, or what was cut below one (`cut` nodes). `depth`: how
+    many branches are above it. `is_branch`: it is one of several below its parent; what is not is
+    the only one below the line before it.
+    """
 
     depth: int
+    is_branch: bool
     key: Key
     own: int
     inclusive: int
@@ -275,12 +279,12 @@ def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
     unless each node is the sum of its own and what is below it.
     """
     children, least = calls.children(), part * calls.total
-    left: list[tuple[int, int]] = [(node, 0) for node in reversed(calls.roots())]
+    roots = [node for node in calls.roots() if calls.inclusive[node] >= max(1, least)]
+    left = [(node, 0, len(roots) > 1) for node in reversed(roots)]
     while left:
-        node, depth = left.pop()
-        yield Shown(
-            depth, calls.key[node], calls.own[node], calls.inclusive[node], calls.calls[node]
-        )
+        node, depth, branch = left.pop()
+        figures = calls.own[node], calls.inclusive[node], calls.calls[node]
+        yield Shown(depth, branch, calls.key[node], *figures)
         below = [child for child in children[node] if calls.inclusive[child] > 0]
         kept = [child for child in below if calls.inclusive[child] >= least]
         cut = below[len(kept) :]
@@ -290,6 +294,9 @@ def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
                 f"what {calls.key[node][1]} called does not add up to what it cost",
                 "this is an error of kdelta; please report it",
             )
-        if rest >= least and cut:
-            yield Shown(depth + 1, ("", ""), 0, rest, 0, len(cut))
-        left += [(child, depth + 1) for child in reversed(kept)]
+        is_told = bool(cut) and rest >= least
+        branches = len(kept) + is_told > 1
+        below_it = depth + branches
+        left += [(child, below_it, branches) for child in reversed(kept)]
+        if is_told:
+            yield Shown(below_it, branches, ("", ""), 0, rest, 0, len(cut))

@@ -93,9 +93,12 @@ def calls_diff(a: Calls, b: Calls) -> tuple[CallChange, ...]:
 
 
 class ShownChange(msgspec.Struct, frozen=True):
-    """A line of the tree that is shown: a path, or what was cut below one (`cut` nodes)."""
+    """A line of the tree that is shown: a path, or what was cut below one (`cut` nodes); `depth`
+    and `is_branch` as in calls.Shown.
+    """
 
     depth: int
+    is_branch: bool
     key: Key
     added: int
     added_own: int
@@ -122,16 +125,20 @@ def shown_changes(changes: Sequence[CallChange], part: float) -> Iterator[ShownC
     def order(node: int) -> tuple[int, Key]:
         return -changes[node].added, changes[node].key
 
-    left = [(node, 0) for node in sorted(roots, key=order, reverse=True) if moved[node] >= least]
+    roots = [root for root in sorted(roots, key=order, reverse=True) if moved[root] >= least]
+    left = [(node, 0, len(roots) > 1) for node in roots]
     while left:
-        node, depth = left.pop()
+        node, depth, branch = left.pop()
         one = changes[node]
-        yield ShownChange(depth, one.key, one.added, one.added_own, one.a_calls, one.b_calls)
+        figures = one.added, one.added_own, one.a_calls, one.b_calls
+        yield ShownChange(depth, branch, one.key, *figures)
         kept = [child for child in children[node] if moved[child] >= least]
         cut = [child for child in children[node] if moved[child] < least and moved[child]]
         rest = sum(changes[child].added for child in cut)
         if one.added_own + rest + sum(changes[child].added for child in kept) != one.added:
             raise LabError("paths of calls do not add up", "this is an error of kdelta")
+        branches = len(kept) + bool(rest) > 1
+        below = depth + branches
+        left += [(child, below, branches) for child in sorted(kept, key=order, reverse=True)]
         if rest:
-            yield ShownChange(depth + 1, ("", ""), rest, 0, 0, 0, len(cut))
-        left += [(child, depth + 1) for child in sorted(kept, key=order, reverse=True)]
+            yield ShownChange(below, branches, ("", ""), rest, 0, 0, 0, len(cut))

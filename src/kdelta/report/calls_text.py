@@ -4,8 +4,8 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from kdelta.infer.calls import TASK, Calls, shown_calls
-from kdelta.infer.calls_diff import CallChange, shown_changes
+from kdelta.infer.calls import TASK, Calls, Shown, shown_calls
+from kdelta.infer.calls_diff import CallChange, ShownChange, shown_changes
 from kdelta.infer.matching import Key
 from kdelta.report import figures
 from kdelta.report.layout import function_name
@@ -33,6 +33,11 @@ def callers_lines(callers: Sequence[tuple[Key, Calls]], part: float) -> list[str
     return lines
 
 
+def _indented(one: Shown | ShownChange, name: str) -> str:
+    """A name with a dash if it is one of several below another, and else right below that."""
+    return f"  {'  ' * one.depth}{'- ' if one.is_branch else '  '}{name}"
+
+
 def node_name(key: Key) -> str:
     """A function, or what stands above functions."""
     return f"[{key[1]}]" if key[0] == TASK else function_name(key[1], key[0])
@@ -49,7 +54,7 @@ def _tree(calls: Calls, part: float, *, own: bool = True) -> list[str]:
         if own:
             cells += f"{percent(one.own, whole) if one.own else '-':>{PERCENT}}"
         times = figures.short(Fraction(one.calls)) if one.calls else "-"
-        lines += named_line(f"{cells}{times:>{_CALLS}}", f"  {' ' * one.depth}{name}")
+        lines += named_line(f"{cells}{times:>{_CALLS}}", _indented(one, name))
     return lines
 
 

@@ -64,8 +64,11 @@ def _views(report: DiffReport, limit: int) -> list[str]:
     lines = [] if views.changes is None else changed_calls_lines(views.changes, views.part)
     if views.lines is not None:
         lines += changed_lines(views.lines, limit)
+        both = set(views.unlined[0]).intersection(views.unlined[1])
+        told = sorted(both)
         for who, origins in zip("AB", views.unlined, strict=True):
-            lines += no_lines([f"{origin} of {who}" for origin in origins])
+            told += [f"{origin} of {who}" for origin in origins if origin not in both]
+        lines += no_lines(told)
     for one in views.annotated:
         lines += side_by_side_lines(one.name, one.pairs, one.names)
     return lines
