@@ -280,9 +280,15 @@ def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
     """
     children, least = calls.children(), part * calls.total
     roots = [node for node in calls.roots() if calls.inclusive[node] >= max(1, least)]
-    left = [(node, 0, len(roots) > 1) for node in reversed(roots)]
+    left: list[tuple[int, int, bool] | Shown] = [
+        (node, 0, len(roots) > 1) for node in reversed(roots)
+    ]
     while left:
-        node, depth, branch = left.pop()
+        top = left.pop()
+        if isinstance(top, Shown):
+            yield top
+            continue
+        node, depth, branch = top
         figures = calls.own[node], calls.inclusive[node], calls.calls[node]
         yield Shown(depth, branch, calls.key[node], *figures)
         below = [child for child in children[node] if calls.inclusive[child] > 0]
@@ -297,6 +303,6 @@ def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
         is_told = bool(cut) and rest >= least
         branches = len(kept) + is_told > 1
         below_it = depth + branches
-        left += [(child, below_it, branches) for child in reversed(kept)]
         if is_told:
-            yield Shown(below_it, branches, ("", ""), 0, rest, 0, len(cut))
+            left.append(Shown(below_it, branches, ("", ""), 0, rest, 0, len(cut)))
+        left += [(child, below_it, branches) for child in reversed(kept)]

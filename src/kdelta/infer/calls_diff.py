@@ -126,9 +126,13 @@ def shown_changes(changes: Sequence[CallChange], part: float) -> Iterator[ShownC
         return -changes[node].added, changes[node].key
 
     roots = [root for root in sorted(roots, key=order, reverse=True) if moved[root] >= least]
-    left = [(node, 0, len(roots) > 1) for node in roots]
+    left: list[tuple[int, int, bool] | ShownChange] = [(node, 0, len(roots) > 1) for node in roots]
     while left:
-        node, depth, branch = left.pop()
+        top = left.pop()
+        if isinstance(top, ShownChange):
+            yield top
+            continue
+        node, depth, branch = top
         one = changes[node]
         figures = one.added, one.added_own, one.a_calls, one.b_calls
         yield ShownChange(depth, branch, one.key, *figures)
@@ -139,6 +143,6 @@ def shown_changes(changes: Sequence[CallChange], part: float) -> Iterator[ShownC
             raise LabError("paths of calls do not add up", "this is an error of kdelta")
         branches = len(kept) + bool(rest) > 1
         below = depth + branches
-        left += [(child, below, branches) for child in sorted(kept, key=order, reverse=True)]
         if rest:
-            yield ShownChange(below, branches, ("", ""), rest, 0, 0, 0, len(cut))
+            left.append(ShownChange(below, branches, ("", ""), rest, 0, 0, 0, len(cut)))
+        left += [(child, below, branches) for child in sorted(kept, key=order, reverse=True)]

@@ -24,9 +24,9 @@ from kdelta.store.store import Store
 from kdelta.studies.command import check_command, command_work
 from kdelta.studies.compare import workload_work
 from kdelta.studies.counted import own_regions, run_counts
-from kdelta.studies.lab import PROFILES, Done, Lab, Work, traces_of
+from kdelta.studies.lab import Done, Lab, Work, traces_of
 from kdelta.studies.modelled import with_model_cycles
-from kdelta.studies.recorded import Recorded, recorded_run
+from kdelta.studies.recorded import Recorded, recorded_run, which_recorded
 from kdelta.studies.reports import unlike
 from kdelta.studies.requests import LabRequest, Progress, RunRequest
 from kdelta.studies.userland import check_needs
@@ -67,7 +67,8 @@ async def run_profile(
     # Known before anything is run: a slip in a region's name.
     chosen = _chosen(counts, request.regions)
     found = None
-    if request.views.any or request.calls or request.cpu or PROFILES in run.attachments:
+    asked = request.views.any or request.calls or request.cpu is not None
+    if asked or which_recorded(run, store, request.recording) is not None:
         found = await recorded_run(run, store, progress, request.recording)
     return await _report(found or Counted(run, counts), chosen, store, progress, request)
 

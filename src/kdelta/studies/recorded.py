@@ -13,15 +13,17 @@ from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.machines.tcg import Recording
 from kdelta.replay.kernel_text import Symbol
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
+from kdelta.studies.attachments import has_recorded
 from kdelta.studies.compare import workload_work
 from kdelta.studies.counted import run_counts
 from kdelta.studies.debug_info import kernel_of
-from kdelta.studies.lab import PROFILES, TRACES, Lab, Work, profiles_of, symbols_of
+from kdelta.studies.lab import Lab, Work, profiles_of, symbols_of
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.workloads.catalog import find_workload
 
@@ -52,10 +54,8 @@ async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabReque
     differs: the message says what, and the hint which command makes a new one.
     """
     counts = run_counts(run, store)
-    for one in (run, store.find_run(run.key)):
-        if one is not None and _has_recorded(one, lab):
-            kernel = kernel_of(run, progress.say)
-            return _read(run, one, store, kernel, None)
+    if (kept := which_recorded(run, store, lab)) is not None:
+        return _read(run, kept, store, kernel_of(run, progress.say), None)
     kernel, work, runner = _remaking(run, counts, store, progress, lab)
     done = await runner.one(kernel, work, run.perturbation)
     if done.counts is None:
@@ -73,8 +73,13 @@ def _read(run: Run, kept: Run, store: Store, kernel: Kernel | None, work: Work |
     return Recorded(run, kept, counts, profiles_of(store, kept), symbols, kernel, work)
 
 
-def _has_recorded(run: Run, lab: LabRequest) -> bool:
-    return PROFILES in run.attachments and (not lab.trace or TRACES in run.attachments)
+def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
+    """That run, or the same one made later, if it has all that `lab` records."""
+    wanted = Recording(calls="all", trace="on" if lab.trace else "off")
+    for one in (run, store.find_run(run.key)):
+        if one is not None and has_recorded(store, one, wanted):
+            return one
+    return None
 
 
 def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str], None]) -> Work:
