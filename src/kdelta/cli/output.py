@@ -13,10 +13,14 @@ class ReaderGoneError(Exception):
     """Whoever read stdout has had enough: no error, and nothing more to write."""
 
 
-def emit(text: str) -> None:
+def emit(data: str | bytes) -> None:
     """Writes data; raises ReaderGoneError if the pipe is closed, LabError if it is refused."""
     try:
-        sys.stdout.write(text)
+        if isinstance(data, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+        else:
+            sys.stdout.write(data)
         sys.stdout.flush()
     except BrokenPipeError as error:
         _forget_stdout()

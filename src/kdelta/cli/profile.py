@@ -13,6 +13,7 @@ import typer
 
 from kdelta import __version__
 from kdelta.cli import options
+from kdelta.cli.export import Figure, Format, Look, Output, checked_export
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
@@ -27,6 +28,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
+from kdelta.studies.exported import Recording, kernel_recording, run_recording
 from kdelta.studies.lab import open_store
 from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
 from kdelta.studies.requests import LabRequest, RunRequest, machine_like
@@ -130,6 +132,10 @@ def profile(
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    export: Format = "",
+    output: Output = "",
+    figure: Figure = "",
+    top: Look = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> int:
@@ -139,10 +145,12 @@ def profile(
     recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
     set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    wanted = checked_export(export, output, figure, top=top, json=json)
     model = load_cpu(cpu) if cpu else None
+    selection = selection_of(context or ([Whose.ALL] if export else None), only)
     request = ProfileRequest(
         regions=tuple(operation or ()),
-        selection=selection_of(context, only),
+        selection=selection,
         views=Views(
             calls=calls,
             callers=tuple(callers or ()),
@@ -156,7 +164,9 @@ def profile(
     )
     given = list(words or [LAST])
     if is_run(given, workload):
-        report: ProfileReport | Run | None = _of_run(given, request)
+        report: ProfileReport | Recording | Run | None = _of_run(
+            given, request, recorded=wanted is not None
+        )
     else:
         spec, command = _kernel_and_command(given)
         if model is not None:
@@ -164,9 +174,12 @@ def profile(
             lab = msgspec.structs.replace(request.lab, machine=machine)
             request = msgspec.structs.replace(request, lab=lab)
         asked = _asked(spec, command, workload, request, tuple(file or ()))
-        report = _of_kernel(spec, asked, request)
+        report = _of_kernel(spec, asked, request, recorded=wanted is not None)
+    if wanted and isinstance(report, Recording):
+        wanted.show(report, selection, functions=functions, source=source)
+        return 0
     if not isinstance(report, ProfileReport):
-        return failed(report)
+        return failed(report if isinstance(report, Run) else None)
     text = profile_text(report, functions, sort, tuple(columns or ()))
     emit(profile_json(report, __version__) if json else text)
     return 0
@@ -207,17 +220,25 @@ def failed(run: Run | None) -> int:
     return RUNS_FAILED
 
 
-def _of_run(words: Sequence[str], request: ProfileRequest) -> ProfileReport:
+def _of_run(
+    words: Sequence[str], request: ProfileRequest, *, recorded: bool
+) -> ProfileReport | Recording:
     if len(words) != 1:
         raise UserError(f"{len(words)} runs: {' '.join(words)}", "kdelta diff compares two")
     with open_store() as store:
         run = store.run(words[0])
         with shown_progress() as progress:
+            if recorded:
+                return asyncio.run(run_recording(run, store, progress, request))
             return asyncio.run(run_profile(run, store, progress, request))
 
 
-def _of_kernel(spec: str, asked: Asked, request: ProfileRequest) -> ProfileReport | Run | None:
+def _of_kernel(
+    spec: str, asked: Asked, request: ProfileRequest, *, recorded: bool
+) -> ProfileReport | Recording | Run | None:
     with open_store() as store, shown_progress() as progress:
+        if recorded:
+            return asyncio.run(kernel_recording(spec, asked, store, progress, request))
         return asyncio.run(kernel_profile(spec, asked, store, progress, request))
 
 

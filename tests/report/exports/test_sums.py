@@ -112,8 +112,8 @@ def test_the_call_of_what_calls_itself_leaves_out_what_comes_back() -> None:
 def test_unknown_formats_and_columns_name_the_nearest() -> None:
     with pytest.raises(UserError, match='"calgrind" is no export format') as slip:
         export_of("calgrind")
-    assert 'Did you mean "callgrind"?' in slip.value.hint
+    assert 'did you mean "callgrind"?' in slip.value.hint
     assert "perf-script" in slip.value.hint
     with pytest.raises(UserError, match='"load" is no column') as slip:
         EXPORTS["folded"].made(example(), Naming(column="load"))
-    assert 'Did you mean "loads"?' in slip.value.hint
+    assert 'did you mean "loads"?' in slip.value.hint

@@ -145,9 +145,7 @@ def unknown(what: str, name: str, names: Sequence[str]) -> UserError:
     """The slip of a name that is none of these, with the nearest one."""
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     asked = f'did you mean "{near[0]}"? ' if near else ""
-    return UserError(
-        f'"{clean(name)}" is no {what}', f"{asked}{what}s: {', '.join(names)}".capitalize()
-    )
+    return UserError(f'"{clean(name)}" is no {what}', f"{asked}the {what}s: {', '.join(names)}")
 
 
 def clean(name: str) -> str:

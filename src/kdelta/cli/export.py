@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta profile --export`: where the files of other tools go."""
+
+import asyncio
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from kdelta.cli.output import emit, save, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import command_line
+from kdelta.cli.top import show_top
+from kdelta.infer.profile import Selection
+from kdelta.report.exports import EXPORTS, Export, export_of
+from kdelta.spec.errors import UserError
+from kdelta.studies.exported import Recording, exportable, looked_through
+
+Format = Annotated[
+    str,
+    typer.Option(
+        "--export",
+        metavar="FORMAT",
+        help=f"Write it for another tool: {', '.join(EXPORTS)}.",
+    ),
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="With --export: the file, or a folder for one of a fitting name.  [default: stdout]",
+    ),
+]
+Figure = Annotated[
+    str,
+    typer.Option(
+        "--figure",
+        metavar="COLUMN",
+        help="With --export: what a format with one figure a stack holds: insns, loads, stores, "
+        "string-bytes, string-iterations, or a kind of special instruction.",
+    ),
+]
+Look = Annotated[
+    bool,
+    typer.Option("--top", help="Look through functions, callees and callers on the terminal."),
+]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is made of a recorded run in place of a report. export: a format; without one the run is
+    looked through. output, figure: as the options of these names.
+    """
+
+    export: Export | None = None
+    output: str = ""
+    figure: str = ""
+
+    def show(
+        self, recording: Recording, selection: Selection, *, functions: int, source: bool
+    ) -> None:
+        """Writes or shows it. functions: how many a table has. source: with source lines."""
+        run = recording.one.run
+        if self.export is None:
+            title = f"run {run.id}, {run.workload} on {run.kernel_release}"
+            show_top(looked_through(recording, selection), title, functions)
+            return
+        with shown_progress() as progress:
+            making = exportable(
+                recording,
+                selection,
+                progress,
+                column=self.figure or "insns",
+                source=source,
+                command=command_line(["kdelta", *sys.argv[1:]]),
+            )
+            profiles, naming = asyncio.run(making)
+            data = self.export.made(profiles, naming)
+        write_export(self.export, data, self.output, f"{run.workload}-{run.id}")
+
+
+def checked_export(name: str, output: str, figure: str, *, top: bool, json: bool) -> Wanted | None:
+    """What is asked for in place of a report, if anything; UserError, before anything is run, for
+    what cannot be written.
+    """
+    asked = [option for option, is_on in _exclusive(name, top=top, json=json) if is_on]
+    if len(asked) > 1:
+        raise UserError(f"{' and '.join(asked)} at once", "leave one of them out")
+    if not name:
+        if output or figure:
+            option = f"--output {output}" if output else f"--figure {figure}"
+            raise UserError(f"{option} without --export", f"add --export {' or '.join(EXPORTS)}")
+        return Wanted() if top else None
+    export = export_of(name)
+    if output:
+        _check_writable(Path(output), is_folder=output.endswith("/"))
+    elif export.binary and sys.stdout.isatty():
+        raise UserError(
+            f"{name} is no text, and stdout is a terminal",
+            f"--output NAME{export.suffix} writes a file",
+        )
+    return Wanted(export, output, figure)
+
+
+def _exclusive(name: str, *, top: bool, json: bool) -> tuple[tuple[str, bool], ...]:
+    return ((f"--export {name}", bool(name)), ("--top", top), ("--json", json))
+
+
+def _check_writable(path: Path, *, is_folder: bool) -> None:
+    folder = path if is_folder or path.is_dir() else path.parent
+    if not folder.is_dir():
+        raise UserError(
+            f"--output {path}: there is no folder {folder}", "make it, or name another one"
+        )
+    try:
+        # A file is written beside and then renamed, so it is the folder that has to be writable.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            return  # a pipe or a device, which is written to as it is
+        raise UserError(
+            f"--output {path}: nothing can be written to {folder}: {error.strerror}",
+            "name another folder; nothing was run yet",
+        ) from error
+
+
+def write_export(export: Export, data: bytes, output: str, stem: str) -> None:
+    """Writes it to stdout, or to a file that is whole or not there; in a folder its name is that of
+    the run. LabError when that fails.
+    """
+    if not output:
+        emit(data)
+        return
+    path = Path(output)
+    if output.endswith("/") or path.is_dir():
+        path = path / (re.sub(r"[^\w.+-]+", "-", stem) + export.suffix)
+    save(path, data)
+    talk(f"{export.name}: {path}, {len(data)} bytes")
