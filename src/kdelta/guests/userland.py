@@ -29,7 +29,11 @@ from kdelta.workloads.catalog import UserlandWanted
 
 _MAGIC = b"\x7fELF"
 _LIBRARY = "lib"
-"""How the names of packages begin that hold shared libraries (Debian policy 8.1)."""
+"""What the names of packages have in them that hold shared libraries: most begin with it (Debian
+policy 8.1), zlib1g does not.
+"""
+
+_MERGED = re.compile(r"^/usr/(?=s?bin/)")
 
 _LIBRARY_FOLDERS = re.compile(r"/(usr/)?lib(64)?(/[^/]+-linux-gnu[^/]*)?")
 """Where a loader looks that is told nothing."""
@@ -98,6 +102,7 @@ class _Assembly:
 
     def assemble(self) -> Userland:
         self._debs.fetch(self._wanted.packages)
+        self._fetch_dependencies(self._wanted.packages)
         for program in self._wanted.programs:
             self._add(self._found(program), program)
         for glob in self._wanted.files:
@@ -110,8 +115,24 @@ class _Assembly:
         packages = tuple(f"{deb.package}={deb.version}" for deb in self._debs.taken)
         return Userland(files, packages)
 
+    def _fetch_dependencies(self, packages: Iterable[str]) -> None:
+        """Of packages, those that they depend on and that are to be looked in, and so on."""
+        known = {deb.package for deb in self._debs.taken}
+        found = {
+            name
+            for package in packages
+            for name in self._debs.dependencies(package)
+            for pattern in self._wanted.dependencies
+            if name not in known and fnmatch.fnmatchcase(name, pattern)
+        }
+        if found:
+            self._debs.fetch(sorted(found))
+            self._fetch_dependencies(sorted(found))
+
     def _found(self, path: str) -> File:
-        found = self._debs.find(path)
+        # Where /bin is a link to /usr/bin, a package may have its programs in either.
+        found = self._debs.find(path) or self._debs.find(_MERGED.sub("/", path))
+        found = found or self._debs.find(f"/usr{path}")
         if found is None:
             raise self._missing(path)
         return found
@@ -166,7 +187,7 @@ class _Assembly:
 
 def _nearest(like: str, packages: Iterable[str]) -> list[str]:
     """The packages of libraries among these, those first whose names are most like that file's."""
-    libraries = [package for package in packages if package.startswith(_LIBRARY)]
+    libraries = [package for package in packages if _LIBRARY in package]
     name = like.replace(".so.", "")
     return sorted(
         libraries, key=lambda package: -difflib.SequenceMatcher(None, name, package).ratio()

@@ -171,10 +171,12 @@ class Apt:
 
 def _offer(stanza: str) -> Offer | None:
     """Reads a package's paragraph (Debian policy 5.3) as far as it is needed."""
-    fields = dict(re.findall(r"^(Package|Version|Depends|SHA256): (.*)$", stanza, re.MULTILINE))
+    names = r"Package|Version|Pre-Depends|Depends|SHA256"
+    fields = dict(re.findall(rf"^({names}): (.*)$", stanza, re.MULTILINE))
     if not {"Package", "Version", "SHA256"} <= fields.keys():
         return None
-    dependencies = tuple(parse_dependencies(fields.get("Depends", "")))
+    needed = ",".join(fields.get(name, "") for name in ("Pre-Depends", "Depends"))
+    dependencies = tuple(parse_dependencies(needed))
     return Offer(fields["Package"], fields["Version"], dependencies, fields["SHA256"])
 
 

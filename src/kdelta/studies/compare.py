@@ -274,7 +274,8 @@ def workload_work(
         carried = carried_files(workload, program, kernel.arch, talk)
     binaries, files, warnings = {workload.name: program.read_bytes()}, [], list(part.warnings)
     files += carried
-    binaries |= {Path(file.guest).name: file.host.read_bytes() for file in carried}
+    programs = [file for file in carried if file.mode & 0o111]
+    binaries |= {Path(file.guest).name: file.host.read_bytes() for file in programs}
     optional = modules_if_there(workload.modules_if_there, kernel)
     if part.program:
         binaries[part.program.name] = part.program.read_bytes()
@@ -291,4 +292,5 @@ def workload_work(
         seconds=workload.timeout_seconds,
         files=tuple(files),
     )
-    return work_of(workload.name, job, binaries, tuple(warnings))
+    least = workload.memory_mib
+    return work_of(workload.name, job, binaries, tuple(warnings), memory_mib=least)

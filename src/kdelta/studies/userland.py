@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdelta.guests.job import JobFile
+from kdelta.guests.kernel_tree import kernel_tree
 from kdelta.guests.userland import userland
 from kdelta.host.files import lab_errors
 from kdelta.kernels.kconfig import parse_config
@@ -17,11 +18,15 @@ def carried_files(
     workload: Workload, program: Path, arch: str, talk: Callable[[str], None]
 ) -> list[JobFile]:
     """The files that a workload's programs need in a guest of that architecture, beside its image:
-    those of the distribution, and its own program if that is not part of the image.
+    those of the distribution, a kernel's source that is compiled, and its own program if that is
+    not part of the image.
     """
     files = [JobFile(program, workload.program, 0o755)] if workload.image == "job" else []
     if workload.userland:
-        files += userland(workload.userland, arch, talk).files
+        programs = userland(workload.userland, arch, talk)
+        files += programs.files
+        if workload.kernel_tree:
+            files += kernel_tree(workload.kernel_tree, workload.folder, programs, talk).files
     return files
 
 
@@ -29,6 +34,12 @@ def check_needs(workload: Workload, kernel: Kernel) -> None:
     """That a kernel can run a workload, as far as its config tells: UserError with what it lacks.
     Of a kernel without a config the workload finds out itself, before it begins.
     """
+    if workload.architectures and kernel.arch not in workload.architectures:
+        raise UserError(
+            f"the workload {workload.name} runs on {', '.join(workload.architectures)}, and "
+            f"{kernel.spec} is a kernel for {kernel.arch}",
+            "kdelta workloads lists the others",
+        )
     if kernel.config is None:
         return
     with lab_errors("reading", Path(kernel.config)):

@@ -31,11 +31,33 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Programs of the distribution that a workload starts: the packages to look in, the programs by
     their paths there, and other files by paths with wildcards. What they load comes with them.
+    Packages that those depend on are looked in, too, where their names match a pattern of
+    `dependencies`: those whose names have a version, which each release of a distribution moves.
     """
 
     packages: tuple[str, ...]
     programs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+
+
+class KernelTreeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a kernel's source, made ready for `make OBJECT...` in the guest, at `place` there.
+
+    source: a kernel spec without changes. config: a file of the workload's folder with the options
+    that are on, beside which allnoconfig turns all off. compiler: that of the workload's userland.
+    make: KEY=VALUE words for make. source_paths: what of the source is needed to make it ready.
+    guest_paths: globs (a * matches a /, too) of what make looks at beside what .cmd files name.
+    """
+
+    source: str
+    config: str
+    place: str
+    compiler: str
+    make: tuple[str, ...]
+    source_paths: tuple[str, ...]
+    guest_paths: tuple[str, ...]
+    objects: tuple[str, ...]
 
 
 class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +86,9 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     needs: tuple[str, ...] = ()
     kernel: KernelSide | None = None
     userland: UserlandWanted | None = None
+    kernel_tree: KernelTreeWanted | None = None
+    architectures: tuple[str, ...] = ()
+    memory_mib: int = 0
     phase: tuple[PhaseRule, ...] = ()
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
@@ -75,6 +100,8 @@ class Workload(msgspec.Struct, frozen=True):
     `modules` a kernel must have or have built in, `modules_if_there` it may lack. `needs` are the
     options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of
     which the program is part, or "job", with which it comes. `phases` split a region's work.
+    `architectures` are those that it runs on, none: all. `memory_mib`: its guests have at least
+    that.
     """
 
     folder: Path
@@ -90,6 +117,9 @@ class Workload(msgspec.Struct, frozen=True):
     needs: tuple[str, ...]
     kernel: KernelSide | None
     userland: UserlandWanted | None
+    kernel_tree: KernelTreeWanted | None
+    architectures: tuple[str, ...]
+    memory_mib: int
     phases: tuple[PhaseRule, ...]
     timeout_seconds: int
     operations: tuple[Operation, ...]
@@ -147,6 +177,7 @@ def load_workload(path: Path) -> Workload:
         "`kernel.flags_of` is none of its sources": raw.kernel is not None
         and raw.kernel.flags_of not in raw.kernel.sources,
     }
+    wrong |= _wrong_tree(raw, folder)
     for complaint, applies in wrong.items():
         if applies:
             raise LabError(f"{path}: {complaint}")
@@ -168,10 +199,25 @@ def load_workload(path: Path) -> Workload:
         needs=raw.needs,
         kernel=raw.kernel,
         userland=raw.userland,
+        kernel_tree=raw.kernel_tree,
+        architectures=raw.architectures,
+        memory_mib=raw.memory_mib,
         phases=raw.phase,
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
     )
+
+
+def _wrong_tree(raw: _Description, folder: Path) -> dict[str, bool]:
+    tree = raw.kernel_tree
+    if tree is None:
+        return {}
+    programs = raw.userland.programs if raw.userland else ()
+    return {
+        "`kernel_tree.config` is not there": not (folder / tree.config).is_file(),
+        "`kernel_tree.compiler` is no program of the userland": tree.compiler not in programs,
+        "`kernel_tree.objects` are none": not tree.objects,
+    }
 
 
 def build_workload(
