@@ -156,6 +156,7 @@ def test_it_stops_and_goes_on(session: Callable[..., Session]) -> None:
     one.program.send_signal(signal.SIGTSTP)
     one.until(lambda: one.said.endswith("\x1b[?1049l"))
     assert termios.tcgetattr(one.slave) == one.before
+    os.waitid(os.P_PID, one.program.pid, os.WSTOPPED | os.WNOWAIT)
     one.program.send_signal(signal.SIGCONT)
     one.shows("?:help")
     one.type("q")

@@ -98,12 +98,16 @@ def checked_export(name: str, output: str, figure: str, *, top: bool, json: bool
     export = export_of(name)
     if output:
         _check_writable(Path(output), is_folder=output.endswith("/"))
-    elif export.binary and sys.stdout.isatty():
+    elif export.binary and _at_terminal():
         raise UserError(
             f"{name} is no text, and stdout is a terminal",
             f"--output NAME{export.suffix} writes a file",
         )
     return Wanted(export, output, figure)
+
+
+def _at_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _exclusive(name: str, *, top: bool, json: bool) -> tuple[tuple[str, bool], ...]:

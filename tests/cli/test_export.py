@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta profile --export` and `--top` on runs of the store, as a user calls them."""
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kdelta.cli import export as cli_export
+from kdelta.cli import main as cli
+from kdelta.counts.model import Iterations, RegionCounts, RunCounts
+from kdelta.counts.profile import Profile
+from kdelta.counts.profile_file import encode_profiles
+from kdelta.report.exports import EXPORTS
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import NewRun, Run
+from kdelta.store.store import Store
+from kdelta.studies.lab import PROFILES, SYMBOLS
+from tests.report.exports.example import READ, example
+
+Captured = pytest.CaptureFixture[str]
+WHOLE = sum(READ.values())
+
+
+def kdelta(*arguments: str) -> int:
+    return cli.ended(arguments)
+
+
+def stored(folder: Path, profiles: Sequence[Profile], *, recorded: bool = True) -> Run:
+    """A run in the store of that folder, whose kernel is not there any more."""
+    new = NewRun(
+        key="key",
+        kernel_identity="a" * 64,
+        kernel_spec="image:/nowhere/$(reboot) <b>.img",
+        kernel_release="6.1.0-a",
+        machine={"name": "tcg", "qemu": "7.2.22", "cpu": "", "memory_mib": 1024},
+        workload="syscalls",
+        workload_identity="b" * 64,
+        perturbation=0,
+    )
+    regions = [
+        RegionCounts(profile.region, Iterations(), profile.function_costs()) for profile in profiles
+    ]
+    kept = {PROFILES: encode_profiles(profiles), SYMBOLS: b""} if recorded else {}
+    with Store.open(folder) as store:
+        started = store.start_run(new)
+        counts = RunCounts(tuple(regions))
+        return store.finish_run(started, RunStatus.OK, counts=counts, attachments=kept)
+
+
+def failed(arguments: list[str], words: list[str], capsys: Captured, code: int = 2) -> None:
+    assert kdelta(*arguments) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    for word in words:
+        assert word in shown.err
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_run_is_written_for_another_tool(name: str, own_data: Path, tmp_path: Path) -> None:
+    made = stored(own_data, example())
+    file = tmp_path / "a b;$(c).out"
+    assert kdelta("profile", made.id, "--export", name, "--output", str(file)) == 0
+    data = file.read_bytes()
+    text = gzip.decompress(data) if name == "pprof" else data
+    for word in (b"do_syscall_64", b"tick", b"read"):
+        assert word in text
+    if name != "folded":
+        assert b"$(reboot) <b>.img" in text
+        assert made.id.encode() in text or name == "speedscope"
+
+
+def test_a_folder_gets_a_file_named_after_the_run(
+    own_data: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    made = stored(own_data, example())
+    assert kdelta("profile", "--export", "pprof", "--output", str(tmp_path)) == 0
+    (file,) = tmp_path.iterdir()
+    assert file.name == f"syscalls-{made.id}.pb.gz"
+    assert capsys.readouterr().err == f"pprof: {file}, {file.stat().st_size} bytes\n"
+
+
+def test_without_a_file_it_goes_to_stdout(
+    own_data: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    stored(own_data, example())
+    assert kdelta("profile", "--export", "pprof") == 0
+    shown = capfdbinary.readouterr()
+    assert b"do_syscall_64" in gzip.decompress(shown.out)
+    assert shown.err == b""
+
+
+def test_regions_contexts_and_code_are_chosen(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, example())
+
+    def whole(*arguments: str) -> int:
+        assert kdelta("profile", "--export", "folded", *arguments) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return sum(int(line.rpartition(" ")[2]) for line in lines)
+
+    assert whole() == WHOLE + 3
+    assert whole("-o", "read") == WHOLE
+    assert whole("-o", "read", "--context", "interrupts") == 110
+    assert whole("-o", "read", "--context", "own") == WHOLE - 110
+    assert whole("-o", "read", "--only", "modules") == 1000
+    assert whole("-o", "read", "--only", "user") == 5
+    assert whole("-o", "read", "--figure", "loads") == 100 + 3 + 4 + 30 + 60
+
+
+def test_slips_are_said_before_anything_is_run(
+    own_data: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    stored(own_data, example())
+    profile = ["profile", "--export"]
+    failed([*profile, "kallgrind"], ["no export format", 'did you mean "callgrind"?'], capsys)
+    failed([*profile, "folded", "--figure", "lods"], ['"lods" is no column', '"loads"'], capsys)
+    failed([*profile, "folded", "--top"], ["--export folded and --top at once"], capsys)
+    failed([*profile, "folded", "--json"], ["--export folded and --json at once"], capsys)
+    failed(["profile", "--output", "x"], ["--output x without --export"], capsys)
+    failed(["profile", "--figure", "loads"], ["--figure loads without --export"], capsys)
+    failed([*profile, "folded", "-o", "raed"], ["no region 'raed'", "read"], capsys)
+    nowhere = str(tmp_path / "none" / "file")
+    failed([*profile, "folded", "--output", nowhere], ["there is no folder"], capsys)
+    failed(
+        [*profile, "folded", "--output", "/proc/kdelta"],
+        ["nothing can be written to /proc", "nothing was run yet"],
+        capsys,
+    )
+
+
+def test_a_disk_that_is_full(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, example())
+    arguments = ["profile", "--export", "folded", "--output", "/dev/full"]
+    failed(arguments, ["/dev/full", "No space left"], capsys, code=3)
+
+
+def test_binary_data_is_not_for_a_terminal(
+    own_data: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(own_data, example())
+    monkeypatch.setattr(cli_export, "_at_terminal", lambda: True)
+    words = ["pprof is no text, and stdout is a terminal", "--output NAME.pb.gz"]
+    failed(["profile", "--export", "pprof"], words, capsys)
+
+
+def test_a_run_without_calls_whose_kernel_is_gone(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, example(), recorded=False)
+    for asked in (["--export", "folded"], ["--top"]):
+        failed(["profile", *asked], ["cannot be made again", "its kernel"], capsys)
+
+
+def test_without_a_terminal_top_is_a_table(own_data: Path, capsys: Captured) -> None:
+    made = stored(own_data, example())
+    assert kdelta("profile", "--top", "--functions", "3") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"run {made.id}, syscalls on 6.1.0-a"
+    assert [line.split()[-1] for line in lines[3:6]] == ["[work]", "work", "do_syscall_64"]
+    assert lines[-1].split()[0] == str(WHOLE - 110 + 3)
