@@ -14,6 +14,7 @@ from tests.report import (
     test_ablation,
     test_bisect_report,
     test_place_report,
+    test_profile_report,
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
@@ -50,6 +51,8 @@ EXAMPLES = {
     "compare": stored("compare", report()),
     "compare cycles": stored("compare", with_cycles()),
     "compare cpus": stored("compare", with_cycles(), with_cycles("zen2")),
+    "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),
+    "diff each": stored("diff", test_profile_report.diff_report("open-close", each=True)),
     "gate": stored("gate", GATE),
     "gate alone": stored("gate", msgspec.structs.replace(GATE, compared=())),
     "history": stored("history", example_history.summary()),

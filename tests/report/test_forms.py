@@ -172,7 +172,7 @@ def test_tables_add_up(name: str) -> None:
             rows = [Fraction(row[1]) for row in table.rows]
             assert sum(rows) == Fraction(table.total[1]), table.title
             checked += 1
-    if name.startswith(("compare", "ablate", "series")) and name != "series minimal":
+    if name.startswith(("compare", "ablate", "series", "diff")) and name != "series minimal":
         assert checked
 
 

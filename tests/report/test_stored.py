@@ -17,7 +17,9 @@ from kdelta.report.stored import KINDS, Stored, decode, encode
 from kdelta.spec.errors import LabError
 from tests.report.example import report, run_report
 from tests.report.example_cycles import with_cycles
+from tests.report.example_history import tracked
 from tests.report.example_layout import layout_report
+from tests.report.test_profile_report import diff_report
 
 GATE = GateReport(
     Decision(Exit.CANNOT_TELL, ("getppid: unresolved",)),
@@ -30,7 +32,9 @@ REPORTS: list[tuple[str, msgspec.Struct]] = [
     ("compare", report()),
     ("compare", with_cycles()),
     ("compare", with_cycles(data=True)),
+    ("diff", diff_report("getppid", "open-close")),
     ("gate", GATE),
+    ("history", tracked()),
     ("layout", layout_report()),
     ("run", run_report()),
 ]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kdelta import __version__
 from kdelta.cli import options
-from kdelta.cli.output import emit, talk
+from kdelta.cli.html import HtmlFile
+from kdelta.cli.output import talk
 from kdelta.cli.profile import (
     Annotate,
     CallTree,
@@ -24,12 +24,11 @@ from kdelta.cli.profile import (
     selection_of,
 )
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import publish
 from kdelta.host.command import set_echo
 from kdelta.infer.diff import FIGURES
 from kdelta.infer.profile import Sort
-from kdelta.report.diff_json import diff_json
 from kdelta.report.diff_model import DiffReport
-from kdelta.report.diff_text import diff_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.store.model import Run
@@ -80,6 +79,7 @@ def diff(
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     append: options.Append = "",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    html: HtmlFile = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> int:
@@ -108,7 +108,8 @@ def diff(
         report = _of_kernels(words, workload, request)
     if not isinstance(report, DiffReport):
         return failed(report)
-    emit(diff_json(report, __version__) if json else diff_text(report, functions))
+    with open_store() as store:
+        publish(store, "diff", [report], json=json, html=html, shown={"functions": functions})
     return 0
 
 

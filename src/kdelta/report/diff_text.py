@@ -124,6 +124,13 @@ def _parts(report: DiffReport) -> list[str]:
 
 def function_lines(report: DiffReport, limit: int) -> list[str]:
     """The listing: added or removed, per cent of the function's own, name; the total last."""
+    return _listing(report, function_rows(report, limit))
+
+
+def function_rows(report: DiffReport, limit: int) -> list[tuple[DiffLine, str]]:
+    """The rows of that listing with their names, most added first: `limit` functions, or all if
+    that is nought, the others in a row or two, and the total last. LabError if they do not add up.
+    """
     changed = [line for line in report.lines if line.added]
     shown = set(
         sorted(range(len(changed)), key=lambda i: -abs(changed[i].added))[: limit or len(changed)]
@@ -143,7 +150,7 @@ def function_lines(report: DiffReport, limit: int) -> list[str]:
     rows[at:at] = between
     total = total_line(report.lines)
     must_add_up("the lines", [line.added for line, _ in rows], total.added)
-    return _listing(report, [*rows, (total, "total")])
+    return [*rows, (total, "total")]
 
 
 def _listing(report: DiffReport, rows: Sequence[tuple[DiffLine, str]]) -> list[str]:

@@ -12,6 +12,9 @@ from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_json import bisect_json
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.diff_json import diff_json
+from kdelta.report.diff_model import DiffReport
+from kdelta.report.diff_text import diff_text
 from kdelta.report.gate import gate_line
 from kdelta.report.gate_json import gate_json
 from kdelta.report.gate_model import GateReport
@@ -90,6 +93,7 @@ _TEXTS: Mapping[str, Render] = {
     "compare": lambda s: compares_text(
         s.of(CompareReport), s.shown.get("explain", 5), s.shown.get("functions", 10)
     ),
+    "diff": lambda s: diff_text(s.one(DiffReport), s.shown.get("functions", 40)),
     "gate": lambda s: gate_line(s.one(GateReport).decision, s.one(GateReport).judged),
     "history": lambda s: history_text(s.one(HistoryReport), s.shown.get("explain", 8)),
     "layout": lambda s: layout_text(
@@ -104,6 +108,7 @@ _JSONS: Mapping[str, Render] = {
     "ablate": lambda s: ablation_json(s.one(AblationReport), s.version),
     "bisect": lambda s: bisect_json(s.one(BisectReport), s.version),
     "compare": lambda s: compare_json(s.of(CompareReport), s.version),
+    "diff": lambda s: diff_json(s.one(DiffReport), s.version),
     "gate": lambda s: gate_json(s.one(GateReport), s.version),
     "history": lambda s: history_json(s.one(HistoryReport), s.version),
     "layout": lambda s: layout_json(s.one(LayoutReport), s.version),

@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
 from kdelta.report.layout_model import LayoutReport
@@ -23,6 +24,15 @@ def question_of(kind: str, reports: Sequence[msgspec.Struct]) -> str:
 
 def _compare(reports: Sequence[CompareReport]) -> str:
     return _between(reports, "faster or slower")
+
+
+def _diff(reports: Sequence[DiffReport]) -> str:
+    (one,) = reports
+    a, b = one.a.run, one.b.run
+    return (
+        f"What did each function gain and lose from {a.kernel_spec} (run {a.id}) to "
+        f"{b.kernel_spec} (run {b.id}) under {b.workload}?"
+    )
 
 
 def _gate(reports: Sequence[GateReport]) -> str:
@@ -101,6 +111,7 @@ QUESTIONS: Mapping[str, Callable[[Any], str]] = {
     "ablate": _ablate,
     "bisect": _bisect,
     "compare": _compare,
+    "diff": _diff,
     "gate": _gate,
     "history": _history,
     "layout": _layout,

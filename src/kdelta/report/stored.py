@@ -13,6 +13,7 @@ import msgspec
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
 from kdelta.report.layout_model import LayoutReport
@@ -31,6 +32,7 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
     "ablate": AblationReport,
     "bisect": BisectReport,
     "compare": CompareReport,
+    "diff": DiffReport,
     "gate": GateReport,
     "history": HistoryReport,
     "layout": LayoutReport,

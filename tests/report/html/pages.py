@@ -19,6 +19,7 @@ from tests.report import (
     test_ablation,
     test_bisect_report,
     test_place_report,
+    test_profile_report,
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
@@ -63,6 +64,7 @@ def every() -> dict[str, Stored]:
     """A study of each kind, and some whose runs failed."""
     return {
         "ablate": stored("ablate", test_ablation.REPORT),
+        "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),
         "history": stored("history", example_history.summary()),
         "history-operations": stored("history", example_history.tracked()),
         "ablate-cycles": stored("ablate", test_ablation.with_cycles()),

@@ -5,9 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
-from kdelta.report.html import ablate, bisect, compare, gate, history, layout, place, run, series
+from kdelta.report.html import (
+    ablate,
+    bisect,
+    compare,
+    diff,
+    gate,
+    history,
+    layout,
+    place,
+    run,
+    series,
+)
 from kdelta.report.html.flame import Flame
 from kdelta.report.html.flame_section import with_flames
 from kdelta.report.html.model import Document
@@ -27,6 +39,7 @@ _DOCUMENTS: Mapping[str, Callable[[Stored], Document]] = {
     "ablate": lambda s: ablate.document(s, s.one(AblationReport)),
     "bisect": lambda s: bisect.document(s, s.one(BisectReport)),
     "compare": lambda s: compare.document(s, s.of(CompareReport)),
+    "diff": lambda s: diff.document(s, s.one(DiffReport)),
     "gate": lambda s: gate.document(s, s.one(GateReport)),
     "history": lambda s: history.document(s, s.one(HistoryReport)),
     "layout": lambda s: layout.document(s, s.one(LayoutReport)),
