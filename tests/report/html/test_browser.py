@@ -251,7 +251,7 @@ def test_light_and_dark_can_both_be_read(browser: Browser, compared: Path, schem
               const ratio = (one, other) =>
                 (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
               const found = [...document.querySelectorAll(
-                'h1, p, td, th, .word, .chips li, a, figcaption, dt, summary, button')]
+                'h1, p, td, th, .badge, .chips li, a, figcaption, dt, summary, button')]
                 .filter((e) => e.offsetParent && e.textContent.trim())
                 .map((e) => [ratio(light(getComputedStyle(e).color), light(ground(e))),
                   e.outerHTML.slice(0, 80)]);

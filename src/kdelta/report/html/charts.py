@@ -43,6 +43,9 @@ PAGE = {
     "padding": 2,
     "config": _CONFIG,
 }
+ROOM = {"left": 22, "right": 14, "top": 2, "bottom": 2}
+"""Around a chart with names: a browser's letters may be wider than those it was drawn with."""
+
 _SIGNED = "datum.value > 0 ? '+' + datum.label : datum.label"
 
 Spec = dict[str, Any]
@@ -86,7 +89,7 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
         "type": "quantitative",
         "title": unit,
         "scale": scale,
-        "axis": {"values": ticks, "labelExpr": _SIGNED},
+        "axis": {"values": ticks, "labelExpr": _SIGNED, "labelOverlap": "greedy"},
     }
     row = {
         "field": "name",
@@ -103,7 +106,7 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
     nought: Spec = {
         "data": {"values": [{}]},
         "mark": {"type": "rule", "color": PAINT["ink"]},
-        "encoding": {"x": {"datum": 0, "type": "quantitative"}},
+        "encoding": {"x": {"datum": 0, **along}},
     }
     layers: list[Spec] = [
         nought,
@@ -115,6 +118,7 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
     ]
     return {
         **PAGE,
+        "padding": ROOM,
         "data": {
             "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(effects)]
         },

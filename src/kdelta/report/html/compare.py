@@ -16,6 +16,7 @@ from kdelta.report.html.model import (
     Block,
     Cell,
     Chart,
+    Charts,
     Chip,
     Column,
     Document,
@@ -167,7 +168,7 @@ def sections_of(pair: Pair) -> Iterator[Section]:
     yield Section(
         f"effects{pair.mark}",
         pair.title("Effects"),
-        tuple(_effect_charts(pair)),
+        _effects(pair),
     )
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
     yield from cycles.sections(pair.report, compared, pair.about, pair.mark)
@@ -178,8 +179,16 @@ def sections_of(pair: Pair) -> Iterator[Section]:
         yield Section(f"functions{pair.mark}", pair.title("Functions"), (lead, *folds))
 
 
-def _effect_charts(pair: Pair) -> Iterator[Block]:
-    """The chart of path effects. Instructions are exact, so most have no interval to be seen."""
+def _effects(pair: Pair) -> tuple[Block, ...]:
+    """The charts of both effects, side by side."""
+    drawn = [*_path_chart(pair)]
+    if pair.report.cpu and pair.compared.cycles:
+        drawn += cycles.effect_chart(pair.compared.cycles.effects, pair.report.cpu)
+    return (Charts(tuple(drawn)),) if drawn else ()
+
+
+def _path_chart(pair: Pair) -> Iterator[Chart]:
+    """Instructions are exact, so most of these effects have no interval to be seen."""
     rows = [
         charts.Effect(
             one.name,

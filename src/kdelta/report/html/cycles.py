@@ -123,12 +123,12 @@ def sections(report: CompareReport, compared: Compared, about: str, mark: str) -
         )
         name = f"Placement and model cycles on {cpu.name}"
         title = f"{name}: {about}" if about else name
-        blocks = (Prose(lead), *effect_chart(found.effects, cpu), *ensembles(found.effects))
+        blocks = (Prose(lead), *ensembles(found.effects))
         yield Section(f"placement{mark}", title, blocks)
     yield from common.unlike_section(cpu.name, found.unlike, f"unlike{mark}")
 
 
-def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterator[Block]:
+def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterator[Chart]:
     """The effects with their intervals, those on the slower side first."""
     rows = [
         charts.Effect(
@@ -146,8 +146,9 @@ def effect_chart(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> Iterat
     rows.sort(key=lambda row: -row.value)
     said = "; ".join(f"{row.name} {row.low:+.2f} to {row.high:+.2f} % {row.tone}" for row in rows)
     yield Chart(
-        charts.effects_svg(rows, "% of the base's model cycles", TONES),
-        "Model cycles an iteration over all layouts: the whole interval, of layouts and prices.",
+        charts.effects_svg(rows, f"% of the base's model cycles on {cpu.name}", TONES),
+        f"Model cycles on {cpu.name}: other less base over all layouts, with the "
+        "interval of layouts and prices.",
         f"Effects on model cycles on {cpu.name} by operation: {said}",
         wide=True,
     )
