@@ -20,6 +20,7 @@ from kdelta.cli.diff import diff
 from kdelta.cli.gate import EPILOG as GATE_EPILOG
 from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.kernels import build, kernels
 from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
@@ -28,7 +29,7 @@ from kdelta.cli.output import emit, talk
 from kdelta.cli.place import place
 from kdelta.cli.profile import profile
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import begin_command
+from kdelta.cli.publish import begin_command, write_runs
 from kdelta.cli.report import EPILOG as REPORT_EPILOG
 from kdelta.cli.report import report
 from kdelta.cli.reports import done_report, stored_report
@@ -134,6 +135,7 @@ def run(
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     functions: options.Functions = 20,
     json: options.Json = False,
+    html: HtmlFile = None,
     verbose: options.Verbose = False,
 ) -> int:
     """Profile a command under a kernel, exactly.
@@ -167,6 +169,8 @@ def run(
         with shown_progress() as progress:
             found = asyncio.run(run_command(request, store, progress))
         reports = [done_report(done, store) for done in found]
+        if html is not None:
+            write_runs(html, reports, store, functions)
     texts = [
         run_json(one, __version__) if json else run_text(one, functions=functions)
         for one in reports
@@ -196,6 +200,7 @@ def show(
     run_id: Annotated[
         str, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning, or last.")
     ] = LAST,
+    *,
     operation: Annotated[
         list[str] | None,
         typer.Option(
@@ -210,6 +215,7 @@ def show(
         bool, typer.Option("--console", help="Show what the guest printed, and nothing else.")
     ] = False,
     json: options.Json = False,
+    html: HtmlFile = None,
 ) -> None:
     """Show one run.
 
@@ -223,6 +229,8 @@ def show(
             text = run_json(stored_report(found, store), __version__)
         else:
             text = run_text(stored_report(found, store), tuple(operation or ()), functions)
+        if html is not None:
+            write_runs(html, [stored_report(found, store)], store, functions)
     emit(text)
 
 
