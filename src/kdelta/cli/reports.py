@@ -28,6 +28,7 @@ from kdelta.studies import more_runs
 from kdelta.studies.lab import Done
 from kdelta.studies.reports import (
     attachment,
+    config_changes,
     machine_facts,
     reported_cpu,
     reported_run,
@@ -63,6 +64,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
                 tuple(_more(more, store) for more in one.more),
                 packet_effects(one.base.counts, one.other.counts),
                 one.phases,
+                config_changes(one.base.kernel, one.other.kernel),
             )
             for one in comparisons
         ),

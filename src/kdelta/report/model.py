@@ -93,8 +93,18 @@ Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
 """By side ("base", "other") and region: what each phase of it costs a packet, the rest last."""
 
 
+class OptionChange(msgspec.Struct, frozen=True, array_like=True):
+    """An option that has another value in each of two kernels; "n" where it is not set."""
+
+    option: str
+    base: str
+    other: str
+
+
 class Compared(msgspec.Struct, frozen=True):
-    """Another kernel, and its effects against the base."""
+    """Another kernel, and its effects against the base. `config`: how their configs differ; None
+    where one of them is not known.
+    """
 
     side: Side
     effects: Effects
@@ -102,6 +112,7 @@ class Compared(msgspec.Struct, frozen=True):
     more: tuple[MoreRuns, ...] = ()
     packets: tuple[PacketEffect, ...] = ()
     phases: Phases = {}
+    config: tuple[OptionChange, ...] | None = None
 
 
 class CompareReport(msgspec.Struct, frozen=True):

@@ -3,12 +3,14 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from kdelta.cpus.model import CPU
 from kdelta.cpus.representative import differences
 from kdelta.infer.representative import marked_regions
+from kdelta.kernels.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.model import Kernel
-from kdelta.report.model import Facts, ReportedCPU, ReportedRun, Side, Unlike
+from kdelta.report.model import Facts, OptionChange, ReportedCPU, ReportedRun, Side, Unlike
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -34,6 +36,24 @@ def reported_run(run: Run, store: Store, *, stored: bool = False) -> ReportedRun
         return ReportedRun(run, stored)
     lines = store.console(run).strip().splitlines()
     return ReportedRun(run, stored, tuple(line.rstrip() for line in lines[-CONSOLE_LINES:]))
+
+
+def config_changes(base: Kernel | None, other: Kernel | None) -> tuple[OptionChange, ...] | None:
+    """How two kernels' configs differ; None where one of them has none that can be read."""
+    configs = [_config(kernel) for kernel in (base, other)]
+    if configs[0] is None or configs[1] is None:
+        return None
+    flips = explain_diff(configs[0], configs[1])
+    return tuple(OptionChange(one.option, one.before, one.after) for one in flips)
+
+
+def _config(kernel: Kernel | None) -> Config | None:
+    if kernel is None or kernel.config is None:
+        return None
+    try:
+        return parse_config(Path(kernel.config).read_text(errors="replace"))
+    except OSError:  # it was there when the kernel was taken in; a report can do without
+        return None
 
 
 def machine_facts(done: Sequence[Done], store: Store) -> Facts:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, Request, ViewportSize, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 TIMEOUT_MS = 20_000
@@ -33,7 +33,7 @@ def opened(
     anything, if a script failed or the console got a line, or if it opened a dialog.
     """
     told: list[str] = []
-    viewport = {"width": size[0], "height": size[1]}
+    viewport = ViewportSize(width=size[0], height=size[1])
     made = browser.new_context(viewport=viewport, offline=True, **context)
     page = made.new_page()
     page.set_default_timeout(TIMEOUT_MS)

@@ -10,7 +10,7 @@ from kdelta.infer.effects import Word
 from kdelta.infer.gate import Decision, Exit, Judged
 from kdelta.report.gate_model import GateReport
 from kdelta.report.html.flame import Flame, flames
-from kdelta.report.model import CompareReport
+from kdelta.report.model import CompareReport, OptionChange
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
 from tests.profiles import Stack, profile_of
@@ -43,7 +43,10 @@ def stored(kind: str, *reports: msgspec.Struct, command: str = "") -> Stored:
 
 def comparison() -> Stored:
     """With all verdicts on the path, and on model cycles."""
-    return stored("compare", with_cycles("zen3", data=True))
+    plain = with_cycles("zen3", data=True)
+    changes = (OptionChange("CONFIG_HZ", "250", "1000"), OptionChange("CONFIG_RUST", "n", "y"))
+    other = msgspec.structs.replace(plain.others[0], config=changes)
+    return stored("compare", msgspec.structs.replace(plain, others=(other,)))
 
 
 def gate_report() -> GateReport:

@@ -144,3 +144,7 @@ def test_a_profile_without_anything_is_a_graph_too() -> None:
     assert isinstance(found, Flame)
     assert found.total("insns", 0) == 0
     assert np.sum(Profile.node_costs(profile_of({("f",): 0})).insns) == 0
+
+
+def test_a_region_without_iterations_is_one() -> None:
+    assert flame(profile_of({("f",): 5}, iterations=0)).iterations == (1,)

@@ -164,6 +164,10 @@ def test_an_ensemble_is_drawn_where_layouts_differ_with_what_was_shipped() -> No
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        (
+            "compare",
+            ("How the configs differ", "2 options have another", "CONFIG_RUST n y switched on"),
+        ),
         ("ablate", ("no executed code depends on it", "How the configs differ", "Ruled out")),
         ("bisect", ("Ruled out, and why", "Commits that did it")),
         ("series", ("Ruled out, and why", "Patches and what they do")),

@@ -20,16 +20,18 @@ from kdelta.report.html.model import (
     Chip,
     Column,
     Document,
+    Fold,
     Prose,
     Section,
     Table,
 )
 from kdelta.report.html.words import TONES
-from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.report.model import Compared, CompareReport, OptionChange, Side
 from kdelta.report.stored import Stored
 from kdelta.report.text import COUNTED, compares_text
 
 _NAMED = 3
+_OFF = "n"
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -177,6 +179,41 @@ def sections_of(pair: Pair) -> Iterator[Section]:
     if folds:
         lead = Prose("Which functions account for the difference; the lines of each add up to it.")
         yield Section(f"functions{pair.mark}", pair.title("Functions"), (lead, *folds))
+    yield from _config(pair)
+
+
+def _config(pair: Pair) -> Iterator[Section]:
+    """How the configs differ, where both are known."""
+    changes = pair.compared.config
+    if changes is None:
+        return
+    title = pair.title("How the configs differ")
+    if not changes:
+        yield Section(f"config{pair.mark}", title, (Prose("They do not: both are the same."),))
+        return
+    columns = (
+        Column("option", "name"),
+        Column("base"),
+        Column("other"),
+        Column("what", "word"),
+    )
+    rows = tuple(
+        (Cell(one.option), Cell(one.base), Cell(one.other), Cell(_change(one), tone="same"))
+        for one in changes
+    )
+    count = words.counted(len(changes), "option has", "options have")
+    lead = Prose(
+        f"{count} another value. kdelta ablate tells which of them account for the difference, "
+        "where both kernels are built from one tree."
+    )
+    table = Table(f"config-table{pair.mark}", "Options", columns, rows, filtered=True)
+    yield Section(f"config{pair.mark}", title, (lead, Fold("All of them", (table,))))
+
+
+def _change(one: OptionChange) -> str:
+    if one.base == _OFF:
+        return "switched on"
+    return "switched off" if one.other == _OFF else "changed"
 
 
 def _effects(pair: Pair) -> tuple[Block, ...]:

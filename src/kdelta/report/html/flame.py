@@ -37,8 +37,8 @@ class Flame(msgspec.Struct, frozen=True):
     of frames, the origin empty where a frame is no function. Of each of the n frames, parents
     first: `parent` (-1 for the root), `name` (an index into names), `kind` and `entry` (an Entry).
     `own`: by figure and side, what each frame executed itself, in the whole region. `iterations`:
-    of each side. `cut`: how many frames were cut, and what part of the instructions they have.
-    `about`: which kernels it is of, where a page has several.
+    of each side, 1 where a region marked none. `cut`: how many frames were cut, and what part of
+    the instructions they have. `about`: which kernels it is of, where a page has several.
     """
 
     region: str
@@ -187,7 +187,7 @@ def _cut(
         kind=tuple(made.kind),
         entry=tuple(made.entry),
         own=columns,
-        iterations=tuple(profile.iterations for profile in profiles),
+        iterations=tuple(max(1, profile.iterations) for profile in profiles),
         cut=(lost, share),
     )
 

@@ -78,7 +78,7 @@
 
   // The values of the chosen figure, and how wide each frame is by them.
   const measured = () => {
-    const own = graph.own[controls.figure.value];
+    const own = graph.own[controls.figure.value] || graph.sides.map(() => new Float64Array(graph.count));
     const sides = own.map((column) => inclusive(graph.parent, column));
     const by = controls.width ? controls.width.value : "0";
     const wide = by === "larger"
@@ -345,6 +345,14 @@
     wide = place.clientWidth;
     draw();
   }).observe(place);
+  // What changed most is looked at first.
+  const changeOf = (one) => {
+    const totals = one.own.insns.map((column, side) =>
+      column.reduce((sum, value, at) => sum + (at % 2 ? value : 0), 0) / one.iterations[side]);
+    return totals.length > 1 && totals[0] ? Math.abs(totals[1] / totals[0] - 1) : 0;
+  };
+  const changes = graphs.map((one) => (one.own.insns ? changeOf(one) : 0));
+  controls.region.value = String(changes.indexOf(Math.max(...changes)));
   choose();
   performance.mark("kdelta-ready");
 })();
