@@ -21,6 +21,7 @@ from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
 from kdelta.infer.profile import Part, Selection, Sort
+from kdelta.report.processes_text import processes_text
 from kdelta.report.profile_json import profile_json
 from kdelta.report.profile_model import ProfileReport
 from kdelta.report.profile_text import profile_text
@@ -30,6 +31,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import LAST
 from kdelta.studies.exported import Recording, kernel_recording, run_recording
 from kdelta.studies.lab import open_store
+from kdelta.studies.processes import processes_of_kernel, processes_of_run
 from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
 from kdelta.studies.requests import LabRequest, RunRequest, machine_like
 from kdelta.studies.views import Views
@@ -75,6 +77,10 @@ Annotate = Annotated[
     list[str] | None,
     typer.Option("--annotate", metavar="FUNCTION", help="Show its instructions; may be repeated."),
 ]
+ByProcess = Annotated[
+    bool,
+    typer.Option("--processes", help="Show by process what user and kernel executed, and no more."),
+]
 Cut = Annotated[
     float,
     typer.Option(
@@ -115,6 +121,7 @@ def profile(
     cut: Cut = 1.0,
     source: Source = False,
     annotate: Annotate = None,
+    processes: ByProcess = False,
     cpu: Annotated[
         str,
         typer.Option(
@@ -147,6 +154,12 @@ def profile(
     set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     wanted = checked_export(export, output, figure, top=top, json=json)
     model = load_cpu(cpu) if cpu else None
+    shown = {sort, *(columns or ())}
+    if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
+        raise UserError(
+            "misses and model cycles are those of a CPU, and none is named",
+            "name one with --cpu: kdelta cpus lists them",
+        )
     selection = selection_of(context or ([Whose.ALL] if export else None), only)
     request = ProfileRequest(
         regions=tuple(operation or ()),
@@ -158,11 +171,13 @@ def profile(
             annotate=tuple(annotate or ()),
             part=cut / 100,
         ),
-        calls=sort in (Sort.INCLUSIVE, Sort.CALLS),
+        calls=not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
         cpu=model,
         lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
     )
     given = list(words or [LAST])
+    if processes:
+        return _by_process(given, workload, request, tuple(file or ()))
     if is_run(given, workload):
         report: ProfileReport | Recording | Run | None = _of_run(
             given, request, recorded=wanted is not None
@@ -240,6 +255,27 @@ def _of_kernel(
         if recorded:
             return asyncio.run(kernel_recording(spec, asked, store, progress, request))
         return asyncio.run(kernel_profile(spec, asked, store, progress, request))
+
+
+def _by_process(
+    words: Sequence[str], workload: str, request: ProfileRequest, files: tuple[str, ...]
+) -> int:
+    with open_store() as store:
+        run: Run | None = None
+        with shown_progress() as progress:
+            if is_run(words, workload):
+                run = store.run(words[0])
+                found = asyncio.run(processes_of_run(run, store, progress, request.lab))
+            else:
+                spec, command = _kernel_and_command(words)
+                asked = _asked(spec, command, workload, request, files)
+                making = processes_of_kernel(spec, asked, store, progress, request.lab)
+                run, found = asyncio.run(making)
+    if not found:
+        return failed(run)
+    wanted = [one for one in found if not request.regions or one.region in request.regions]
+    emit(processes_text(wanted))
+    return 0
 
 
 def _kernel_and_command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from kdelta.counts.profile import Function, Profile
-from kdelta.infer.calls import Calls, Count, insns_of, merged_calls
+from kdelta.infer.calls import Calls, merged_calls
 from kdelta.infer.functions import strip_suffixes
 from kdelta.infer.matching import Key, Match
 from kdelta.infer.profile import Selection
@@ -42,16 +42,16 @@ def matched_calls(
     profiles: tuple[Sequence[Profile], Sequence[Profile]],
     selection: Selection,
     matches: Sequence[Match],
-    count: Count = insns_of,
+    jumps_on: frozenset[Key] = frozenset(),
 ) -> tuple[CallChange, ...]:
     """The paths of both sides, a parent before its children, by what functions are matched to.
 
     A function that is on one side only is on a path of its own: what it called is below its caller,
-    where the other side has it when the function was inlined there.
+    where the other side has it when the function was inlined there. So are those of `jumps_on`.
     """
     names = [_names(matches, side) for side in range(2)]
-    lone = frozenset((m.origin, m.name) for m in matches if not m.a or not m.b)
-    a, b = (merged_calls(profiles[side], selection, names[side], count, lone) for side in range(2))
+    lone = jumps_on.union((m.origin, m.name) for m in matches if not m.a or not m.b)
+    a, b = (merged_calls(profiles[side], selection, names[side], leaves=lone) for side in range(2))
     return calls_diff(a, b)
 
 

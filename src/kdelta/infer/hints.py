@@ -47,9 +47,11 @@ def source_name(function: Function) -> Key:
     return function.origin, strip_suffixes(function.name)
 
 
-def callers_of(profiles: Sequence[Profile], selection: Selection) -> dict[Key, frozenset[Key]]:
-    """Of each function that was called, who called it."""
-    return _callers(merged_calls(profiles, selection, source_name))
+def callers_of(
+    profiles: Sequence[Profile], selection: Selection, jumps_on: frozenset[Key] = frozenset()
+) -> dict[Key, frozenset[Key]]:
+    """Of each function that was called, who called it, itself or through one of `jumps_on`."""
+    return _callers(merged_calls(profiles, selection, source_name, leaves=jumps_on))
 
 
 def _callers(calls: Calls) -> dict[Key, frozenset[Key]]:

@@ -72,7 +72,8 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An architecture's exact machines: its boards, and the kernel symbols watched.
     `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped. `names`
     has addresses of code that the kernel executes and has no symbols of. Accesses to data are
-    traced in lines of `data_line_bytes`: the shortest that its CPUs' caches have.
+    traced in lines of `data_line_bytes`: the shortest that its CPUs' caches have. `jumps_on`: how
+    the names begin of functions that do nothing but go on to another one.
     """
 
     breakpoint_bytes: int
@@ -81,6 +82,7 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     symbols: dict[str, tuple[str, ...]]
     names: dict[str, str] = {}
     data_line_bytes: int = 64
+    jumps_on: tuple[str, ...] = ()
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""

@@ -73,7 +73,5 @@ def changed_calls_lines(changes: Sequence[CallChange], part: float) -> list[str]
             f"{figures.short(Fraction(count)) if count else '-':>{_BOTH}}"
             for count in (one.a_calls, one.b_calls)
         )
-        lines += named_line(
-            f"{one.added:>{INSNS}}{own:>{_OWN}}{calls}", f"  {' ' * one.depth}{name}"
-        )
+        lines += named_line(f"{one.added:>{INSNS}}{own:>{_OWN}}{calls}", _indented(one, name))
     return lines

@@ -141,7 +141,7 @@ def usual_columns(report: ProfileReport, by: Sort) -> tuple[Sort, ...]:
     if modelled:
         found = [Sort.MISSES, Sort.CYCLES]
     if report.calls != "none":
-        found = [Sort.INCLUSIVE, Sort.CALLS, *found]
+        found = [Sort.INCLUSIVE, *([] if modelled else [Sort.CALLS]), *found]
     if by not in found and by is not Sort.INSNS:
         found[-1] = by
     return tuple(found)

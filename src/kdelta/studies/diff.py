@@ -12,10 +12,11 @@ from kdelta.infer.annotate import annotated, side_by_side
 from kdelta.infer.calls_diff import matched_calls
 from kdelta.infer.diff import DiffLine, diff_lines, figures_of, unlike_iterations
 from kdelta.infer.effects import warnings_of
-from kdelta.infer.hints import callers_of, hints
+from kdelta.infer.hints import callers_of, hints, source_name
 from kdelta.infer.matching import Inlined, Key, Match
 from kdelta.infer.profile import Selection, Sort, nearest, region_profile
 from kdelta.infer.source import by_line, inlined_in, line_changes
+from kdelta.machines.arch import arch_machine
 from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide
 from kdelta.report.layout import function_name
 from kdelta.report.model import ReportedRun
@@ -25,7 +26,7 @@ from kdelta.store.store import Store
 from kdelta.studies.counted import own_regions, run_counts
 from kdelta.studies.debug_info import texts_of
 from kdelta.studies.profile import Asked, kernel_run
-from kdelta.studies.recorded import Recorded, recorded_run
+from kdelta.studies.recorded import Recorded, recorded_run, which_recorded
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.studies.views import (
     Views,
@@ -83,9 +84,9 @@ async def run_diff(
     counts = run_counts(a, store), run_counts(b, store)
     must_be_comparable(a, b)
     report = plain_diff((a, b), counts, request)
-    if not request.is_recorded:
-        return report
     lab = msgspec.structs.replace(request.lab, calls="all")
+    if not request.is_recorded and not all(which_recorded(one, store, lab) for one in (a, b)):
+        return report
     found = (
         await recorded_run(a, store, progress, lab),
         await recorded_run(b, store, progress, lab),
@@ -151,14 +152,15 @@ async def with_recordings(
         theirs = await lines_of(runs[1], profiles[1], selection, progress)
         sides = msgspec.structs.replace(sides, lines=(ours, theirs))
     lines = _lines(report, sides, request)
+    jumps_on = _jumps_on(sides)
     views = DiffViews(
-        changes=matched_calls(profiles, selection, [line.match for line in lines])
+        changes=matched_calls(profiles, selection, [line.match for line in lines], jumps_on)
         if asked.calls
         else None,
         annotated=tuple(
             one for name in asked.annotate for one in _annotated(sides, name, lines, selection)
         ),
-        hints=hints(lines, *(callers_of(side, selection) for side in profiles)),
+        hints=hints(lines, *(callers_of(side, selection, jumps_on) for side in profiles)),
         part=asked.part,
     )
     if asked.source:
@@ -172,6 +174,14 @@ async def with_recordings(
         unlined = _unlined(sides, selection)
         views = msgspec.structs.replace(views, lines=changes, unlined=unlined)
     return msgspec.structs.replace(report, lines=lines, views=views)
+
+
+def _jumps_on(sides: _Sides) -> frozenset[Key]:
+    """Functions that only go on to others: no paths of calls differ by them."""
+    arch = next((one.kernel.arch for one in sides.runs if one.kernel), None)
+    prefixes = arch_machine(arch).jumps_on if arch else ()
+    keys = (source_name(f) for side in sides.profiles for one in side for f in one.functions)
+    return frozenset(key for key in keys if key[1].startswith(prefixes))
 
 
 def _unlined(sides: _Sides, selection: Selection) -> tuple[tuple[str, ...], tuple[str, ...]]:

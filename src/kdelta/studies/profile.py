@@ -17,7 +17,7 @@ from kdelta.infer.profile import (
 )
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.report.model import ReportedRun
+from kdelta.report.model import ReportedRun, Unlike
 from kdelta.report.profile_model import ProfileReport
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -167,13 +167,21 @@ async def _report(
         report = msgspec.structs.replace(
             report,
             regions=regions,
-            notes=(*notes, *(f"Not as on {request.cpu.name}: {one.text}." for one in unlike_it)),
+            notes=(*notes, *_otherwise(request.cpu, unlike_it)),
         )
     return msgspec.structs.replace(
         report,
         calls=next((one.calls for one in profiles_named(found, chosen)), "none"),
         views=await views_of(found, list(chosen), request.selection, request.views, progress),
     )
+
+
+def _otherwise(cpu: CPU, found: Sequence[Unlike]) -> list[str]:
+    """In what the machine was not like that CPU."""
+    if not found:
+        return []
+    names = ", ".join(one.name for one in found)
+    return [f"The kernel did otherwise than on {cpu.name}, as kdelta layout tells: {names}."]
 
 
 def region_profiles(

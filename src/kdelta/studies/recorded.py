@@ -5,6 +5,7 @@ The same run can be made again as long as all that decides its counts is as it w
 workload with its programs, the machine, and kdelta's own plugin and agent.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -15,7 +16,7 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import Recording
 from kdelta.replay.kernel_text import Symbol
-from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -74,11 +75,12 @@ def _read(run: Run, kept: Run, store: Store, kernel: Kernel | None, work: Work |
 
 
 def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
-    """That run, or the same one made later, if it has all that `lab` records."""
+    """That run, or the same one made later, if it has all that `lab` records, and still has it."""
     wanted = Recording(calls="all", trace="on" if lab.trace else "off")
     for one in (run, store.find_run(run.key)):
-        if one is not None and has_recorded(store, one, wanted):
-            return one
+        with contextlib.suppress(LabError):  # a blob that is gone or damaged: it is made again
+            if one is not None and has_recorded(store, one, wanted):
+                return one
     return None
 
 
