@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A region by process adds up to what was counted, and its table says so."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from kdelta.counts.model import Cost, Iterations, RegionCounts
+from kdelta.counts.profile import Profile, Task
+from kdelta.infer.processes import ProgramCost, processes
+from kdelta.report.processes_text import processes_text
+from kdelta.spec.errors import LabError
+from tests.profiles import profile_of
+
+STACKS = {
+    ("entry",): 10,
+    ("entry", "sys_read"): 50,
+    ("cc1:main",): 300,
+    ("sh:main",): 40,
+    ("fork",): 5,
+    ("timer",): 7,
+    ("worker",): 9,
+}
+CONTEXTS: dict[tuple[str, ...], int] = {("timer",): 1, ("worker",): 2}
+TASKS = ("cc1", "cc1", "sh", "kernel")
+TASK_OF = (0, 0, 1, 2, 2, 1, 3)
+
+
+def made() -> Profile:
+    profile = profile_of(STACKS, region="make", contexts=CONTEXTS)
+    tree = msgspec.structs.replace(profile.tree, task=np.array(TASK_OF, np.int32))
+    return msgspec.structs.replace(profile, tree=tree, tasks=tuple(map(Task, TASKS)))
+
+
+def counted(profile: Profile, ticks: int | None = None) -> RegionCounts:
+    return RegionCounts("make", Iterations(), profile.function_costs(), ticks)
+
+
+def test_each_program_has_its_own_and_the_kernels_work_for_it() -> None:
+    profile = made()
+    found = processes(profile, counted(profile, 1000))
+    assert found.programs == (
+        ProgramCost("cc1", 2, user=300, kernel=60),
+        ProgramCost("sh", 1, user=40, kernel=5),
+    )
+    assert found.other == (ProgramCost("kernel", 1, user=0, kernel=9),)
+    assert found.interrupts == 7
+    assert found.insns == sum(STACKS.values()) == 421
+    assert found.residency == 60 + 5 + 9 + 7
+    assert found.idle_ticks == 1000 - 421
+
+
+def test_what_does_not_add_up_is_refused() -> None:
+    profile = made()
+    counts = counted(profile)
+    first = msgspec.structs.replace(counts.functions[0], cost=Cost(insns=1))
+    wrong = msgspec.structs.replace(counts, functions=(first, *counts.functions[1:]))
+    with pytest.raises(LabError, match="processes add up to 405 instructions, not 106"):
+        processes(profile, wrong)
+
+
+def test_table() -> None:
+    profile = made()
+    text = processes_text([processes(profile, counted(profile, 1000))])
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
+    assert rows["cc1"] == ["2", "300", "60", "85.5%", "16.7%"]
+    assert rows["kernel"] == ["(other)", "1", "0", "9", "2.1%", "100.0%"]
+    assert rows["interrupts"] == ["0", "7", "1.7%", "100.0%"]
+    assert rows["total"] == ["340", "81", "100.0%", "19.2%"]
+    assert "kernel residency without idle: 81 of 421 instructions, 19.2%" in text
+    assert "idle: 579 ns" in text
+    assert all(len(line) < 81 for line in text.splitlines())
+
+
+def test_without_regions_there_is_no_table() -> None:
+    assert processes_text([]) == ""
