@@ -12,12 +12,14 @@ from kdelta import __version__
 from kdelta.cli import main as cli
 from kdelta.cli.publish import command_line
 from kdelta.report.forms import FORMS
-from kdelta.report.stored import decode
+from kdelta.report.stored import Stored, decode, encode
 from kdelta.report.studies_json import JsonStudies
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from tests.cli.test_main import Captured, Studies, make_run
+from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
+from tests.report.example_layout import layout_report
 
 
 def kdelta(*arguments: str) -> int:
@@ -258,3 +260,91 @@ def test_every_form_has_a_purpose_that_help_shows(capsys: Captured) -> None:
     for name, form in FORMS.items():
         assert f"{name:<9} {form.purpose}" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+COMMANDS = {
+    "layout": (
+        ["layout", "image:a", "--cpu", "zen3", "--explain", "1", "--collisions", "2"],
+        layout_report(),
+    ),
+    "place": (["place", "image:a", "-o", "order.txt", "--cpu", "zen3"], test_place_report.REPORT),
+    "ablate": (
+        ["ablate", "/src/linux", "--from", "a.config", "--to", "b.config", "--explain", "1"],
+        test_ablation.REPORT,
+    ),
+    "bisect": (
+        ["bisect", "v6.12..v6.13", "/src/linux", "--explain", "1"],
+        test_bisect_report.REPORT,
+    ),
+    "series": (["series", "/src/linux", "a.patch", "--explain", "1"], test_series_report.REPORT),
+}
+
+
+@pytest.mark.parametrize("kind", list(COMMANDS))
+def test_every_study_is_kept_as_it_was_printed(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured, own_data: Path
+) -> None:
+    """The same text and the same JSON, with as much of it as was asked for."""
+    words, example = COMMANDS[kind]
+    # An example has whole numbers where a study has floats: 0 and not 0.0.
+    (found,) = decode(encode(Stored(kind, "", "", 0.0, "", (example,)))).reports
+
+    async def study(*_: object) -> msgspec.Struct:
+        return found
+
+    monkeypatch.setattr(f"kdelta.cli.{kind}.run_{kind}", study)
+    for form, more in (("text", []), ("json", ["--json"])):
+        assert kdelta(*words, *more) == 0
+        printed = capsys.readouterr().out
+        assert kdelta("report", "--format", form) == 0
+        assert capsys.readouterr().out == printed
+    with Store.open(own_data) as store:
+        kept = store.studies()
+    assert [one.kind for one in kept] == [kind, kind]
+    assert kept[1].command == shlex.join(["kdelta", *words])
+    if "--explain" in words:
+        place = words.index("--explain")
+        assert kdelta(*words[:place], "--explain", "0", *words[place + 2 :]) == 0
+        least = capsys.readouterr().out
+        assert kdelta("report", "last") == 0
+        assert capsys.readouterr().out == least
+        assert kdelta("report", kept[1].id) == 0
+        assert capsys.readouterr().out != least
+
+
+def test_mails_that_bisect_prints_are_no_usual_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    async def study(*_: object) -> msgspec.Struct:
+        return test_bisect_report.REPORT
+
+    monkeypatch.setattr("kdelta.cli.bisect.run_bisect", study)
+    assert kdelta("bisect", "v6.12..v6.13", "/src/linux", "--mail") == 0
+    assert capsys.readouterr().out.startswith("To: A U Thor")
+    assert kdelta("report") == 0
+    assert capsys.readouterr().out.startswith("kdelta bisect: which commits account for")
+    assert kdelta("report", "--format", "mail") == 0
+    assert "Subject: [REGRESSION] open-close" in capsys.readouterr().out
+
+
+def test_a_gate_and_a_difference_are_kept(
+    studies: Studies, monkeypatch: pytest.MonkeyPatch, capsys: Captured, own_data: Path
+) -> None:
+    monkeypatch.setattr("kdelta.studies.gate.run_compare", studies.compare)
+    code = kdelta("gate", "image:a", "image:b")
+    printed = capsys.readouterr().out
+    assert kdelta("report") == 0
+    assert capsys.readouterr().out == printed
+    assert kdelta("report", "--format", "json") == 0
+    assert msgspec.json.decode(capsys.readouterr().out)["exit"] == code
+    assert kdelta("report", "--format", "ktap") == 0
+    assert "ok 1 answer # SKIP cannot tell: other: boot-failed" in capsys.readouterr().out
+    with Store.open(own_data) as store:
+        a, b = (make_run(store, RunStatus.OK, index).run for index in (50, 51))
+    for form, more in (("text", []), ("json", ["--json"])):
+        assert kdelta("diff", a.id, b.id, "--functions", "3", *more) == 0
+        printed = capsys.readouterr().out
+        assert kdelta("report", "--format", form) == 0
+        assert capsys.readouterr().out == printed
+    assert kdelta("report", "--format", "markdown") == 0
+    assert capsys.readouterr().out.startswith("### syscalls: ")

@@ -19,10 +19,11 @@ def ktap(stored: Stored) -> str:
     what failed; skipped is what is not known.
     """
     outline = outline_of(stored)
-    lines = ["KTAP version 1", f"1..{len(outline.suites)}"]
+    suites = [one for one in outline.suites if one.cases]
+    lines = ["KTAP version 1", f"1..{len(suites)}"]
     said = (stored.question, *outline.short, f"made by kdelta {stored.version}")
     lines += [f"# {_line(text)}" for text in said]
-    for number, suite in enumerate(outline.suites, start=1):
+    for number, suite in enumerate(suites, start=1):
         lines += [f"{_INDENT}{line}" for line in _suite(suite)]
         word = "not ok" if suite.count(*_BAD) else "ok"
         lines.append(f"{word} {number} {_name(suite.name)}")

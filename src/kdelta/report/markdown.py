@@ -13,7 +13,7 @@ LIMIT = 60_000
 
 # What means something inside of a line; HTML's own signs come as entities.
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
-_LEADING = re.compile(r"\s*(?:[-+=#>]|\d{1,9}(?=[.)]))")
+_LEADING = re.compile(r"\s*(?:[-+=#>]|\d{1,9}(?=[.)](?:\s|\Z)))")
 # GitHub looks for names and numbers of issues in what it has rendered: no backslash keeps it from
 # that, but nothing that is not shown may stand between.
 _REFERENCE = re.compile(r"([@#])(?=\w)")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from kdelta.infer.effects import OperationEffect, Word
-from kdelta.infer.gate import Judged
+from kdelta.infer.gate import Exit, Judged
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report import figures
 from kdelta.report.comparison import (
@@ -35,6 +35,12 @@ OUTCOMES = {
     Word.NOT_COMPARABLE: Outcome.UNKNOWN,
 }
 """What a verdict's word means to somebody who waits for yes or no."""
+
+_ANSWERS = {
+    Exit.NOT_SLOWER: Outcome.OK,
+    Exit.SLOWER: Outcome.SLOWER,
+    Exit.CANNOT_TELL: Outcome.UNKNOWN,
+}
 
 _EXPLAINED = 5
 _FUNCTIONS = 10
@@ -90,7 +96,10 @@ def gate_outline(stored: Stored) -> Outline:
     report = stored.one(GateReport)
     answer = gate_line(report.decision, report.judged).strip()
     text = f"The gate says: {answer} (exit code {int(report.decision.exit)})."
-    cases = tuple(_judged_case(one) for one in report.judged)
+    cases = (
+        Case("answer", _ANSWERS[report.decision.exit], answer),
+        *(_judged_case(one) for one in report.judged),
+    )
     if not report.compared:
         return Outline(answer, (text,), (Suite("gate", cases),), notes=report.notes)
     found = _outline(stored, report.compared)
