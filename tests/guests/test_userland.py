@@ -238,3 +238,45 @@ def test_a_library_that_no_dependency_has(distribution: Distribution) -> None:
     distribution.save()
     with pytest.raises(LabError, match=r"libthing\.so\.1 of the package libthing1 needs libinner"):
         distribution.userland()
+
+
+def test_packages_that_others_depend_on_by_a_pattern(distribution: Distribution) -> None:
+    """As gcc depends on gcc-12, which has the compiler."""
+    packages = distribution.state["packages"]
+    packages["tools"] = {"1": distribution.record("tools", {}, "tool-12, perl")}
+    again: Files = {"usr/sbin/tool": distribution.folder / "tool"}
+    packages["tool-12"] = {"1": distribution.record("tool-12", again, "tool-base, libthing1")}
+    packages["tool-base"] = {"1": distribution.record("tool-base", {}, "libc6")}
+    distribution.save()
+    wanted = UserlandWanted(("tools", "libc6"), ("/usr/sbin/tool",), (), ("tool-[0-9b]*",))
+    found = distribution.userland(wanted)
+    assert "tool-12=1" in found.packages
+    assert "tool-base=1" in found.packages
+    assert "perl=1" not in found.packages
+    with pytest.raises(LabError, match="has /usr/sbin/tool"):
+        distribution.userland(UserlandWanted(("tools",), ("/usr/sbin/tool",)))
+
+
+def test_a_library_whose_package_is_not_called_lib_something(distribution: Distribution) -> None:
+    """As libz is in zlib1g."""
+    packages = distribution.state["packages"]
+    packages["thinglib1g"] = packages.pop("libthing1")
+    tool: Files = {"usr/sbin/tool": distribution.folder / "tool"}
+    depends = "perl, libc6, thinglib1g"
+    packages["tool"]["1"] = distribution.record("tool", tool, depends, version="1.1")
+    distribution.save()
+    found = distribution.userland(UserlandWanted(("tool",), ("/usr/sbin/tool",)))
+    assert "thinglib1g=1" in found.packages
+    assert "perl=1" not in found.packages
+
+
+@pytest.mark.parametrize("asked", ["/sbin/tool", "/usr/sbin/tool"])
+@pytest.mark.parametrize("has", ["sbin/tool", "usr/sbin/tool"])
+def test_a_program_in_either_folder(distribution: Distribution, asked: str, has: str) -> None:
+    """Where /sbin is a link to /usr/sbin, packages have programs in either."""
+    files: Files = {has: distribution.folder / "tool"}
+    made = distribution.record("moved", files, "libc6, libthing1")
+    distribution.state["packages"]["moved"] = {"1": made}
+    distribution.save()
+    found = distribution.userland(UserlandWanted(("moved",), (asked,)))
+    assert asked in {file.guest for file in found.files}

@@ -50,6 +50,11 @@ def test_a_kernel_without_a_config_is_asked_in_the_guest(tmp_path: Path) -> None
     check_needs(NAT, kernel(tmp_path, None))
 
 
+def test_another_architecture_than_the_workloads(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="kbuild runs on x86_64, and tree:/linux is a kernel for"):
+        check_needs(find_workload("kbuild"), kernel(tmp_path, None))
+
+
 def test_a_workload_without_needs(tmp_path: Path) -> None:
     check_needs(find_workload("syscalls"), kernel(tmp_path, ""))
 

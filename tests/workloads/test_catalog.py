@@ -36,6 +36,23 @@ flags_of = "main.c"
 
 [[op"""
 
+TREE = """
+[userland]
+packages = ["gcc"]
+programs = ["/usr/bin/gcc"]
+
+[kernel_tree]
+source = "deb-src:linux-source-6.12"
+config = "main.c"
+place = "/usr/src/linux"
+compiler = "/usr/bin/gcc"
+make = ["ARCH=x86_64"]
+source_paths = ["lib"]
+guest_paths = ["lib/Makefile"]
+objects = ["lib/ctype.o"]
+
+[[op"""
+
 
 def write(tmp_path: Path, text: str) -> Path:
     folder = tmp_path / "mine"
@@ -87,6 +104,10 @@ def test_a_good_one(tmp_path: Path) -> None:
         ("[[op", '[[phase]]\nname = "p"\n[[op', r"field `calls`.*\$\.phase"),
         ("[[op", KERNEL.replace('["main.c"]', '["none.c"]'), r"`kernel\.sources` are not all"),
         ("[[op", KERNEL.replace('of = "main.c"', 'of = "x.c"'), "is none of its sources"),
+        ("[[op", TREE.replace('config = "main.c"', 'config = "x"'), "tree.config` is not there"),
+        ("[[op", TREE.replace('programs = ["/usr/bin/gcc"]', ""), "tree.compiler` is no program"),
+        ("[[op", TREE.replace('"lib/ctype.o"', ""), "tree.objects` are none"),
+        ("[[op", TREE.replace("place =", "palce ="), "unknown field `palce`"),
     ],
 )
 def test_a_wrong_one_names_the_field(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -129,6 +150,23 @@ through = ["ip_forward"]
     assert workload.phases == (PhaseRule("router", ("receive",), ("ip_forward",)),)
     plain = load_workload(write(tmp_path, GOOD))
     assert (plain.needs, plain.userland, plain.phases) == ((), None, ())
+
+
+def test_one_that_compiles_a_kernel(tmp_path: Path) -> None:
+    more = 'memory_mib = 2048\narchitectures = ["x86_64"]\n'
+    workload = load_workload(write(tmp_path, GOOD.replace("[[op", more + TREE)))
+    assert (workload.memory_mib, workload.architectures) == (2048, ("x86_64",))
+    assert workload.kernel_tree
+    assert workload.kernel_tree.objects == ("lib/ctype.o",)
+    plain = load_workload(write(tmp_path, GOOD))
+    assert (plain.memory_mib, plain.architectures, plain.kernel_tree) == (0, (), None)
+
+
+def test_kbuild_has_30_objects_of_lib_and_kernel() -> None:
+    tree = find_workload("kbuild").kernel_tree
+    assert tree
+    assert len(set(tree.objects)) == 30
+    assert {name.partition("/")[0] for name in tree.objects} == {"kernel", "lib"}
 
 
 def test_an_operation_twice(tmp_path: Path) -> None:
