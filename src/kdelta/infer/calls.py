@@ -218,7 +218,8 @@ def called_profile(profile: Profile) -> RegionProfile:
                 inclusive=int(inclusive[key]),
             )
         )
-    return RegionProfile(profile.region, profile.iterations, tuple(lines))
+    # A region without marks for its iterations is one.
+    return RegionProfile(profile.region, max(1, profile.iterations), tuple(lines))
 
 
 def _below_its_like(

@@ -123,7 +123,7 @@ def inlined_in(
     found: dict[Key, dict[tuple[str, ...], Fraction]] = {}
     count = count_of(by)
     for profile in profiles:
-        passes = profile.iterations if each else 1
+        passes = max(1, profile.iterations) if each else 1
         costs = chosen_rows(profile, selection).address_costs()
         columns = (costs.function.tolist(), costs.address.tolist(), count(costs.costs))
         for index, address, figure in zip(*columns, strict=True):

@@ -19,7 +19,8 @@ class ProfileViews(msgspec.Struct, frozen=True):
 
     tree: the calls from the top. callers: of functions, from each up. lines: what source lines
     cost; texts: their texts, where the source is at hand; unlined: origins of which no line is
-    known. annotated: functions by instruction. part: what of the whole is not shown of calls.
+    known. annotated: functions by instruction; places: the texts of their lines, by file and
+    number. part: what of the whole is not shown of calls.
     """
 
     tree: Calls | None = None
@@ -28,6 +29,7 @@ class ProfileViews(msgspec.Struct, frozen=True):
     texts: Mapping[Line, str] = {}
     unlined: tuple[str, ...] = ()
     annotated: tuple[AnnotatedFunction, ...] = ()
+    places: Mapping[tuple[str, int], str] = {}
     part: float = 0.01
 
     @property

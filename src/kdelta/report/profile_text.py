@@ -47,5 +47,5 @@ def _views(report: ProfileReport, limit: int) -> list[str]:
         lines += source_lines(views.lines, limit, views.texts)
         lines += no_lines(views.unlined)
     for function in views.annotated:
-        lines += annotated_lines(function)
+        lines += annotated_lines(function, views.places)
     return lines

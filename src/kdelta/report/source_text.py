@@ -14,6 +14,7 @@ from kdelta.spec.errors import LabError
 _COUNT = 11
 _ADDRESS = 18
 _SIDE_COUNT = 9
+_NO_PLACES: Mapping[tuple[str, int], str] = {}
 _NO_TEXTS: Mapping[Line, str] = {}
 _SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
 
@@ -87,7 +88,9 @@ def _changed(one: LineChange) -> str:
     return _line(line) + side
 
 
-def annotated_lines(function: AnnotatedFunction) -> list[str]:
+def annotated_lines(
+    function: AnnotatedFunction, places: Mapping[tuple[str, int], str] = _NO_PLACES
+) -> list[str]:
     """A function instruction by instruction, with the lines of its source where they begin."""
     name = function_name(function.key[1], function.key[0])
     insns = figures.number(Fraction(function.total))
@@ -100,7 +103,8 @@ def annotated_lines(function: AnnotatedFunction) -> list[str]:
         if insn.address > end:
             lines.append(f"{'':>{_COUNT}}  ({insn.address - end} bytes never executed)")
         if insn.place and insn.place != place:
-            lines.append(f"{'':>{_COUNT}}  {insn.place[0]}:{insn.place[1]}")
+            where = f"{insn.place[0]}:{insn.place[1]}"
+            lines.append(f"{'':>{_COUNT}}  {where}  {places.get(insn.place, '')}".rstrip())
         place, end = insn.place or place, insn.address + insn.size
         text = plain_text(insn.text, function.key[1])
         lines.append(f"{insn.count:>{_COUNT}}  {insn.address:<{_ADDRESS}x} {text}")

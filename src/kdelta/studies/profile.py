@@ -108,6 +108,9 @@ async def kernel_profile(
     if done is None or done.counts is None:
         return done.run if done else None
     found = await recorded_run(done.run, store, progress, request.recording)
+    if found.kernel is not None:
+        # Of a command the store keeps the name alone, and here it is at hand.
+        found = msgspec.structs.replace(found, work=what.work(found.kernel, progress))
     chosen = _chosen(found.counts, request.regions)
     return await _report(found, chosen, store, progress, request)
 

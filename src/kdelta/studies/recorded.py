@@ -6,6 +6,7 @@ workload with its programs, the machine, and kdelta's own plugin and agent.
 """
 
 import contextlib
+import shlex
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -30,6 +31,9 @@ from kdelta.workloads.catalog import find_workload
 
 COMMAND_PREFIX = "run "
 """How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
+
+
+_MEMORY_MIB = MachineOptions().memory_mib
 
 
 class Recorded(msgspec.Struct, frozen=True, eq=False):
@@ -107,7 +111,7 @@ def _remaking(
 ) -> tuple[Kernel, Work, Lab]:
     """What makes that run again, and who. UserError with what differs."""
     machine = MachineOptions(
-        memory_mib=int(run.machine.get("memory_mib", MachineOptions().memory_mib)),
+        memory_mib=int(run.machine.get("memory_mib", _MEMORY_MIB)),
         cpu=str(run.machine.get("cpu", "")),
         append=str(run.machine.get("append", "")),
         timeout_seconds=lab.machine.timeout_seconds,
@@ -142,7 +146,10 @@ def _cannot(run: Run, why: str) -> UserError:
     is_command = run.workload.startswith(COMMAND_PREFIX)
     how = "-- COMMAND" if is_command else f"-w {run.workload}"
     facts: Mapping[str, object] = run.machine
-    append = f" --append '{facts['append']}'" if facts.get("append") else ""
+    append = f" --append {shlex.quote(str(facts['append']))}" if facts.get("append") else ""
+    memory = facts.get("memory_mib", _MEMORY_MIB)
+    if memory != _MEMORY_MIB:
+        append += f" --memory {memory}"
     return UserError(
         f"run {run.id} kept plain counts, and it cannot be made again with more: {why}",
         f"a new one: kdelta profile {run.kernel_spec} {how}{append}",

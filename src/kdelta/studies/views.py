@@ -11,7 +11,7 @@ from kdelta.counts.model import is_kernel
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.counts.symbols import SymbolTable, without_padding
-from kdelta.infer.annotate import Disassemble, annotated
+from kdelta.infer.annotate import AnnotatedFunction, Disassemble, annotated
 from kdelta.infer.calls import callers, merged_calls
 from kdelta.infer.functions import strip_suffixes
 from kdelta.infer.matching import Key
@@ -64,6 +64,9 @@ async def views_of(
     named = [key for name in asked.annotate for key in find_functions(profiles, name)]
     if named and not asked.source:
         lines = await lines_of(one, profiles, selection, progress, frozenset(named))
+    functions = tuple(
+        annotated(profiles, key, selection, disassembler(one, key[0]), lines.line) for key in named
+    )
     return ProfileViews(
         tree=tree if asked.calls else None,
         callers=tuple(
@@ -75,12 +78,22 @@ async def views_of(
         lines=by_source,
         texts=texts,
         unlined=unlined,
-        annotated=tuple(
-            annotated(profiles, key, selection, disassembler(one, key[0]), lines.line)
-            for key in named
-        ),
+        annotated=functions,
+        places=_places(one, functions),
         part=asked.part,
     )
+
+
+def _places(one: Recorded, functions: Sequence[AnnotatedFunction]) -> dict[tuple[str, int], str]:
+    """The lines of source that functions are from, where it is at hand."""
+    text = texts_of(one.kernel)
+    found = {}
+    for function in functions:
+        for place in {insn.place for insn in function.insns if insn.place}:
+            line = Line(function.key[0], place[0], place[1], function.key[1])
+            if said := line_text(line, text):
+                found[place] = said
+    return found
 
 
 def profiles_named(one: Recorded, regions: Iterable[str]) -> list[Profile]:
