@@ -6,6 +6,7 @@ import enum
 import itertools
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -15,8 +16,10 @@ from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.export import Figure, Format, Look, Output, checked_export
 from kdelta.cli.guard import RUNS_FAILED
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
@@ -143,6 +146,7 @@ def profile(
     output: Output = "",
     figure: Figure = "",
     top: Look = False,
+    html: HtmlFile = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> int:
@@ -171,7 +175,7 @@ def profile(
             annotate=tuple(annotate or ()),
             part=cut / 100,
         ),
-        calls=not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
+        calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
         cpu=model,
         lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
     )
@@ -196,8 +200,24 @@ def profile(
     if not isinstance(report, ProfileReport):
         return failed(report if isinstance(report, Run) else None)
     text = profile_text(report, functions, sort, tuple(columns or ()))
+    if html is not None:
+        _write_page(html, report, functions)
     emit(profile_json(report, __version__) if json else text)
     return 0
+
+
+def _write_page(path: Path, report: ProfileReport, functions: int) -> None:
+    run = report.run.run
+    with open_store() as store:
+        write_unkept(
+            path,
+            store,
+            kind="profile",
+            question=f"Where do the instructions of {run.workload} go on {run.kernel_release}?",
+            reports=[report],
+            started=run.started,
+            functions=functions,
+        )
 
 
 def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None) -> Selection:

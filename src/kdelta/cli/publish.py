@@ -81,11 +81,33 @@ def publish(
 
 def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions: int) -> None:
     """Writes the page of runs, which are no study and are kept by themselves."""
-    stored = Stored(
+    write_unkept(
+        path,
+        store,
         kind="run",
         question=question_of("run", reports),
-        command=_now.line,
+        reports=reports,
         started=reports[0].run.run.started,
+        functions=functions,
+    )
+
+
+def write_unkept(
+    path: Path,
+    store: Store,
+    *,
+    kind: str,
+    question: str,
+    reports: Sequence[msgspec.Struct],
+    started: float,
+    functions: int,
+) -> None:
+    """Writes the page of what is no study of its own, and made from what is kept."""
+    stored = Stored(
+        kind=kind,
+        question=question,
+        command=_now.line,
+        started=started,
         version=__version__,
         reports=tuple(reports),
         shown={"functions": functions},

@@ -7,9 +7,11 @@ import msgspec
 
 from kdelta.counts.profile import Profile
 from kdelta.kernels.failure import NoKernel
+from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.html.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedRun, RunReport
+from kdelta.report.profile_model import ProfileReport
 from kdelta.report.stored import Stored
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
@@ -43,6 +45,15 @@ def flames_of(stored: Stored, store: Store) -> tuple[Flame, ...]:
             return tuple(_of_comparison(report, store))
         case RunReport() as report:
             return flames(_profiles((report.run,), store), (), ("run",))
+        case ProfileReport() as report:
+            names = {region.name for region in report.regions}
+            found = _profiles((report.run,), store)
+            return flames([one for one in found if one.region in names], (), ("run",))
+        case DiffReport() as report:
+            sides = [_profiles((run,), store) for run in (report.a, report.b)]
+            names = {region.name for region in report.b_regions}
+            a = [one for one in sides[0] if one.region in names]
+            return flames(a, sides[1], ("A", "B")) if sides[1] else ()
     return ()
 
 

@@ -14,8 +14,10 @@ from kdelta.counts.model import CONTEXTS, KERNEL, VDSO, is_kernel
 from kdelta.counts.profile import I64, Entry, Profile
 from kdelta.infer.functions import strip_suffixes
 
-SMALLEST = 1 / 1000
-"""The part of a region from which on a frame is kept: a screen has no more pixels than that."""
+SMALLEST = 1 / 2000
+"""The part of a region from which on a frame is kept: half a pixel of a screen, so that something
+is left to be zoomed into.
+"""
 
 FIGURES = ("insns", "loads", "stores", "string_bytes")
 """The columns of a cost that a flame graph can be as wide as."""
