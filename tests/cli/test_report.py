@@ -214,7 +214,7 @@ def test_a_report_that_cannot_be_kept_is_still_printed(
 WORDS = [
     ["kdelta", "compare", "~/linux", "+# CONFIG_X is not set"],
     ["kdelta", "run", "image:a", "--", "sh", "-c", "echo \"$HOME\" 'x' `id` \\ !"],
-    ["kdelta", "line\nbreak", "tab\t", "", "\x1b[31m", "quote' and \\ and\n"],
+    ["kdelta", "line\nbreak", "tab\t", "", "\x1b[31m", "quote' and \\n and\n"],
     ["kdelta", "caf\u00e9", "\udcff\udc80 bytes", "\u202ereversed"],
 ]
 

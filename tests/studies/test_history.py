@@ -432,3 +432,12 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     assert cli.ended(["report", "--format", "json"]) == 0
     assert capsys.readouterr().out == document
     assert cli.ended(["log", "nothing-like-that"]) == 2
+
+
+def test_a_page_that_cannot_be_written_is_said_first(store: Store, capsys: Captured) -> None:
+    three(store)
+    assert cli.ended(["log", "--html", "/no/such/folder/log.html"]) == 2
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert "there is no folder /no/such/folder" in said
+    assert store.studies() == []

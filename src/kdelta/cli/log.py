@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta log`: its arguments."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kdelta.cli import options
+from kdelta.cli.html import HtmlFile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.history import HistoryRequest, run_history
@@ -58,9 +58,7 @@ def log(
             "--explain", metavar="N", min=0, help="Operations to name, those that moved most."
         ),
     ] = 8,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a plot, too.")
-    ] = None,
+    html: HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show how a workload's figures moved over the kernels in the store.

@@ -29,7 +29,7 @@ def emit(data: str | bytes) -> None:
         _forget_stdout()
         raise LabError(
             f"the report cannot be written: {error.strerror}",
-            "it is not lost: the runs are in the store, and the same command prints it again",
+            "it is not lost: it is in the store, and kdelta report prints it again",
         ) from error
 
 
