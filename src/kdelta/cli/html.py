@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kdelta.cli.output import save
+from kdelta.cli.output import save, talk
 from kdelta.report.html import page
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import UserError
@@ -62,4 +62,4 @@ def write_page(path: Path, stored: Stored, store: Store) -> None:
 
 def page_text(stored: Stored, store: Store) -> str:
     """The page of a study, with flame graphs where the store has profiles of its runs."""
-    return page(stored, flames_of(stored, store))
+    return page(stored, flames_of(stored, store, talk))

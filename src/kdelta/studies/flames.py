@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The profiles that a study's page shows as flame graphs: recorded, and found in the store."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
 from kdelta.counts.profile import Profile
+from kdelta.host.command import quiet
 from kdelta.kernels.failure import NoKernel
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
@@ -13,6 +14,7 @@ from kdelta.report.html.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedRun, RunReport
 from kdelta.report.profile_model import ProfileReport
 from kdelta.report.stored import Stored
+from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
 from kdelta.studies.lab import PROFILES, Lab, profiles_of
@@ -36,41 +38,54 @@ async def record_profiles(request: CompareRequest, store: Store, progress: Progr
     await lab.runs(kernels, works)
 
 
-def flames_of(stored: Stored, store: Store) -> tuple[Flame, ...]:
-    """The flame graphs of a study whose runs have profiles in the store; none if they have none."""
+def flames_of(
+    stored: Stored, store: Store, say: Callable[[str], None] = quiet
+) -> tuple[Flame, ...]:
+    """The flame graphs of a study whose runs have profiles in the store; none if they have none, or
+    if those are lost: that is said.
+    """
+    try:
+        return tuple(_flames(stored, store))
+    except LabError as error:
+        say(f"no flame graphs: {error.message}")
+        return ()
+
+
+def _flames(stored: Stored, store: Store) -> Iterator[Flame]:
     match stored.reports[0]:
         case CompareReport() as report:
-            return tuple(_of_comparison(report, store))
+            yield from _of_comparison(report, store)
         case GateReport(compared=(CompareReport() as report, *_)):
-            return tuple(_of_comparison(report, store))
+            yield from _of_comparison(report, store)
         case RunReport() as report:
-            return flames(_profiles((report.run,), store), (), ("run",))
+            yield from flames(_profiles((report.run,), store), (), ("run",))
         case ProfileReport() as report:
-            names = {region.name for region in report.regions}
-            found = _profiles((report.run,), store)
-            return flames([one for one in found if one.region in names], (), ("run",))
+            names = [region.name for region in report.regions]
+            yield from flames(_profiles((report.run,), store, names), (), ("run",))
         case DiffReport() as report:
-            sides = [_profiles((run,), store) for run in (report.a, report.b)]
-            names = {region.name for region in report.b_regions}
-            a = [one for one in sides[0] if one.region in names]
-            return flames(a, sides[1], ("A", "B")) if sides[1] else ()
-    return ()
+            names = [region.name for region in report.b_regions]
+            a, b = (_profiles((run,), store, names) for run in (report.a, report.b))
+            yield from flames(a, b, ("A", "B")) if b else ()
 
 
 def _of_comparison(report: CompareReport, store: Store) -> Iterator[Flame]:
     base = _profiles(report.base.runs, store)
     for compared in report.others:
         other = _profiles(compared.side.runs, store)
-        if not base or not other:
-            continue
-        about = compared.side.release if len(report.others) > 1 else ""
-        yield from flames(base, other, ("base", "other"), about=about)
+        if base and other:
+            about = compared.side.release if len(report.others) > 1 else ""
+            yield from flames(base, other, ("base", "other"), about=about)
 
 
-def _profiles(runs: tuple[ReportedRun, ...], store: Store) -> tuple[Profile, ...]:
-    """Those of the first of the runs that has any, or of the same run made once more."""
+def _profiles(
+    runs: Sequence[ReportedRun], store: Store, regions: Collection[str] | None = None
+) -> tuple[Profile, ...]:
+    """Those of the first of the runs that has any, or of the same run made once more; of these
+    regions, or all.
+    """
     for one in runs:
         for run in (one.run, store.find_run(one.run.key)):
             if run is not None and PROFILES in run.attachments:
-                return profiles_of(store, run)
+                found = profiles_of(store, run)
+                return tuple(p for p in found if regions is None or p.region in regions)
     return ()

@@ -78,6 +78,11 @@ def every() -> dict[str, Stored]:
         "gate": stored("gate", gate_report()),
         "layout": stored("layout", layout_report()),
         "place": stored("place", test_place_report.REPORT),
+        "profile": msgspec.structs.replace(
+            stored("run", run_report(), command="kdelta profile one other"),
+            kind="profile",
+            reports=(test_profile_report.profile_report("getppid", "open-close"),),
+        ),
         "run": stored("run", run_report()),
         "run-failed": stored("run", failed_report()),
         "series": stored("series", test_series_report.REPORT),

@@ -131,7 +131,7 @@ def test_the_policy_allows_what_the_page_has_and_nothing_else(name: str) -> None
 
 
 def test_every_kind_has_a_page() -> None:
-    assert {one.kind for one in every().values()} == set(KINDS)
+    assert {one.kind for one in every().values()} == {*KINDS, "profile"}
 
 
 @EVERY_PAGE
@@ -175,6 +175,7 @@ def test_an_ensemble_is_drawn_where_layouts_differ_with_what_was_shipped() -> No
         ("gate", ("Yes, it is slower. Exit code 1.", "What decided it", "Operations")),
         ("layout", ("hang by more than 1 %", "with itself", "in no layout")),
         ("place", ("Who pays for it", "annealed")),
+        ("profile", ("instructions in 2 regions", "Whose work, and whose code")),
         ("run", ("It executed", "Functions")),
         ("run-failed", ("boot-failed: no init", "Kernel panic - not syncing")),
         ("compare-cpus", ("model cycles on zen3", "model cycles on zen4")),

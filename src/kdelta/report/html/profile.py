@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.profile import FunctionLine, Part, by_part, part_of, ranked, summed
 from kdelta.report.html import common, words
-from kdelta.report.html.model import Answer, Cell, Column, Document, Fold, Section, Table
+from kdelta.report.html.model import Answer, Cell, Column, Document, Fold, Prose, Section, Table
 from kdelta.report.layout import function_name
 from kdelta.report.model import Side
 from kdelta.report.profile_model import ProfileReport
@@ -29,6 +29,7 @@ def document(stored: Stored, report: ProfileReport) -> Document:
     side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
     lines = [line for region in report.regions for line in region.chosen(report.selection)]
     rows = ranked(summed(lines))
+    left_out = tuple(Prose(said) for said in (left_out_text(report.selection),) if said)
     text = profile_text(report, stored.shown.get("functions", _FUNCTIONS))
     return Document(
         title=f"kdelta profile {run.id}",
@@ -42,13 +43,12 @@ def document(stored: Stored, report: ProfileReport) -> Document:
             ("counted", COUNTED),
         ),
         sections=(
-            Section("functions", "Functions", (_table(rows),)),
+            Section("functions", "Functions", (*left_out, _table(rows))),
             Section("whose", "Whose work, and whose code", (_parts(report),)),
             *common.notes([("Of the run", report.notes), ("Warnings", report.warnings)]),
             common.environment(stored, run.machine, (("kernel", side),)),
             common.as_text(text),
         ),
-        warnings=tuple(filter(None, (left_out_text(report.selection),))),
     )
 
 
