@@ -139,6 +139,19 @@ def test_other_numbers_of_iterations(own_data: Path, capsys: Captured) -> None:
     assert "        3.50   87.5% total\n" in shown
 
 
+def test_regions_of_other_lengths_weigh_the_same(own_data: Path, capsys: Captured) -> None:
+    a = stored(own_data, run(region("r", {own("f"): 100}, 100), region("s", {own("g"): 10}, 10)))
+    b = stored(own_data, run(region("r", {own("f"): 300}, 100), region("s", {own("g"): 60}, 10)))
+    assert kdelta("diff", a.id, b.id) == 0
+    shown = capsys.readouterr().out
+    assert "one pass of each region" in shown
+    assert "           5  500.0% g\n           2  200.0% f\n           7  350.0% total\n" in shown
+    assert kdelta("diff", a.id, b.id, "--whole") == 0
+    shown = capsys.readouterr().out
+    assert "whole regions" in shown
+    assert "         200  200.0% f\n          50  500.0% g\n         250  227.3% total\n" in shown
+
+
 def test_runs_that_cannot_be_compared(own_data: Path, capsys: Captured) -> None:
     a = stored(own_data, base_counts(0))
     b = stored(

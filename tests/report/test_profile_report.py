@@ -5,9 +5,11 @@ import re
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, merged_regions
-from kdelta.infer.diff import diff_lines, figures_of
+from kdelta.infer.diff import both_ends, diff_lines, figures_of
 from kdelta.infer.profile import (
     Part,
     Selection,
@@ -56,7 +58,7 @@ def diff_report(
         b=ReportedRun(stored(1, RunStatus.OK, side="6.12")),
         a_regions=tuple(sides[0]),
         b_regions=tuple(sides[1]),
-        lines=diff_lines(*figures),
+        lines=diff_lines(figures[0], figures[1]),
         selection=selection,
         by=by,
         each=each,
@@ -250,3 +252,19 @@ def test_both_fit_a_mail() -> None:
     fits_a_mail(profile_text(profile_report()))
     fits_a_mail(profile_text(profile_report("open-close", selection=ALL)))
     fits_a_mail(diff_text(diff_report("getppid", "uname")))
+
+
+@given(st.lists(st.integers(-9, 9)), st.integers(0, 12))
+def test_which_are_named(figures: list[int], limit: int) -> None:
+    added = sorted((one for one in figures if one), reverse=True)
+    named = both_ends(added, limit)
+    more, less = [i for i in named if added[i] > 0], [i for i in named if added[i] < 0]
+    if limit and len(added) > limit + 1:
+        assert len(named) == limit
+    else:
+        assert len(named) == len(added)
+    # From the ends inwards, and as many from either as there are.
+    assert sorted(more) == list(range(len(more)))
+    assert sorted(less) == list(range(len(added) - len(less), len(added)))
+    if added and added[0] > 0 and limit:
+        assert 0 in named

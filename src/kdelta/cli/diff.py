@@ -56,8 +56,14 @@ def diff(
     context: Contexts = None,
     only: Only = None,
     each: Annotated[
-        bool, typer.Option("--each", help="Figures of one pass of each region, not of all.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--each/--whole",
+            help="Figures of one pass of each region, or of whole ones.  [default: of one pass "
+            "where regions went through different numbers of them]",
+            show_default=False,
+        ),
+    ] = None,
     by: Annotated[
         Sort, typer.Option("--by", help="What is counted: insns, loads, stores, string, special.")
     ] = Sort.INSNS,

@@ -92,6 +92,19 @@ def total_line(lines: Iterable[DiffLine]) -> DiffLine:
     )
 
 
+def both_ends(added: Sequence[Fraction | int], limit: int) -> frozenset[int]:
+    """Of figures in order, most added first, those that are named: half of `limit` from either end,
+    more from one where the other has fewer; all if `limit` is nought, or leaves out one alone.
+    """
+    if not limit or len(added) <= limit + 1:
+        return frozenset(range(len(added)))
+    more = sum(one > 0 for one in added)
+    less = sum(one < 0 for one in added)
+    first = min(more, max((limit + 1) // 2, limit - less))
+    last = min(less, limit - first)
+    return frozenset([*range(first), *range(len(added) - last, len(added))])
+
+
 def must_add_up(what: str, parts: Sequence[Fraction], whole: Fraction) -> None:
     """Raises LabError unless the parts add up to the whole, exactly."""
     found = sum(parts, Fraction(0))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.infer.diff import DiffLine, must_add_up, total_line
+from kdelta.infer.diff import DiffLine, both_ends, must_add_up, total_line
 from kdelta.infer.hints import Fate
 from kdelta.infer.matching import How
 from kdelta.infer.profile import Part, RegionProfile, Sort, by_part
@@ -132,11 +132,7 @@ def function_rows(report: DiffReport, limit: int) -> list[tuple[DiffLine, str]]:
     that is nought, the others in a row or two, and the total last. LabError if they do not add up.
     """
     changed = [line for line in report.lines if line.added]
-    shown = set(
-        sorted(range(len(changed)), key=lambda i: -abs(changed[i].added))[: limit or len(changed)]
-    )
-    if len(changed) == len(shown) + 1:
-        shown = set(range(len(changed)))
+    shown = both_ends([line.added for line in changed], limit)
     rows = [(line, _name(line)) for i, line in enumerate(changed) if i in shown]
     rest = [line for i, line in enumerate(changed) if i not in shown]
     more = [line for line in rest if line.added > 0]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.annotate import AnnotatedFunction, Insn, Pair, plain_text
+from kdelta.infer.diff import both_ends
 from kdelta.infer.source import Line, LineChange
 from kdelta.report import figures
 from kdelta.report.layout import WIDTH, function_name, wrapped
@@ -50,8 +51,7 @@ def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
     """What was added by line, most added first, and the total, which they add up to."""
     known = [one for one in changes if (one.b_line or one.a_line or _NONE).is_known]
     changed = [one for one in known if one.added]
-    largest = sorted(range(len(changed)), key=lambda index: -abs(changed[index].added))
-    kept = set(largest if len(largest) <= limit + 1 or not limit else largest[:limit])
+    kept = both_ends([one.added for one in changed], limit)
     rows: list[tuple[int, str, str]] = []
     for index, one in enumerate(changed):
         if index in kept:

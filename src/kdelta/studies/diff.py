@@ -14,7 +14,7 @@ from kdelta.infer.diff import DiffLine, diff_lines, figures_of, unlike_iteration
 from kdelta.infer.effects import warnings_of
 from kdelta.infer.hints import callers_of, hints, source_name
 from kdelta.infer.matching import Inlined, Key, Match
-from kdelta.infer.profile import Selection, Sort, nearest, region_profile
+from kdelta.infer.profile import RegionProfile, Selection, Sort, nearest, region_profile
 from kdelta.infer.source import by_line, inlined_in, line_changes
 from kdelta.machines.arch import arch_machine
 from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide
@@ -43,15 +43,16 @@ _MACHINE = {"name": "machine", "cpu": "CPU", "memory_mib": "memory in MiB", "qem
 
 class DiffRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What of two runs is held against each other. regions: those that are looked at, none means
-    all that both have. by: what is counted. each: in one pass of each region instead of in whole
-    ones; so it is, too, where they went through different numbers of passes. inlined: match what
-    one side inlined, by debug info. lab: how runs are made.
+    all that both have. by: what is counted. each: in one pass of each region, or in whole ones
+    (False); None is one pass of several regions, and else whole ones. It is one pass in any case
+    where they went through different numbers of passes. inlined: match what one side inlined, by
+    debug info. lab: how runs are made.
     """
 
     regions: tuple[str, ...] = ()
     selection: Selection = Selection()
     by: Sort = Sort.INSNS
-    each: bool = False
+    each: bool | None = None
     views: Views = Views()
     inlined: bool = False
     lab: LabRequest = LabRequest()
@@ -103,7 +104,8 @@ def plain_diff(
     names = _common(sides, request.regions)
     ours, theirs = ([region_profile(side[name]) for name in names] for side in sides)
     unlike = unlike_iterations(ours, theirs)
-    each = request.each or bool(unlike)
+    each = _is_each(ours) if request.each is None else request.each
+    each = each or bool(unlike)
     figures = [figures_of(s, request.selection, request.by, each=each) for s in (ours, theirs)]
     return DiffReport(
         a=ReportedRun(a, from_store=True),
@@ -118,6 +120,13 @@ def plain_diff(
         notes=_notes(a, b, sides, unlike),
         warnings=warnings_of([counts[0]], [counts[1]]),
     )
+
+
+def _is_each(regions: Sequence[RegionProfile]) -> bool:
+    """Whether regions are best told by one pass of each: of several, some went through more passes
+    than others, and would outweigh these.
+    """
+    return len({region.iterations for region in regions}) > 1
 
 
 async def kernels_diff(
