@@ -37,13 +37,11 @@ from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
 from kdelta.host.command import set_echo
 from kdelta.report.json import run_json, runs_json
-from kdelta.report.processes_text import processes_text
 from kdelta.report.run_text import run_text
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.store import LAST
 from kdelta.studies.command import run_command
 from kdelta.studies.lab import open_store
-from kdelta.studies.processes import run_processes
 from kdelta.studies.requests import RunRequest
 from kdelta.workloads.catalog import workloads as known_workloads
 
@@ -231,8 +229,6 @@ def show(
             text = run_json(stored_report(found, store), __version__)
         else:
             text = run_text(stored_report(found, store), tuple(operation or ()), functions)
-            if by_process := processes_text(run_processes(found, store)):
-                text += f"\n{by_process}"
         if html is not None:
             write_runs(html, [stored_report(found, store)], store, functions)
     emit(text)
