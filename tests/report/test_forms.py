@@ -9,7 +9,7 @@ import pytest
 from kdelta.report.forms import FORMS, find_form, form_of_file
 from kdelta.report.ktap import ktap
 from kdelta.report.mail import mail
-from kdelta.report.model import CompareReport
+from kdelta.report.model import CompareReport, OptionChange
 from kdelta.report.outline import Case, Outcome, Outline, Suite
 from kdelta.report.outlines.kinds import OUTLINES, outline_of
 from kdelta.report.question import QUESTIONS
@@ -206,3 +206,14 @@ def test_the_report_of_a_kernel_that_was_not_built() -> None:
     assert "there is no kernel of base: build-failed: oops" in found.short[0]
     assert "not ok 1 kernel base" in ktap(one)
     assert "base: no kernel: build-failed: oops" in mail(one)
+
+
+@pytest.mark.parametrize(("count", "listed"), [(0, False), (3, True), (40, True), (41, False)])
+def test_options_that_differ(count: int, listed: bool) -> None:
+    whole = report()
+    options = tuple(OptionChange(f"CONFIG_{at}", "n", "y") for at in range(count))
+    other = msgspec.structs.replace(whole.others[0], config=options)
+    found = outline_of(stored("compare", msgspec.structs.replace(whole, others=(other,))))
+    titles = [table.title for table in found.tables]
+    assert ("options that differ between the configs" in titles) == listed
+    assert any("41 options differ" in note for note in found.notes) == (count > 40)

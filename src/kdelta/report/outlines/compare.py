@@ -42,6 +42,9 @@ _ANSWERS = {
     Exit.CANNOT_TELL: Outcome.UNKNOWN,
 }
 
+_OPTIONS = 40
+"""So many options are listed; of more, it is only told how many."""
+
 _EXPLAINED = 5
 _FUNCTIONS = 10
 
@@ -271,6 +274,13 @@ def _tables(pair: _Pair, stored: Stored) -> Iterator[Table]:
             )
             if table:
                 yield table
+    if pair.compared.config and len(pair.compared.config) <= _OPTIONS:
+        yield Table(
+            f"{pair.place}options that differ between the configs",
+            ("option", "base", "other"),
+            tuple((one.option, one.base, one.other) for one in pair.compared.config),
+            folded=True,
+        )
 
 
 def _path_tables(pair: _Pair) -> Iterator[Table]:
@@ -362,6 +372,8 @@ def _notes(pair: _Pair) -> Iterator[str]:
     for operation in pair.compared.effects.operations:
         if operation.verdict.reason:
             yield f"{operation.name} is {operation.verdict.word}: {operation.verdict.reason}"
+    if len(pair.compared.config or ()) > _OPTIONS:
+        yield f"{pair.place}{len(pair.compared.config or ())} options differ between the configs"
     if not cycles or not cpu:
         return
     for effect in cycles.effects:
