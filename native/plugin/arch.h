@@ -68,7 +68,6 @@ struct arch {
     bool drops_page_crossing; /* QEMU may show a last instruction that it then leaves out */
     bool one_entry;           /* exceptions and interrupts enter the kernel at the same place */
     bool returns_by_stack;    /* calls push the return address, and returns pop it */
-    unsigned kernel_stack_bytes; /* of which a stack is aligned to a multiple; where calls push */
     const char *const *special_names; /* ends with NULL */
     /* At the start of a block, whose instructions have no facts yet; and how many of its bytes are an instruction's own. Or NULL. */
     void (*enter)(struct stretch *stretch, const struct insn *insns, size_t n);

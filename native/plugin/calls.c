@@ -61,7 +61,7 @@ void *calls_place(struct block *b)
 
 bool calls_wants_slot(const struct block *b)
 {
-    return calls_wanted && calls.arch->returns_by_stack && ending_of(b) != ENDS_OTHERWISE;
+    return calls_wanted && b->user && calls.arch->returns_by_stack && ending_of(b) != ENDS_OTHERWISE;
 }
 
 void calls_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *is_call)
@@ -92,7 +92,7 @@ static void settle_silent(struct block *silent)
         extra_of(c, 0)->waiting.elements += elements;
 }
 
-static void settle_all_silent(void)
+void calls_settle(void)
 {
     for (size_t i = 0; i < now.n_silent; i++)
         settle_silent(now.silent[i]);
@@ -128,8 +128,20 @@ static void settle(struct link *l)
         settle_silent(l->silent);
 }
 
+/* A string operation that is a block of its own from its first pass on, since something jumps to it. */
+static void find_before(struct link *l)
+{
+    for (; l->n_silent < now.n_silent; l->n_silent++)
+        if (now.silent[l->n_silent]->origin->groups[0].end_vaddr == l->block->origin->vaddr)
+            l->before = now.silent[l->n_silent];
+    if (l->before)
+        settle_silent(l->before);
+}
+
 static __attribute__((noinline)) void charge(struct link *l)
 {
+    if (l->n_silent < now.n_silent)
+        find_before(l);
     calls.cell = l->cell = cell_of(calls.node, l->block);
     l->key = calls.cell->node == calls.node ? calls.key : 0;
     l->cell->n++;
@@ -141,9 +153,11 @@ void count_called_block(unsigned int vcpu, void *data)
 
     if (__builtin_expect(last->settles, 0))
         settle(last);
-    count_block(vcpu, l->block);
+    count_entry(vcpu, l->block);
     if (last->ends | (last->user ^ l->user) | calls.changed)
         follow(l->block, last);
+    if (__builtin_expect(l->before != NULL, 0))
+        settle_silent(l->before);
     calls.last = l;
     if (calls.node) {
         if (__builtin_expect(l->key == calls.key, 1)) {
@@ -178,6 +192,12 @@ void calls_dropped(struct block *b)
     ((struct link *)calls_place(b))->ends = ending_of(b);
 }
 
+void calls_silent(void)
+{
+    nodes_epoch++;
+    follow_place();
+}
+
 void calls_lost(struct block *b, unsigned group, int times)
 {
     if (calls.node)
@@ -195,7 +215,7 @@ void calls_cut(enum context context)
     if (!calls_wanted)
         return;
     settle(calls.last);
-    settle_all_silent();
+    calls_settle();
     nodes_cut(context);
     follow_place();
 }
@@ -239,7 +259,7 @@ void calls_return(unsigned depth, bool segment, enum context resumed)
     if (segment)
         nodes_cut(INTERRUPTS);
     follow_return(depth);
-    settle_all_silent(); /* of a string operation that went on */
+    calls_settle(); /* of a string operation that went on */
     if (segment)
         nodes_cut(resumed);
     follow_place();

@@ -23,6 +23,9 @@ void calls_left(struct block *b, unsigned group);
 void calls_dropped(struct block *b);
 void calls_lost(struct block *b, unsigned group, int times);
 void calls_device(struct block *b);
+/* There is one more string operation that has no callback; and what such have done belongs to the node under way. */
+void calls_silent(void);
+void calls_settle(void);
 /* What was executed since the last cut belongs to that context. */
 void calls_cut(enum context context);
 /* In the middle of a block, whose groups from `group` on come later, and after the cut: they come now. */

@@ -312,7 +312,7 @@ static unsigned entered_by(const struct block *b, const struct block *before, bo
     return call ? b->flags & ~(AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT | AT_EITHER) : b->flags;
 }
 
-static __attribute__((noinline)) void count_rare(struct block *b, struct block *before, bool early)
+void count_rare(struct block *b, struct block *before, bool early)
 {
     struct block *after = before;
     unsigned flags = entered_by(b, before, early);
@@ -346,10 +346,12 @@ void count_silently(struct block *b)
             return;
     now.silent = must(realloc(now.silent, (now.n_silent + 1) * sizeof *now.silent));
     now.silent[now.n_silent++] = b;
+    if (calls_wanted)
+        calls_silent();
 }
 
 /* A machine may have several CPUs, of which the guest starts one: all that is kept here is of one. */
-static _Noreturn void refuse_cpu(unsigned int vcpu)
+_Noreturn void refuse_cpu(unsigned int vcpu)
 {
     fprintf(stderr, "kdelta plugin: CPU %u executes code; only the first one may\n", vcpu);
     _exit(1);
@@ -357,19 +359,7 @@ static _Noreturn void refuse_cpu(unsigned int vcpu)
 
 void count_block(unsigned int vcpu, void *data)
 {
-    struct block *b = data, *before = now.block;
-    uint64_t early = before->live[0] - before->left - before->live[before->tail];
-    uint64_t rare = early | b->flags | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
-        (task_depth & -(unsigned)b->user) | vcpu;
-
-    if (__builtin_expect(rare != 0, 0)) {
-        if (vcpu)
-            refuse_cpu(vcpu);
-        count_rare(b, before, early);
-    }
-    now.block = b;
-    now.run[b->user] += b->insns;
-    b->live[0] += b->head;
+    count_entry(vcpu, data);
 }
 
 void count_traced_block(unsigned int vcpu, void *data)

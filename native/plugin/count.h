@@ -40,6 +40,9 @@ struct counting {
 extern struct counting now;
 
 void count_init(void);
+/* What is seldom to be done at a block; a CPU that may not execute anything. */
+void count_rare(struct block *b, struct block *before, bool early);
+_Noreturn void refuse_cpu(unsigned int vcpu);
 void count_block(unsigned int vcpu, void *block);
 /* The same, and the block goes into the trace; the same again, and it is fetched from the simulated cache. */
 void count_traced_block(unsigned int vcpu, void *block);
@@ -67,5 +70,24 @@ void segment_close_interrupt(enum context resumed);
 void region_begin(const char *name, size_t length, const struct site *site);
 void region_iteration(const struct site *site);
 void region_end(const struct site *site);
+
+extern unsigned task_depth; /* frames of interrupts and exceptions on the running task's stack */
+
+static inline void count_entry(unsigned int vcpu, struct block *b)
+{
+    struct block *before = now.block;
+    uint64_t early = before->live[0] - before->left - before->live[before->tail];
+    uint64_t rare = early | b->flags | (before->flags & ENDS_FRAME) | (b->epoch ^ now.epoch) |
+        (task_depth & -(unsigned)b->user) | vcpu;
+
+    if (__builtin_expect(rare != 0, 0)) {
+        if (vcpu)
+            refuse_cpu(vcpu);
+        count_rare(b, before, early);
+    }
+    now.block = b;
+    now.run[b->user] += b->insns;
+    b->live[0] += b->head;
+}
 
 #endif

@@ -182,10 +182,11 @@ static bool has_root_only(const struct stack *s)
     return s->n == 1 && s->frames[0].way.entry == ENTRY_ROOT;
 }
 
-static void kernel_returns(const struct pending *p, struct block *b)
+static void kernel_returns(struct block *b)
 {
     struct stack *s = &task->kernel;
-    uint32_t left = stack_returned(s, kernel_floor(), p->slot, b->origin->vaddr);
+    uint64_t target = b->origin->vaddr;
+    uint32_t left = s->frames[s->n - 1].back == target ? s->n - 1 : stack_returned(s, kernel_floor(), 0, target);
 
     if (left < s->n)
         s->n = left;
@@ -202,19 +203,6 @@ static struct frame frame_of_call(const struct pending *p, struct block *b)
         .back = g->end_vaddr,
         .slot = p->slot,
     };
-}
-
-/* Frames of the same stack that are above, and so abandoned. */
-static void kernel_calls(const struct frame *f)
-{
-    struct stack *s = &task->kernel;
-    uint64_t bytes = calls.arch->kernel_stack_bytes;
-    const struct frame *top;
-
-    while (f->slot && (top = stack_top(s)) && top->way.entry == ENTRY_CALL && top->slot &&
-           top->slot <= f->slot && top->slot / bytes == f->slot / bytes)
-        s->n--;
-    push(s, f);
 }
 
 static void use_stack(struct stack *s)
@@ -359,7 +347,7 @@ static void make(const struct pending *p, struct block *b)
         return;
     if (p->from->ends == ENDS_RETURN) {
         if (arch->returns_by_stack || b->origin->vaddr != last_group(p->from->block)->end_vaddr)
-            b->user ? user_returns(p, b) : kernel_returns(p, b);
+            b->user ? user_returns(p, b) : kernel_returns(b);
         return;
     }
     const struct frame f = frame_of_call(p, b);
@@ -371,7 +359,7 @@ static void make(const struct pending *p, struct block *b)
     if (b->user)
         user_calls(&f);
     else
-        kernel_calls(&f);
+        push(&task->kernel, &f);
 }
 
 static void leave_handler(void)
@@ -451,6 +439,7 @@ void calls_enter(struct block *entry, unsigned depth, bool interrupt)
     bool returned = calls.changed & RETURNED, early = calls.changed & LEFT_EARLY;
     const struct pending p = pending_of(last);
     const struct origin *o = last->block->origin;
+    calls_settle();
     struct frame f = { .way = { .entry = interrupt ? ENTRY_INTERRUPT : ENTRY_EXCEPTION, .block = entry } };
 
     if (last->user) {

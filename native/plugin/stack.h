@@ -15,6 +15,8 @@ struct link {
     uint8_t ends;            /* enum ending */
     bool user, settles;      /* settles: something is counted in it, or after it, without a callback */
     struct block *silent;    /* the rest of the string operation that it ends with */
+    struct block *before;    /* a string operation that goes on here when it is done */
+    size_t n_silent;         /* how many there were when that was looked for */
 };
 
 /* A call or return whose target has not been reached. */

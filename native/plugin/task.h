@@ -5,8 +5,6 @@
 
 #include "count.h"
 
-extern unsigned task_depth; /* frames of interrupts and exceptions on the running task's stack */
-
 void task_init(void);
 enum context task_context(void);
 void task_claim(void);                       /* the running task's work is the region's own */

@@ -503,7 +503,6 @@ const struct arch arch_x86_64 = {
     .max_insn_bytes = 15,
     .drops_page_crossing = true,
     .returns_by_stack = true,
-    .kernel_stack_bytes = 16384, /* Documentation/arch/x86/kernel-stacks.rst */
     .special_names = special_names,
     .classify = classify,
     .overwrites_return = overwrites_return,

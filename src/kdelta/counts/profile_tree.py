@@ -21,6 +21,7 @@ I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _INTERRUPTS = CONTEXTS.index("interrupts")
+_IN_SAME_CODE = frozenset({Entry.CALL, Entry.TAIL, Entry.SIGNAL})
 _TALLY = ("entered", "lost", "elements", "mmio")
 
 
@@ -128,12 +129,25 @@ class Grown:
         self.entered[number] += entered
         return number
 
-    def within(self, node: int, function: int, entered: int = 0) -> int:
-        """Where code of that function is when it is executed as part of the node."""
+    def within(self, node: int, function: int, entered: int = 0, *, began: bool = True) -> int:
+        """Where code of that function is when it is executed as part of the node. If it did not
+        begin there, it may be that of a caller, to which control came back by a long jump.
+        """
         key = self.keys[node]
         if function == key.function or node in self._whole:
             return node
+        caller = -1 if began else self._caller(node, function)
+        if caller >= 0:
+            return caller
         return self.node(Key(node, function, Entry.TAIL, 0, key.context, key.task), entered)
+
+    def _caller(self, node: int, function: int) -> int:
+        """The nearest caller that is that function, in the same code; -1 if there is none."""
+        while self.keys[node].entry in _IN_SAME_CODE:
+            node = self.keys[node].parent
+            if self.keys[node].function == function:
+                return node
+        return -1
 
     def order(self) -> I64:
         """Numbers, a parent before its children; what is alike in each run in the same order."""
@@ -273,6 +287,7 @@ class _Growth:
         below, first = _interrupting(tree, self.levels)
         self.cut: Flags = first & ~below
         self.number: I64 = np.full(tree.entered.shape, -1, np.int64)  # by node and context
+        self.began = self._beginnings()
         self.function: I64 = np.where(tree.block >= 0, code.of_block[tree.block], 0)
 
     def grow(self, task: I64) -> None:
@@ -312,7 +327,8 @@ class _Growth:
             parent = int(self.number[parent, context])
             if tree.site_block[node] >= 0:
                 of_site = int(self.code.of_block[tree.site_block[node]])
-                parent = self.found.within(parent, of_site)
+                began = (int(tree.parent[node]), of_site) in self.began
+                parent = self.found.within(parent, of_site, began=began)
         self.number[node, context] = self.found.node(
             Key(parent, function, entry, site, context, task),
             int(tree.entered[node, context]),
@@ -323,23 +339,44 @@ class _Growth:
         """The call that returns to that address, of those that are known; else 0."""
         return self.found.calls_before.get(address, 0)
 
-    def _split(self) -> GroupRows:
-        """The rows by the numbers of nodes; code of another function goes to a node of its own."""
-        rows, raw = self.tree.rows, self.raw
+    def _blocks_of_rows(self) -> tuple[I64, npt.NDArray[np.uint64]]:
+        """The block of each row, and its address."""
+        raw = self.raw
         first = np.fromiter(raw.first_group.values(), np.int64, len(raw.first_group))
+        which = np.searchsorted(first, self.tree.rows.group, side="right") - 1
         blocks = np.fromiter(raw.first_group, np.int64, len(raw.first_group))
         vaddr = np.fromiter(raw.vaddr.values(), np.uint64, len(raw.vaddr))
-        which = np.searchsorted(first, rows.group, side="right") - 1
+        return blocks[which], vaddr[which]
+
+    def _beginnings(self) -> set[tuple[int, int]]:
+        """Nodes, and functions (as places) that were executed in them from their begin on."""
+        block, vaddr = self._blocks_of_rows()
+        function = self.code.of_block[block]
+        starts = np.array([place[2] for place in self.code.places], np.uint64)
+        begins = vaddr - self.code.offset[block] == starts[function]
+        return set(
+            zip(self.tree.rows.node[begins].tolist(), function[begins].tolist(), strict=True)
+        )
+
+    def _split(self) -> GroupRows:
+        """The rows by the numbers of nodes; code of another function goes to a node of its own."""
+        rows = self.tree.rows
+        block, vaddr = self._blocks_of_rows()
         n_places = len(self.found.places)
         node = self.number[rows.node, rows.context]
-        key = node * n_places + self.code.of_block[blocks[which]]
+        key = node * n_places + self.code.of_block[block]
         # As often as its first block that is executed there: nobody saw the jumps.
-        by_address = np.lexsort((rows.group, vaddr[which], key))
+        by_address = np.lexsort((rows.group, vaddr, key))
         keys, at = np.unique(key[by_address], return_index=True)
         entered = rows.entered[by_address][at]
+        raw_node = rows.node[by_address][at]
         moved = [
-            self.found.within(*divmod(int(k), n_places), int(times))
-            for k, times in zip(keys, entered, strict=True)
+            self.found.within(
+                *divmod(int(k), n_places),
+                int(times),
+                began=(int(before), int(k) % n_places) in self.began,
+            )
+            for k, times, before in zip(keys, entered, raw_node, strict=True)
         ]
         place = np.searchsorted(keys, key)
         return msgspec.structs.replace(rows, node=np.array(moved, np.int64)[place])
