@@ -117,9 +117,12 @@ def _module(name: str, kernel: Kernel, work: Work | None) -> Path | None:
 
 
 def _roots(kernel: Kernel) -> tuple[str, ...]:
-    """The source trees that a kernel was made from."""
+    """The source tree that a kernel was made from, and where its build made further files."""
     built = load_built(kernel.built) if kernel.built else None
-    return (str(Path(built.folder) / "src"),) if built else ()
+    if built is None:
+        return ()
+    folder = Path(built.folder)
+    return (str(folder / "src"), *(str(out) for out in sorted(folder.glob("out-*"))))
 
 
 def texts_of(kernel: Kernel | None) -> Text:
