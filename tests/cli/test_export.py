@@ -108,6 +108,12 @@ def test_regions_contexts_and_code_are_chosen(own_data: Path, capsys: Captured) 
     assert whole("-o", "read", "--figure", "loads") == 100 + 3 + 4 + 30 + 60
 
 
+def test_that_there_are_no_lines_is_said(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, example())
+    assert kdelta("profile", "--export", "folded", "--source") == 0
+    assert capsys.readouterr().err.startswith("no source lines: there is no debug info")
+
+
 def test_slips_are_said_before_anything_is_run(
     own_data: Path, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -117,6 +123,7 @@ def test_slips_are_said_before_anything_is_run(
     failed([*profile, "folded", "--figure", "lods"], ['"lods" is no column', '"loads"'], capsys)
     failed([*profile, "folded", "--top"], ["--export folded and --top at once"], capsys)
     failed([*profile, "folded", "--json"], ["--export folded and --json at once"], capsys)
+    failed(["profile", "--top", "--callers", "f"], ["--top and --callers at once"], capsys)
     failed(["profile", "--output", "x"], ["--output x without --export"], capsys)
     failed(["profile", "--figure", "loads"], ["--figure loads without --export"], capsys)
     failed([*profile, "folded", "-o", "raed"], ["no region 'raed'", "read"], capsys)

@@ -5,6 +5,7 @@ import asyncio
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -80,15 +81,20 @@ class Wanted(msgspec.Struct, frozen=True):
             )
             profiles, naming = asyncio.run(making)
             data = self.export.made(profiles, naming)
+        if source and not naming.lines:
+            talk("no source lines: there is no debug info of anything that was executed")
         write_export(self.export, data, self.output, f"{run.workload}-{run.id}")
 
 
-def checked_export(name: str, output: str, figure: str, *, top: bool, json: bool) -> Wanted | None:
+def checked_export(
+    name: str, output: str, figure: str, *, top: bool, others: Mapping[str, bool]
+) -> Wanted | None:
     """What is asked for in place of a report, if anything; UserError, before anything is run, for
-    what cannot be written.
+    what cannot be written. others: of options that ask for something else whether they were given.
     """
-    asked = [option for option, is_on in _exclusive(name, top=top, json=json) if is_on]
-    if len(asked) > 1:
+    ours = [option for option, is_on in ((f"--export {name}", name), ("--top", top)) if is_on]
+    asked = [*ours, *(option for option, is_on in others.items() if is_on)]
+    if ours and len(asked) > 1:
         raise UserError(f"{' and '.join(asked)} at once", "leave one of them out")
     if not name:
         if output or figure:
@@ -108,10 +114,6 @@ def checked_export(name: str, output: str, figure: str, *, top: bool, json: bool
 
 def _at_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def _exclusive(name: str, *, top: bool, json: bool) -> tuple[tuple[str, bool], ...]:
-    return ((f"--export {name}", bool(name)), ("--top", top), ("--json", json))
 
 
 def _check_writable(path: Path, *, is_folder: bool) -> None:

@@ -156,7 +156,21 @@ def profile(
     recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
     set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
-    wanted = checked_export(export, output, figure, top=top, json=json)
+    wanted = checked_export(
+        export,
+        output,
+        figure,
+        top=top,
+        others={
+            "--json": json,
+            "--html": html is not None,
+            "--processes": processes,
+            "--calls": calls,
+            "--callers": bool(callers),
+            "--annotate": bool(annotate),
+            "--source": source and top,
+        },
+    )
     model = load_cpu(cpu) if cpu else None
     shown = {sort, *(columns or ())}
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from kdelta.report.exports.model import clean
+from tests.profiles import profile_of
 from tests.report.exports.example import (
     MAIN,
     ODD,
@@ -110,3 +112,12 @@ def test_an_odd_name_is_one_name(tmp_path: Path) -> None:
     found = annotated(made("callgrind", tmp_path, example()))
     assert found[name_in_reader(ODD)] == 7
     assert found[name_in_reader(MAIN)] == 6
+
+
+def test_code_of_others_in_a_node_is_a_call_of_them(tmp_path: Path) -> None:
+    plain = profile_of({("a",): 5, ("a", "b"): 7, ("c",): 1})
+    rows = msgspec.structs.replace(plain.rows, group=np.array([0, 2, 2], np.int32))
+    file = made("callgrind", tmp_path, [msgspec.structs.replace(plain, rows=rows)])
+    assert annotated(file) == {name_in_reader("a"): 5, name_in_reader("c"): 8}
+    inclusive = annotated(file, "--inclusive=yes")
+    assert [inclusive[name_in_reader(name)] for name in "abc"] == [12, 7, 8]

@@ -49,3 +49,10 @@ def test_a_module_and_the_kernel_are_told_as_perf_tells_them(tmp_path: Path) -> 
     assert "\t            6000 hook+0x0 ([nf_nat])" in lines
     assert "\t            2000 do_syscall_64+0x0 ([kernel.kallsyms])" in lines
     assert "# run: 7f3a" in lines
+
+
+def test_times_are_the_sums_of_the_periods_before(tmp_path: Path) -> None:
+    profile = profile_of({("main",): 2_000_001, ("main", "f"): 5, ("main", "f", "g"): 7})
+    lines = made("perf-script", tmp_path, [profile]).read_text().splitlines()
+    heads = [line.split()[3:5] for line in lines if line.startswith("work ")]
+    assert heads == [["0.000000:", "2000001"], ["2.000001:", "5"], ["2.000006:", "7"]]

@@ -97,6 +97,15 @@ def test_names_stay_in_their_line(export: Export) -> None:
         assert "\n $(y)" not in text
 
 
+def test_code_of_others_in_a_node_is_below_it() -> None:
+    plain = profile_of({("a",): 5, ("a", "b"): 7, ("c",): 1})
+    # What b's node executed is c's code, as where a node stands for all that was called below it.
+    rows = msgspec.structs.replace(plain.rows, group=np.array([0, 2, 2], np.int32))
+    profile = msgspec.structs.replace(plain, rows=rows)
+    lines = EXPORTS["folded"].made([profile], NAMING).decode().splitlines()
+    assert lines == ["work;own;work;a 5", "work;own;work;a;b;c 7", "work;own;work;c 1"]
+
+
 def test_the_call_of_what_calls_itself_leaves_out_what_comes_back() -> None:
     # a -> b -> a -> b, each with 1 of its own, and c below.
     parent = np.array([-1, 0, 1, 2, 3], np.int32)

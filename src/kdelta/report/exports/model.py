@@ -2,6 +2,7 @@
 """What an export is, what it is told beside the profiles, and how names and figures are put."""
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -148,6 +149,7 @@ def unknown(what: str, name: str, names: Sequence[str]) -> UserError:
     return UserError(f'"{clean(name)}" is no {what}', f"{asked}the {what}s: {', '.join(names)}")
 
 
+@functools.lru_cache(maxsize=65536)
 def clean(name: str) -> str:
     """A name in one line: what steers a terminal or ends a line becomes a space."""
     name = name.encode(errors="replace").decode()
