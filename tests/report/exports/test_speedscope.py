@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from kdelta.report.exports.model import clean
+from tests.profiles import profile_of
 from tests.report.exports.example import (
     NAMING,
     ODD,
@@ -78,6 +79,15 @@ def test_each_region_and_context_is_a_profile(tmp_path: Path) -> None:
         "read, interrupts": 110,
         "read (x); <b>&amp; [1m, own": sum(OTHER.values()),
     }
+
+
+def test_what_cost_most_comes_first(tmp_path: Path) -> None:
+    profile = profile_of({("a",): 1, ("a", "b"): 2, ("a", "c"): 5, ("a", "d"): 3, ("a", "e"): 0})
+    document = json.loads(made("speedscope", tmp_path, [profile]).read_text())
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    events = document["profiles"][0]["events"]
+    opened = [(names[e["frame"]], e["at"]) for e in events if e["type"] == "O"]
+    assert opened == [("work", 0), ("a", 0), ("c", 1), ("d", 6), ("b", 9)]
 
 
 def test_speedscope_shows_own_and_inclusive_figures(tmp_path: Path, page: Page) -> None:
