@@ -215,3 +215,21 @@ def test_a_program_of_any_name(own_data: Path, capsys: Captured) -> None:
     assert "$(reboot) <b> a'b;c\n" in capsys.readouterr().out
     assert kdelta("diff", made.id, made.id) == 0
     assert "-o" not in capsys.readouterr().err
+
+
+def test_a_kernel_without_symbols(own_data: Path, capsys: Captured) -> None:
+    bare = run(region("r", {own("[no symbol]"): 70, own("[no symbol]", "[m]"): 5, user("f"): 3}))
+    a = stored(own_data, bare)
+    said = "No symbols, so functions are not told apart, in: kernel, [m]."
+    assert kdelta("profile") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert said in shown
+    assert "CONFIG_KALLSYMS=y" in shown
+    assert "78 100.0% - - - - total" in shown
+    assert kdelta("profile", "--only", "user") == 0
+    assert "No symbols" not in capsys.readouterr().out
+    b = stored(own_data, run(region("r", {own("f"): 70, user("f"): 3})))
+    assert kdelta("diff", a.id, b.id) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "No symbols in A, so functions are not told apart, in: kernel, [m]." in shown
+    assert "in B" not in shown.partition("No symbols")[2]

@@ -10,12 +10,14 @@ import msgspec
 from kdelta.counts.model import (
     CONTEXTS,
     KERNEL,
+    UNKNOWN,
     Context,
     Cost,
     RegionCounts,
     is_kernel,
     total_cost,
 )
+from kdelta.counts.symbols import NO_SYMBOL
 from kdelta.spec.errors import LabError, UserError
 
 
@@ -187,6 +189,29 @@ def by_part(profiles: Iterable[RegionProfile]) -> dict[tuple[Part, Context], int
         for line in profile.lines:
             found[part_of(line.origin), line.context] += line.cost.insns
     return found
+
+
+def nameless(lines: Iterable[FunctionLine]) -> tuple[str, ...]:
+    """The origins none of whose code has a symbol, those with the most instructions first."""
+    named: dict[str, bool] = {}
+    insns: dict[str, int] = {}
+    for line in lines:
+        is_named = line.name not in (NO_SYMBOL, UNKNOWN)
+        named[line.origin] = named.get(line.origin, False) or is_named
+        insns[line.origin] = insns.get(line.origin, 0) + line.cost.insns
+    found = [origin for origin, has_names in named.items() if not has_names]
+    return tuple(sorted(found, key=lambda origin: (-insns[origin], origin)))
+
+
+def nameless_text(lines: Iterable[FunctionLine], who: str = "") -> tuple[str, ...]:
+    """What is to be said of these, if there are any."""
+    found = nameless(lines)
+    if not found:
+        return ()
+    said = f"No symbols{who}, so functions are not told apart, in: {', '.join(found)}."
+    if KERNEL in found:
+        said += " A kernel has them with CONFIG_KALLSYMS=y."
+    return (said,)
 
 
 def check_profile(profile: RegionProfile, region: RegionCounts) -> None:

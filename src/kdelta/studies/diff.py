@@ -14,7 +14,14 @@ from kdelta.infer.diff import DiffLine, diff_lines, figures_of, unlike_iteration
 from kdelta.infer.effects import warnings_of
 from kdelta.infer.hints import callers_of, hints, source_name
 from kdelta.infer.matching import Inlined, Key, Match
-from kdelta.infer.profile import RegionProfile, Selection, Sort, nearest, region_profile
+from kdelta.infer.profile import (
+    RegionProfile,
+    Selection,
+    Sort,
+    nameless_text,
+    nearest,
+    region_profile,
+)
 from kdelta.infer.source import by_line, inlined_in, line_changes
 from kdelta.machines.arch import arch_machine
 from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide
@@ -117,9 +124,17 @@ def plain_diff(
         by=request.by,
         each=each,
         left_out=tuple(name for name in {**sides[0], **sides[1]} if name not in names),
-        notes=_notes(a, b, sides, unlike),
+        notes=(
+            *_notes(a, b, sides, unlike),
+            *_nameless(request.selection, ours, " in A"),
+            *_nameless(request.selection, theirs, " in B"),
+        ),
         warnings=warnings_of([counts[0]], [counts[1]]),
     )
+
+
+def _nameless(selection: Selection, regions: Sequence[RegionProfile], who: str) -> tuple[str, ...]:
+    return nameless_text((line for one in regions for line in one.chosen(selection)), who)
 
 
 def _is_each(regions: Sequence[RegionProfile]) -> bool:

@@ -13,6 +13,7 @@ from kdelta.infer.profile import (
     Selection,
     check_profile,
     chosen_regions,
+    nameless_text,
     region_profile,
 )
 from kdelta.kernels.failure import NoKernel
@@ -148,9 +149,12 @@ async def _report(
     request: ProfileRequest,
 ) -> ProfileReport:
     found = one if isinstance(one, Recorded) else None
+    regions = region_profiles(chosen, found)
+    lines = [line for region in regions for line in region.chosen(request.selection)]
     report = ProfileReport(
         run=ReportedRun(one.run, from_store=True),
-        regions=region_profiles(chosen, found),
+        regions=regions,
+        notes=nameless_text(lines),
         selection=request.selection,
         left_out=tuple(name for name in merged_regions(one.counts) if name not in chosen),
         warnings=one.counts.warnings,
@@ -170,7 +174,7 @@ async def _report(
         report = msgspec.structs.replace(
             report,
             regions=regions,
-            notes=(*notes, *_otherwise(request.cpu, unlike_it)),
+            notes=(*report.notes, *notes, *_otherwise(request.cpu, unlike_it)),
         )
     return msgspec.structs.replace(
         report,
