@@ -49,6 +49,7 @@ def test_far_effects_get_decades_and_near_ones_do_not() -> None:
     )["layer"][-1]["encoding"]["x"]  # fmt: skip
     assert "type" not in near["scale"]
     assert far["scale"]["type"] == "symlog"
+    assert near["axis"]["values"] == [-10.0, -5.0, 0.0, 5.0, 10.0]
     for axis in (near["axis"]["values"], far["axis"]["values"]):
         assert axis == sorted(axis)
         assert 0 in axis

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Charts: Vega-Lite, drawn as SVG here, so that a page needs no library to show them."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,8 @@ BINS = 32
 ROW = 15
 _LABELS = 140
 _TICKS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000)
+_EVEN = 4
+_THOUSANDS = 10_000
 _FAR = 10
 """From so many times the middle effect on, the largest one wants a scale of decades."""
 
@@ -89,7 +92,7 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
         "type": "quantitative",
         "title": unit,
         "scale": scale,
-        "axis": {"values": ticks, "labelExpr": _SIGNED, "labelOverlap": "greedy"},
+        "axis": {"values": ticks, "labelExpr": _SIGNED, "labelOverlap": "greedy", "format": ",~f"},
     }
     row = {
         "field": "name",
@@ -158,7 +161,8 @@ def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
             "tickCount": 4,
             "title": unit or None,
             "labels": bool(unit),
-            "format": "~s",
+            # Thousands have a letter; what is less than one would have a letter, too.
+            "format": "~s" if edges[-1] >= _THOUSANDS else "~g",
             "labelFlush": True,
         },
     }
@@ -216,12 +220,12 @@ def _effect_scale(reach: Sequence[float]) -> tuple[Spec, list[float]]:
 
 
 def _even_ticks(most: float) -> list[float]:
+    """At most four round ones on either side of nought."""
     if not most:
         return [0]
-    step = 10.0 ** np.floor(np.log10(most))
-    while most / step < 2:
-        step /= 2
-    count = min(4, int(most / step))
+    size = 10.0 ** math.floor(math.log10(most / _EVEN))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor * _EVEN >= most)
+    count = int(most / step)
     return [round(step * index, 12) for index in range(-count, count + 1)]
 
 

@@ -13,6 +13,8 @@ from kdelta.report.html.flame import Flame
 Kind = Literal["name", "text", "number", "word"]
 """What a column holds: a row's name, prose, a figure, a verdict's word."""
 
+_LONG = 40
+
 
 class Column(msgspec.Struct, frozen=True):
     """A column; `note` says in a sentence what is in it."""
@@ -45,6 +47,14 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     foot: tuple[tuple[Cell, ...], ...] = ()
     filtered: bool = False
+
+    @property
+    def long(self) -> tuple[bool, ...]:
+        """Of each column whether there is prose in it, which takes some width to be read."""
+        return tuple(
+            column.kind == "text" and any(len(row[at].text) > _LONG for row in self.rows)
+            for at, column in enumerate(self.columns)
+        )
 
     @property
     def words(self) -> tuple[int, tuple[str, ...]]:
