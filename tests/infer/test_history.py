@@ -100,7 +100,6 @@ def test_the_ends_are_those_of_the_intervals() -> None:
 
 
 def test_nothing_moved_is_exactly_one() -> None:
-    """Not what logarithms are rounded to."""
     many = {f"op{number}": 1000 + 37 * number for number in range(40)}
     found = overall_change(compare(costs(**many), costs(**many)))
     assert found is not None

@@ -4,11 +4,13 @@
 from xml.etree import ElementTree as ET
 
 import junitparser
+import msgspec
 
 from kdelta.report.junit import junit
 from kdelta.report.outline import Outcome
 from kdelta.report.outlines.kinds import outline_of
-from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty
+from tests.report.example_cycles import with_cycles
+from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty, stored
 
 
 @EVERY
@@ -54,6 +56,17 @@ def test_junit_by_the_rules_of_its_schema() -> None:
                 ["skipped", "system-out"],
             )
             assert "." not in case.get("classname", "")
+
+
+def test_a_dot_begins_no_branch() -> None:
+    """Servers make a tree of class names."""
+    whole = with_cycles()
+    assert whole.cpu is not None
+    cpu = msgspec.structs.replace(whole.cpu, name="zen.3")
+    text = junit(stored("compare", msgspec.structs.replace(whole, cpu=cpu)))
+    suites = list(junitparser.JUnitXml.fromstring(text.encode()))
+    assert suites[1].name == "path on zen.3"
+    assert {case.classname for case in suites[1]} == {"path on zen_3"}
 
 
 def test_nasty_names_in_junit() -> None:

@@ -81,6 +81,23 @@ def test_a_mail_with_names_of_all_the_world() -> None:
     assert text.partition("\n\n")[0].isascii()
 
 
+def test_no_name_makes_a_header() -> None:
+    whole = report()
+    base = msgspec.structs.replace(whole.base, spec="tree:/x\nBcc: everybody@example.org")
+    text = mail(stored("compare", msgspec.structs.replace(whole, base=base)))
+    found = parsed(text)
+    assert found["Bcc"] is None
+    assert "tree:/x Bcc: everybody" in found["Subject"]
+
+
+def test_a_line_that_begins_like_a_mail_is_no_other_one() -> None:
+    slower = msgspec.structs.replace(test_bisect_report.SLOWER, how="from here on it is so")
+    both = msgspec.structs.replace(test_bisect_report.REPORT, found=(slower, slower))
+    lines = mail(stored("bisect", both)).splitlines()
+    assert sum(line.startswith("From ") for line in lines) == 2
+    assert sum(line.startswith(">From here on") for line in lines) == 2
+
+
 def test_a_mail_for_each_commit_that_is_slower() -> None:
     one = mail(EXAMPLES["bisect"])
     found = parsed(one)

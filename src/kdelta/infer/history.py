@@ -81,9 +81,6 @@ def overall_change(effects: Effects) -> Change | None:
             return 0.0
         return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
-    # Where nothing moved, the mean is 1, and not what logarithms are rounded to.
-    if all(one.base.value == one.other.value and not one.moved for one in costs):
-        return Change(1.0, 1.0, 1.0)
     ends = [
         [float(1 + end / one.base.value) for one in costs for end in [getattr(one.effect, which)]]
         for which in ("value", "low", "high")
