@@ -13,12 +13,13 @@ from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import encode_profiles
 from kdelta.report.model import Compared, CompareReport, ReportedRun, Side
 from kdelta.report.stored import Stored
+from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.compare import run_compare
 from kdelta.studies.flames import flames_of, record_profiles
-from kdelta.studies.lab import PROFILES, profiles_of
+from kdelta.studies.lab import PROFILES, Lab, profiles_of
 from kdelta.studies.requests import CompareRequest, LabRequest, Silent
 from tests.machines.bench import NEW, OLD
 from tests.profiles import profile_of
@@ -87,6 +88,30 @@ def test_profiles_that_are_lost_are_said(store: Store, tmp_path: Path) -> None:
     assert flames_of(whole, store, said.append) == ()
     assert len(said) == 1
     assert said[0].startswith("no flame graphs: ")
+
+
+class Told(Silent):
+    """Notes what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+
+def test_what_goes_wrong_with_a_report_that_is_done_is_said(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def broken(*_: object) -> None:
+        inner = ExceptionGroup("runs of one", [LabError("the disk is full", "free some")])
+        raise ExceptionGroup("runs", [inner])
+
+    monkeypatch.setattr(Lab, "runs", broken)
+    told = Told()
+    gone = f"image:{tmp_path / 'gone'}"
+    asyncio.run(record_profiles(CompareRequest(base=gone, others=(gone,)), store, told))
+    assert told.said == ["no profiles for flame graphs: the disk is full"]
 
 
 @pytest.mark.guest

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The profiles that a study's page shows as flame graphs: recorded, and found in the store."""
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
@@ -14,7 +15,7 @@ from kdelta.report.html.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedRun, RunReport
 from kdelta.report.profile_model import ProfileReport
 from kdelta.report.stored import Stored
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare import workload_work
 from kdelta.studies.lab import PROFILES, Lab, profiles_of
@@ -24,15 +25,38 @@ from kdelta.workloads.catalog import find_workload
 
 async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:
     """Sees to it that the store has profiles of one run of each kernel of a comparison, on the
-    machine of its first CPU. Kernels that cannot be had are left out: the comparison says why.
+    machine of its first CPU. It adds to a report that is done: so what goes wrong is said, and not
+    raised. Kernels that cannot be had are left out, since the comparison says why.
     """
-    lab_request = msgspec.structs.replace(request.lab, perturbations=1, calls="all", again=False)
+    try:
+        await _record(request, store, progress)
+    except* KdeltaError as errors:
+        for error in _leaves(errors):
+            progress.say(f"no profiles for flame graphs: {error}")
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors of groups of tasks, which may be in groups themselves."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+async def _record(request: CompareRequest, store: Store, progress: Progress) -> None:
+    lab_request = msgspec.structs.replace(
+        request.lab, perturbations=1, calls="all", again=False, trace=False, data_lines=False
+    )
     if request.cpus:
         machine = machine_like(lab_request.machine, request.cpus[0])
         lab_request = msgspec.structs.replace(lab_request, machine=machine)
     lab = Lab(lab_request, store, progress)
-    found = [lab.kernel(spec) for spec in dict.fromkeys((request.base, *request.others))]
-    kernels = [kernel for kernel in found if not isinstance(kernel, NoKernel)]
+    kernels = []
+    for spec in dict.fromkeys((request.base, *request.others)):
+        with contextlib.suppress(KdeltaError):
+            found = lab.kernel(spec)
+            kernels += [] if isinstance(found, NoKernel) else [found]
     workload = find_workload(request.workload)
     works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
     await lab.runs(kernels, works)
