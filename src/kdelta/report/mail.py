@@ -70,9 +70,7 @@ def _header(name: str, text: str) -> str:
     person, address = parseaddr(plain)
     if name in _OF_PEOPLE and address:
         return f"{name}: {formataddr((person, address))}"
-    charset = None if plain.isascii() else "utf-8"
-    folded = Header(plain, charset, maxlinelen=WIDTH, header_name=name).encode()
-    return f"{name}: {folded}"
+    return f"{name}: {Header(plain, maxlinelen=WIDTH, header_name=name).encode()}"
 
 
 def _quoted_from(text: str) -> str:
