@@ -22,10 +22,11 @@ from kdelta.cli.terminal import keys_of
 
 ROOT = Path(__file__).parents[2]
 OWN_TERMINAL = """
-import fcntl, termios
+import fcntl, signal, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 """
-"""Then it is told of another size."""
+"""Then it is told of another size, and of Ctrl-C: what runs in the background ignores that."""
 
 PROGRAM = """
 import sys
