@@ -144,12 +144,16 @@ static void classify_branch(uint32_t word, struct insn_facts *f)
     case 0xd5: classify_system(word, f); break;
     case 0xd6: case 0xd7:
         f->jumps = true;
+        f->calls_function = field(word, 21, 3) == 1; /* blr, and with authentication; likewise ret */
+        f->returns = field(word, 21, 3) == 2;
         if (field(word, 21, 4) == 4) {
             special(f, SP_ERET);
             f->frame_return = f->leaves_kernel = true;
         }
         break;
-    default: f->jumps = true;
+    default:
+        f->jumps = true;
+        f->calls_function = word >> 26 == 0x25; /* bl */
     }
 }
 

@@ -31,9 +31,11 @@ void arm_multiple(uint32_t list, bool load, unsigned base, bool with_spsr, struc
     f->switch_store = !load && callee_saved;
     f->switch_load = load && callee_saved;
     if (load && list >> ARM_PC & 1) {
-        f->jumps = true;
-        if (with_spsr)
+        f->jumps = f->returns = true;
+        if (with_spsr) {
             arm_exception_return(f);
+            f->returns = false;
+        }
     }
 }
 
@@ -158,7 +160,7 @@ static void classify_unconditional(uint32_t word, struct insn_facts *f)
     else if ((top & 0xe5) == 0x84 || (top & 0xe5) == 0x81)
         arm_srs_rfe(top & 1, f);
     else if ((top & 0xe0) == 0xa0)
-        f->jumps = true; /* blx */
+        f->jumps = f->calls_function = true; /* blx */
     else if ((top & 0xe0) == 0xc0 || (top & 0xf0) == 0xe0)
         arm_coprocessor(word, f);
     else
@@ -171,7 +173,11 @@ static void classify_miscellaneous(uint32_t word, struct insn_facts *f)
 
     switch (field(word, 4, 4)) {
     case 0: arm_special(f, op & 1 ? ARM_MSR : ARM_MRS); break;
-    case 1: case 2: case 3: f->jumps = op == 1; break; /* bx, bxj, blx; clz */
+    case 1: case 2: case 3: /* bx, bxj, blx; clz */
+        f->jumps = op == 1;
+        f->calls_function = f->jumps && field(word, 4, 4) == 3;
+        f->returns = f->jumps && !f->calls_function && field(word, 0, 4) == ARM_LR;
+        break;
     case 6:
         if (op == 3)
             arm_exception_return(f);
@@ -221,6 +227,7 @@ static void classify_data_processing(uint32_t word, struct insn_facts *f)
     if (compares || field(word, 12, 4) != ARM_PC)
         return;
     f->jumps = true;
+    f->returns = (word & 0x0fffffff) == 0x01a0f00e; /* mov pc, lr */
     if (word >> 20 & 1)
         arm_exception_return(f);
 }
@@ -260,6 +267,7 @@ static void classify_access(uint32_t word, struct insn_facts *f)
     arm_moves(f, load, 1);
     f->always_there = is_reliable_base(field(word, 16, 4));
     f->jumps = load && field(word, 12, 4) == ARM_PC;
+    f->returns = (word & 0x0fffffff) == 0x049df004; /* ldr pc, [sp], #4 */
 }
 
 static void classify_a32(uint32_t word, struct insn_facts *f)
@@ -281,7 +289,10 @@ static void classify_a32(uint32_t word, struct insn_facts *f)
         } /* fall through */
     case 2: classify_access(word, f); break;
     case 4: arm_multiple(word & 0xffff, word >> 20 & 1, field(word, 16, 4), word >> 22 & 1, f); break;
-    case 5: f->jumps = true; break;
+    case 5:
+        f->jumps = true;
+        f->calls_function = word >> 24 & 1;
+        break;
     default:
         if (field(word, 24, 4) == 0xf) {
             arm_special(f, ARM_SVC);

@@ -12,7 +12,7 @@ enum arm_special {
     ARM_LDA, ARM_STL, ARM_SWP, ARM_VFP_SYSTEM,
 };
 
-enum { ARM_SP = 13, ARM_PC = 15 };
+enum { ARM_SP = 13, ARM_LR = 14, ARM_PC = 15 };
 
 static inline unsigned field(uint32_t word, unsigned lowest, unsigned bits)
 {

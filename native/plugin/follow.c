@@ -1,32 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each task has a stack of frames in the kernel, on top of those of its user code: one or, with coroutines, several. */
-#include "follow.h"
-
+#include "frames.h"
 #include "symbols.h"
 
-#define NEAR_BYTES (UINT64_C(64) << 10)
-#define FAR_BYTES (UINT64_C(8) << 20)   /* a usual limit of stacks */
-#define JUMP_BYTES 4096u                /* how far below the top a return address is pushed that is only jumped to */
-#define MOST_STACKS 4096u
-#define MOST_ENTRIES 64u
-
-struct followed {
-    struct stack kernel, *user;
-    struct stack **others;              /* user stacks that are not in use; the one left last at the end */
-    uint32_t n_others, number;          /* number: of the program that it executes, which forks share */
-    uint32_t handlers;                  /* of signals that are to be entered */
-    bool sigreturn;
-    struct pending waiting;             /* of user code, which has been left meanwhile */
-    uint32_t at_entry[MOST_ENTRIES];    /* frames of the kernel below each exception and interrupt */
-};
-
-static struct followed *task;
 static uint32_t programs;               /* 0 is that of a task of which it is not known yet */
-
-static struct stack *new_stack(void)
-{
-    return zalloc(1, sizeof(struct stack));
-}
 
 static struct followed *new_task(void)
 {
@@ -58,64 +35,6 @@ void follow_init(void)
     calls.changed = RETURNED;
     task = new_task();
     task->number = ++programs;
-}
-
-static bool in_region(void)
-{
-    return now.region.serial;
-}
-
-static uint32_t node_on_top(const struct stack *s)
-{
-    return s->n ? s->frames[s->n - 1].node : NO_NODE;
-}
-
-/* The node that a frame would be called by. */
-static uint32_t node_below(const struct stack *s, uint32_t index)
-{
-    if (index)
-        return s->frames[index - 1].node;
-    return s == &task->kernel ? node_on_top(task->user) : NO_NODE;
-}
-
-static void find_node(struct stack *s, uint32_t index, bool count)
-{
-    struct frame *f = &s->frames[index];
-
-    f->way.parent = f->way.entry == ENTRY_INTERRUPT ? NO_NODE : node_below(s, index);
-    f->way.task = f->way.parent ? 0 : task->number;
-    f->node = node_of(&f->way, count);
-}
-
-/* In a region that these frames do not know, or of which a frame has changed. */
-static void renew(struct stack *s, uint32_t from)
-{
-    if (!in_region())
-        return;
-    for (uint32_t i = from; i < s->n; i++)
-        find_node(s, i, false);
-    s->serial = now.region.serial;
-}
-
-static void renew_task(void)
-{
-    if (task->user->serial != now.region.serial)
-        renew(task->user, 0);
-    if (task->kernel.serial != now.region.serial)
-        renew(&task->kernel, 0);
-}
-
-static void push(struct stack *s, const struct frame *frame)
-{
-    if (in_region() && s->serial != now.region.serial)
-        renew(s, 0);
-    if (stack_push(s, frame) && in_region())
-        find_node(s, s->n - 1, true);
-}
-
-static void push_root(struct stack *s, struct block *b)
-{
-    push(s, &(struct frame){ .way = { .entry = ENTRY_ROOT, .block = b } });
 }
 
 void follow_place(void)
@@ -163,20 +82,6 @@ static uint32_t kernel_floor(void)
     return i;
 }
 
-/* The block is where the root returns to: a caller that was not known. */
-static void new_root(struct stack *s, struct block *b)
-{
-    struct frame old = s->frames[0];
-
-    s->n = 0;
-    push_root(s, b);
-    if (in_region()) {
-        s->frames[0].slot = 0;
-        node_hang(old.node, &(struct way){ .parent = s->frames[0].node, .entry = ENTRY_CALL, .site = b->origin->vaddr,
-                                           .site_block = b, .site_is_return = true });
-    }
-}
-
 static bool has_root_only(const struct stack *s)
 {
     return s->n == 1 && s->frames[0].way.entry == ENTRY_ROOT;
@@ -203,140 +108,6 @@ static struct frame frame_of_call(const struct pending *p, struct block *b)
         .back = g->end_vaddr,
         .slot = p->slot,
     };
-}
-
-static void use_stack(struct stack *s)
-{
-    for (uint32_t i = 0; i < task->n_others; i++)
-        if (task->others[i] == s) {
-            memmove(task->others + i, task->others + i + 1, (task->n_others - i - 1) * sizeof *task->others);
-            task->n_others--;
-            break;
-        }
-    task->others = must(realloc(task->others, (task->n_others + 1) * sizeof *task->others));
-    task->others[task->n_others++] = task->user;
-    task->user = s;
-    if (s->serial != now.region.serial)
-        renew(s, 0);
-}
-
-/* A stack that was never seen: its first code is a root. */
-static void use_new_stack(struct block *b)
-{
-    if (task->n_others < MOST_STACKS) {
-        use_stack(new_stack());
-    } else { /* the one that was left longest ago goes */
-        task->others[0]->n = 0;
-        use_stack(task->others[0]);
-    }
-    push_root(task->user, b);
-}
-
-/* A root or a handler does not know where its own stack begins until it calls. */
-static void learn_slot(uint64_t slot)
-{
-    struct frame *top = stack_top(task->user);
-
-    if (top && top->way.entry != ENTRY_CALL && (!top->slot || (slot >= top->slot && slot - top->slot < NEAR_BYTES)))
-        top->slot = slot + 1;
-}
-
-/* How far above `slot` the nearest frame is that may have made that call; `left` is how many frames that leaves. */
-static uint64_t distance(const struct stack *s, uint64_t slot, uint32_t *left)
-{
-    for (uint32_t i = s->n; i; i--) {
-        uint64_t above = s->frames[i - 1].slot;
-
-        *left = i;
-        if (!above || above > slot)
-            return above ? above - slot : NEAR_BYTES;
-        if (i == 1 && s->frames[0].way.entry != ENTRY_CALL && slot - above < NEAR_BYTES)
-            return slot - above;
-    }
-    return UINT64_MAX;
-}
-
-/* Goes to the user stack on which that slot is, and drops the frames that it finds abandoned there; false when there is none. */
-static bool find_stack(uint64_t slot, uint64_t most_bytes)
-{
-    uint32_t left = 0, left_there = 0;
-    uint64_t least = distance(task->user, slot, &left);
-    struct stack *best = task->user;
-
-    for (uint32_t i = task->n_others; i; i--) {
-        uint64_t there = distance(task->others[i - 1], slot, &left_there);
-
-        if (there < least) {
-            least = there;
-            left = left_there;
-            best = task->others[i - 1];
-        }
-    }
-    if (least > most_bytes)
-        return false;
-    if (best != task->user)
-        use_stack(best);
-    best->n = left;
-    return true;
-}
-
-static void user_calls(const struct frame *f)
-{
-    learn_slot(f->slot);
-    const struct frame *top = stack_top(task->user);
-    bool plain = !f->slot || !top || !top->slot ||
-        (f->slot < top->slot && top->slot - f->slot <= (task->n_others ? NEAR_BYTES : FAR_BYTES));
-
-    if (!plain && !find_stack(f->slot, FAR_BYTES))
-        use_new_stack(f->way.site_block);
-    learn_slot(f->slot);
-    push(task->user, f);
-}
-
-/* On another stack than the one in use; false when it is on none. */
-static bool returns_elsewhere(const struct pending *p, uint64_t target)
-{
-    for (uint32_t i = task->n_others; i; i--) {
-        struct stack *s = task->others[i - 1];
-        uint32_t left = stack_returned(s, p->slot || s->n <= 1 ? 0 : s->n - 1, p->slot, target);
-
-        if (left < s->n && (!p->slot || s->frames[left].slot == p->slot)) {
-            use_stack(s);
-            s->n = left;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_jump(uint64_t slot)
-{
-    const struct frame *top = stack_top(task->user);
-
-    return !slot || (top && (!top->slot || (slot < top->slot && top->slot - slot < JUMP_BYTES)));
-}
-
-static bool is_below_the_root(uint64_t slot)
-{
-    const struct stack *s = task->user;
-    uint64_t root = s->frames[0].slot;
-
-    return s->frames[0].way.entry == ENTRY_ROOT && (slot ? slot >= root && slot - root < NEAR_BYTES : s->n == 1);
-}
-
-static void user_returns(const struct pending *p, struct block *b)
-{
-    struct stack *s = task->user;
-    uint32_t left = stack_returned(s, 0, p->slot, b->origin->vaddr);
-
-    if (left < s->n && left)
-        s->n = left;
-    else if (returns_elsewhere(p, b->origin->vaddr))
-        return;
-    else if (is_below_the_root(p->slot))
-        new_root(s, b);
-    else if (!is_jump(p->slot) && !find_stack(p->slot, JUMP_BYTES))
-        use_new_stack(b);
 }
 
 static void make(const struct pending *p, struct block *b)

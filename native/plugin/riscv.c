@@ -106,11 +106,25 @@ static void classify_access(uint32_t word, bool load, struct insn_facts *f)
     f->switch_load = load && !floating && doubleword && moved == STACK && base != STACK;
 }
 
+/* The RISC-V Instruction Set Manual, Unconditional Jumps: ra and t0 are link registers. */
+static bool is_link(uint32_t reg)
+{
+    return reg == 1 || reg == 5;
+}
+
+static void classify_jump(uint32_t word, struct insn_facts *f)
+{
+    f->jumps = true;
+    f->calls_function = is_link(field(word, 7, 5));
+    f->returns = (word & 0x7f) == 0x67 && !f->calls_function && is_link(field(word, 15, 5));
+}
+
 static void classify_wide(uint32_t word, struct insn_facts *f)
 {
     switch (word & 0x7f) {
     case 0x13: case 0x1b: case 0x33: case 0x3b: case 0x37: case 0x17: break; /* on immediates and registers */
-    case 0x63: case 0x67: case 0x6f: f->jumps = true; break;
+    case 0x63: f->jumps = true; break;
+    case 0x67: case 0x6f: classify_jump(word, f); break;
     case 0x03: case 0x07: classify_access(word, true, f); break;
     case 0x23: case 0x27: classify_access(word, false, f); break;
     case 0x2f: classify_atomic(word, f); break;
@@ -125,6 +139,8 @@ static void classify_compressed_jump(uint32_t half, struct insn_facts *f)
     bool no_source = !field(half, 2, 5);
 
     f->jumps = no_source; /* jr, jalr, ebreak; the others are mv and add */
+    f->calls_function = no_source && half >> 12 == 9 && half != 0x9002;
+    f->returns = no_source && half >> 12 == 8 && is_link(field(half, 7, 5));
     if (half == 0x9002)
         special(f, SP_EBREAK);
 }

@@ -15,8 +15,15 @@ static void classify_high_registers(uint32_t half, struct insn_facts *f)
     unsigned destination = field(half, 0, 3) | field(half, 7, 1) << 3;
 
     switch (field(half, 8, 2)) {
-    case 0: case 2: f->jumps = destination == ARM_PC; break; /* add, mov */
-    case 3: f->jumps = true; break;                          /* bx, blx */
+    case 0: case 2: /* add, mov */
+        f->jumps = destination == ARM_PC;
+        f->returns = half == 0x46f7; /* mov pc, lr */
+        break;
+    case 3: /* bx, blx */
+        f->jumps = true;
+        f->calls_function = half >> 7 & 1;
+        f->returns = !f->calls_function && field(half, 3, 4) == ARM_LR;
+        break;
     }
 }
 
@@ -139,6 +146,7 @@ static void classify_single(uint32_t first, uint32_t second, struct insn_facts *
     arm_moves(f, load, 1);
     f->always_there = is_reliable_base(first);
     f->jumps = load && to_pc;
+    f->returns = first == 0xf85d && second == 0xfb04; /* ldr pc, [sp], #4 */
 }
 
 static void classify_wide(uint32_t first, uint32_t second, struct insn_facts *f)
@@ -161,6 +169,7 @@ static void classify_wide(uint32_t first, uint32_t second, struct insn_facts *f)
             classify_control(first, second, f);
         else
             f->jumps = second >> 15;
+        f->calls_function = second >> 14 == 3; /* bl, blx */
         break;
     case 0xf9:
         if (!(first >> 4 & 1)) {

@@ -5,20 +5,18 @@
 #include "arch.h"
 
 enum special {
-    SP_NONE, SP_SYSCALL, SP_SYSRET, SP_SYSENTER, SP_SYSEXIT, SP_IRET, SP_INT, SP_SWAPGS,
-    SP_RDMSR, SP_WRMSR, SP_MOV_CR, SP_MOV_DR, SP_INVLPG, SP_INVPCID, SP_CPUID, SP_VERW, SP_LOCK,
-    SP_PAUSE, SP_LFENCE, SP_MFENCE, SP_SFENCE, SP_XSAVE, SP_XRSTOR, SP_SEGMENT, SP_LGDT, SP_LIDT,
-    SP_LLDT, SP_LTR, SP_WRFSBASE, SP_WRGSBASE, SP_RDTSC, SP_RDPMC, SP_CLFLUSH, SP_MONITOR,
-    SP_MWAIT, SP_FAR, SP_HLT, SP_PORT_IO, SP_WBINVD, SP_XSETBV, SP_RDRAND, SP_STAC_CLAC, SP_CLI_STI,
+    SP_NONE, SP_SYSCALL, SP_SYSRET, SP_SYSENTER, SP_SYSEXIT, SP_IRET, SP_INT, SP_SWAPGS, SP_RDMSR, SP_WRMSR,
+    SP_MOV_CR, SP_MOV_DR, SP_INVLPG, SP_INVPCID, SP_CPUID, SP_VERW, SP_LOCK, SP_PAUSE, SP_LFENCE, SP_MFENCE,
+    SP_SFENCE, SP_XSAVE, SP_XRSTOR, SP_SEGMENT, SP_LGDT, SP_LIDT, SP_LLDT, SP_LTR, SP_WRFSBASE, SP_WRGSBASE, SP_RDTSC,
+    SP_RDPMC, SP_CLFLUSH, SP_MONITOR, SP_MWAIT, SP_FAR, SP_HLT, SP_PORT_IO, SP_WBINVD, SP_XSETBV, SP_RDRAND,
+    SP_STAC_CLAC, SP_CLI_STI,
 };
 
 static const char *const special_names[] = {
-    "", "syscall", "sysret", "sysenter", "sysexit", "iret", "int", "swapgs",
-    "rdmsr", "wrmsr", "mov-cr", "mov-dr", "invlpg", "invpcid", "cpuid", "verw", "lock",
-    "pause", "lfence", "mfence", "sfence", "xsave", "xrstor", "segment-load", "lgdt", "lidt",
-    "lldt", "ltr", "wrfsbase", "wrgsbase", "rdtsc", "rdpmc", "clflush", "monitor",
-    "mwait", "far-transfer", "hlt", "port-io", "wbinvd", "xsetbv", "rdrand", "stac-clac",
-    "cli-sti", NULL,
+    "", "syscall", "sysret", "sysenter", "sysexit", "iret", "int", "swapgs", "rdmsr", "wrmsr", "mov-cr", "mov-dr",
+    "invlpg", "invpcid", "cpuid", "verw", "lock", "pause", "lfence", "mfence", "sfence", "xsave", "xrstor",
+    "segment-load", "lgdt", "lidt", "lldt", "ltr", "wrfsbase", "wrgsbase", "rdtsc", "rdpmc", "clflush", "monitor",
+    "mwait", "far-transfer", "hlt", "port-io", "wbinvd", "xsetbv", "rdrand", "stac-clac", "cli-sti", NULL,
 };
 
 /* Those whose privilege QEMU checks when it translates them (and int, whose gate it checks later). */
@@ -149,9 +147,9 @@ static void group_0fae(const struct decoded *d, struct insn_facts *f)
 
 static bool memory_is_rewritten_0f(int opcode)
 {
-    return opcode == 0xab || opcode == 0xb3 || opcode == 0xbb || opcode == 0xba ||
-           opcode == 0xb0 || opcode == 0xb1 || opcode == 0xc0 || opcode == 0xc1 ||
-           opcode == 0xa4 || opcode == 0xa5 || opcode == 0xac || opcode == 0xad;
+    static const uint8_t opcodes[] = { 0xa4, 0xa5, 0xab, 0xac, 0xad, 0xb0, 0xb1, 0xb3, 0xba, 0xbb, 0xc0, 0xc1 };
+
+    return memchr(opcodes, opcode, sizeof opcodes);
 }
 
 static bool is_vector_store(int opcode, bool rep)
@@ -188,6 +186,7 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
     case 0xa2: special(f, SP_CPUID); return true;
     case 0x20: case 0x22: take_modrm(d); special(f, SP_MOV_CR); return true;
     case 0x21: case 0x23: take_modrm(d); special(f, SP_MOV_DR); return true;
+    case 0xa0: case 0xa8: accesses(f, 0, 1); return true; /* push fs, gs */
     case 0xa1: case 0xa9: accesses(f, 1, 0); special(f, SP_SEGMENT); return true;
     case 0xb2: case 0xb4: case 0xb5: take_modrm(d); accesses(f, 1, 0); special(f, SP_SEGMENT); return true;
     case 0x01: take_modrm(d); group_0f01(d, f); return true;
@@ -243,10 +242,6 @@ static void classify_0f(struct decoded *d, struct insn_facts *f)
         return; /* jcc, bswap, emms */
     if (opcode == 0x0d || (opcode >= 0x18 && opcode <= 0x1f))
         return; /* prefetches, hints, long NOPs, endbr: no access whatever the operand says */
-    if (opcode == 0xa0 || opcode == 0xa8) { /* push fs, gs */
-        accesses(f, 0, 1);
-        return;
-    }
     take_modrm(d);
     if (d->memory)
         access_0f(d, opcode, f);
@@ -279,7 +274,6 @@ static void classify_vector(struct decoded *d, int prefix, struct insn_facts *f)
     bool store = d->memory && ((map == 1 && is_vector_store(opcode, (pp & 3) == 2)) ||
                                (map == 2 && (opcode == 0x2e || opcode == 0x2f || opcode == 0x8e)) ||
                                (map == 3 && ((opcode >= 0x14 && opcode <= 0x17) || opcode == 0x19 || opcode == 0x39)));
-
     accesses(f, d->memory && !store, store);
 }
 
@@ -317,18 +311,16 @@ static bool is_plain(int op)
 {
     bool alu_immediate = op < 0x40 && (op & 7) >= 4;
 
-    return alu_immediate || (op >= 0x70 && op <= 0x7f) || (op >= 0x91 && op <= 0x99) ||
-           op == 0x9e || op == 0x9f || op == 0xa8 || op == 0xa9 ||
-           (op >= 0xb0 && op <= 0xbf) || (op >= 0xe0 && op <= 0xe3) || op == 0xe9 || op == 0xeb ||
-           op == 0xf5 || op == 0xf8 || op == 0xf9 || op == 0xfc || op == 0xfd;
+    return alu_immediate || (op >= 0x70 && op <= 0x7f) || (op >= 0x91 && op <= 0x99) || op == 0x9e || op == 0x9f ||
+           op == 0xa8 || op == 0xa9 || (op >= 0xb0 && op <= 0xbf) || (op >= 0xe0 && op <= 0xe3) || op == 0xe9 ||
+           op == 0xeb || op == 0xf5 || op == 0xf8 || op == 0xf9 || op == 0xfc || op == 0xfd;
 }
 
 static bool has_modrm(int op)
 {
-    return (op < 0x40 && (op & 7) < 4) || op == 0x63 || op == 0x69 || op == 0x6b ||
-           (op >= 0x80 && op <= 0x8f) || op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 ||
-           (op >= 0xd0 && op <= 0xd3) || (op >= 0xd8 && op <= 0xdf) || op == 0xf6 || op == 0xf7 ||
-           op == 0xfe || op == 0xff;
+    return (op < 0x40 && (op & 7) < 4) || op == 0x63 || op == 0x69 || op == 0x6b || (op >= 0x80 && op <= 0x8f) ||
+           op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 || (op >= 0xd0 && op <= 0xd3) ||
+           (op >= 0xd8 && op <= 0xdf) || op == 0xf6 || op == 0xf7 || op == 0xfe || op == 0xff;
 }
 
 static bool memory_is_rewritten(const struct decoded *d, int op)
@@ -450,10 +442,8 @@ static bool jumps(struct decoded d)
         op = take(&d);
         return (op >= 0x80 && op <= 0x8f) || op == 0x05 || op == 0x07 || op == 0x0b || op == 0x34 || op == 0x35;
     }
-    if (op == 0xff) {
-        take_modrm(&d);
-        return reg_field(&d) >= 2 && reg_field(&d) <= 5;
-    }
+    if (op == 0xff)
+        return d.next < d.end && (*d.next >> 3 & 7) >= 2 && (*d.next >> 3 & 7) <= 5;
     return (string && (d.rep || d.repne)) || (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3) ||
            (op >= 0xe8 && op <= 0xeb) || op == 0xc2 || op == 0xc3 || (op >= 0xca && op <= 0xcf) || op == 0xf1 || op == 0xf4;
 }

@@ -23,7 +23,7 @@ from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_
 from kdelta.infer.same import partings
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import CallsMode, Recording, run
+from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from tests.machines.bench import ARM, ARM64, NEW, OLD, counts_of, guest, new_setting, process_folder
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
@@ -79,16 +79,18 @@ def _run(name: str, recording: Recording, *, power_on: bool = False) -> Followed
     job = Job(argv=("/calls",), files=files, seconds=120)
 
     async def go() -> Outcome:
-        start = None
+        start: Snapshot | None = None
         if not power_on:
-            start = await obtain_snapshot(where, new_setting())
-            assert not isinstance(start, Outcome)
+            found = await obtain_snapshot(where, new_setting())
+            assert not isinstance(found, Outcome)
+            start = found
         setting = msgspec.structs.replace(new_setting(), recording=recording)
         return await run(where, job_archive(job), setting, start)
 
     outcome = asyncio.run(go())
     binaries = {path[1:]: program.read_bytes() for path, program in programs.items()}
-    counts = counts_of(outcome, binaries)
+    arch = where.arch
+    counts = counts_of(outcome, binaries, arch)
     assert outcome.symbols
     assert outcome.counts
     sources = Sources(

@@ -36,6 +36,8 @@ class Facts(NamedTuple):
     optional: int
     switch_store: int
     switch_load: int
+    calls_function: int
+    returns: int
     special: str
 
 

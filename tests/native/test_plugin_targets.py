@@ -222,6 +222,42 @@ def test_what_enters_and_leaves_the_kernel(name: str, tmp_path: Path) -> None:
     assert (call.frame_return, call.leaves_kernel, call.calls) == (0, 0, 1)
 
 
+FUNCTION_CALLS = {
+    "arm": ("bl .", "blne .", "blx .+8", "blx r3", "blxeq ip"),
+    "thumb": ("bl .", "blx .+8", "blx r3", "blx lr"),
+    "arm64": ("bl .", "blr x3"),
+    "riscv64": ("jal ra, .", "jalr ra, 8(t1)", "c.jalr a5", "jal t0, .", "jalr t0, 0(t2)"),
+}
+FUNCTION_RETURNS = {
+    "arm": (
+        "bx lr",
+        "bxne lr",
+        "mov pc, lr",
+        "pop {r4, pc}",
+        "ldmfd sp!, {r4-r11, pc}",
+        "ldr pc, [sp], #4",
+    ),
+    "thumb": ("bx lr", "mov pc, lr", "pop {r4, pc}", "pop {r4-r11, pc}", "ldr pc, [sp], #4"),
+    "arm64": ("ret", "ret x3"),
+    "riscv64": ("ret", "jalr zero, 0(ra)", "c.jr ra", "jr t0"),
+}
+NEITHER = {
+    "arm": ("b .", "bx r3", "ldr pc, [pc, r3, lsl #2]", "movs pc, lr", "add pc, pc, r3", "svc #0"),
+    "thumb": ("b .", "bx r3", "mov pc, r3", "tbb [pc, r3]", "cbz r3, .+8", "svc #0"),
+    "arm64": ("b .", "br x16", "cbz x3, .", "tbz x3, #1, .", "b.eq .", "eret", "svc #0"),
+    "riscv64": ("j .", "jr a5", "c.jr a5", "beqz a5, .", "ecall", "sret", "ebreak", "mv a0, a5"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_calls_of_functions_and_returns(name: str, tmp_path: Path) -> None:
+    kinds = (FUNCTION_CALLS[name], FUNCTION_RETURNS[name], NEITHER[name])
+    found = facts_of(name, tmp_path, [line for kind in kinds for line in kind])
+    got = [(facts.calls_function, facts.returns) for facts in found]
+    calls, returns, neither = map(len, kinds)
+    assert got == [(1, 0)] * calls + [(0, 1)] * returns + [(0, 0)] * neither
+
+
 def test_accesses_that_hang_on_a_condition(tmp_path: Path) -> None:
     lines = ["ldmiane r0, {r1-r4}", "strdeq r0, r1, [r2]", "strexeq r0, r1, [r2]", "addne r0, r1"]
     found = facts_of("arm", tmp_path, lines)

@@ -156,6 +156,24 @@ def test_marks_and_bytes() -> None:
     assert (other.argument, other.loads) == (0, 1)
 
 
+def test_calls_of_functions_and_returns(tmp_path: Path) -> None:
+    calls = ("call .", "call *%rax", "call *%r11", "call *8(%rsp)", "notrack call *%rdx")
+    returns = ("ret", "ret $16", "repz ret", "bnd ret")
+    neither = (
+        "jmp .",
+        "jmp *%rax",
+        "lcall *(%rax)",
+        "lret",
+        "iretq",
+        "sysretq",
+        "syscall",
+        "push %rax",
+    )
+    codes = assembled(X86, tmp_path, (*calls, *returns, *neither))
+    got = [(facts.calls_function, facts.returns) for facts in classify(X86, codes)]
+    assert got == [(1, 0)] * len(calls) + [(0, 1)] * len(returns) + [(0, 0)] * len(neither)
+
+
 def test_instructions_that_are_cut_short_do_no_harm(tmp_path: Path) -> None:
     """QEMU shows the start of an instruction that goes on in the next page."""
     whole = assembled(X86, tmp_path, (row[0] for row in TABLE))
