@@ -19,6 +19,7 @@ from kdelta.infer.profile import (
     region_profile,
     summed,
 )
+from kdelta.infer.source import Line, line_changes
 from kdelta.report.diff_json import JsonDiff, diff_json
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.diff_text import diff_text
@@ -26,6 +27,7 @@ from kdelta.report.model import ReportedRun
 from kdelta.report.profile_json import JsonProfile, profile_json
 from kdelta.report.profile_model import ProfileReport
 from kdelta.report.profile_text import profile_text
+from kdelta.report.source_text import changed_lines
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from tests.report.example import base_counts, other_counts, stored
@@ -268,3 +270,21 @@ def test_which_are_named(figures: list[int], limit: int) -> None:
     assert sorted(less) == list(range(len(added) - len(less), len(added)))
     if added and added[0] > 0 and limit:
         assert 0 in named
+
+
+def test_changed_lines_add_up_and_stand_in_order() -> None:
+    a = {Line("kernel", "a.c", n, "f"): 10 * n for n in range(1, 9)} | {_BARE: 5}
+    b = {Line("kernel", "a.c", n, "f"): 100 - 10 * n for n in range(1, 9)} | {_BARE: 7}
+    shown = changed_lines(line_changes(a, b), 2)
+    figures = [(int(line.split()[0]), line.split(None, 1)[1]) for line in shown[3:]]
+    assert figures == [
+        (80, "a.c:1 f"),
+        (120, "other lines, more (3)"),
+        (-60, "other lines, less (2)"),
+        (2, "of which no line is known"),
+        (-60, "a.c:8 f"),
+        (82, "total"),
+    ]
+
+
+_BARE = Line("kernel", "", 0, "g")

@@ -102,8 +102,10 @@ def _side(who: str, reported: ReportedRun) -> list[str]:
 
 
 def _counted(report: DiffReport) -> str:
-    what = COUNTS[report.by]
-    each = ", one pass of each region" if report.each else ", whole regions"
+    # Calls, lines and instructions are counted in whole regions, whatever functions are.
+    by, is_each = (Sort.INSNS, False) if report.views.any else (report.by, report.each)
+    what = COUNTS[by]
+    each = ", one pass of each region" if is_each else ", whole regions"
     return f"{what}{each}; exact of these two runs, kdelta compare tells their spread"
 
 

@@ -52,24 +52,22 @@ def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
     known = [one for one in changes if (one.b_line or one.a_line or _NONE).is_known]
     changed = [one for one in known if one.added]
     kept = both_ends([one.added for one in changed], limit)
-    rows: list[tuple[int, str, str]] = []
-    for index, one in enumerate(changed):
-        if index in kept:
-            rows.append((one.added, _changed(one), one.text))
+    rows = [(one.added, _changed(one), one.text) for i, one in enumerate(changed) if i in kept]
     rest = [one for index, one in enumerate(changed) if index not in kept]
+    between: list[tuple[int, str, str]] = []
     for word, group in (
         ("more", [one for one in rest if one.added > 0]),
         ("less", [one for one in rest if one.added < 0]),
     ):
         if group:
-            rows.append(
-                (sum(one.added for one in group), f"other lines, {word} ({len(group)})", "")
-            )
+            whole = sum(one.added for one in group)
+            between.append((whole, f"other lines, {word} ({len(group)})", ""))
     total = sum(one.added for one in changes)
     unknown = total - sum(one.added for one in known)
-    if any(one.added for one in changes if one not in known):
-        rows.append((unknown, "of which no line is known", ""))
-    rows.sort(key=lambda row: -row[0])
+    if any(one.added for one in changes if not (one.b_line or one.a_line or _NONE).is_known):
+        between.append((unknown, "of which no line is known", ""))
+    at = sum(row[0] > 0 for row in rows)
+    rows[at:at] = between
     if sum(row[0] for row in rows) != total:
         raise LabError("the source lines do not add up", "this is an error of kdelta")
     shown = ["", "source lines", f"{'added':>{INSNS}}  line (of B, or of A where B has it not)"]
