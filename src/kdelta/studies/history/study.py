@@ -201,7 +201,13 @@ class _Study:
         """The series of a group: one, or one for each CPU that its machine looks like."""
         like = [cpu for cpu in self._request.cpus if _is_like(group.runs[0], cpu)]
         kernels, notes = self._kernels(group)
-        effects = [self._step(*pair, group) for pair in itertools.pairwise(kernels)]
+        step = f"judge the steps between {len(kernels)} kernels"
+        self._progress.begin(step)
+        effects = []
+        for base, other in itertools.pairwise(kernels):
+            self._progress.doing(step, other.name)
+            effects.append(self._step(base, other, group))
+        self._progress.end(step, "done")
         cpus: list[CPU | None] = [*like] or [None]
         return [self._series(group, kernels, effects, cpu, notes) for cpu in cpus]
 
