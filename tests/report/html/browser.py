@@ -2,13 +2,14 @@
 """A page in Chromium: nothing may leave it, and nothing may complain."""
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page, Request, ViewportSize, sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 TIMEOUT_MS = 20_000
 PHONE = (360, 740)
 SCREEN = (1280, 800)

@@ -175,6 +175,7 @@ def test_an_ensemble_is_drawn_where_layouts_differ_with_what_was_shipped() -> No
         ("gate", ("Yes, it is slower. Exit code 1.", "What decided it", "Operations")),
         ("layout", ("hang by more than 1 %", "with itself", "in no layout")),
         ("place", ("Who pays for it", "annealed")),
+        ("compare-packets", ("Instructions a packet", "packets/s", "No driver of a network card")),
         ("profile", ("instructions in 2 regions", "Whose work, and whose code")),
         ("run", ("It executed", "Functions")),
         ("run-failed", ("boot-failed: no init", "Kernel panic - not syncing")),

@@ -10,7 +10,7 @@ from kdelta.infer.effects import BackgroundEffect, OperationEffect, Word
 from kdelta.infer.estimate import Quantity
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.comparison import BACKGROUND_NAMES
-from kdelta.report.html import charts, common, cycles, functions, words
+from kdelta.report.html import charts, common, cycles, functions, packets, words
 from kdelta.report.html.model import (
     Answer,
     Block,
@@ -173,6 +173,7 @@ def sections_of(pair: Pair) -> Iterator[Section]:
         _effects(pair),
     )
     yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
+    yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
     yield from cycles.sections(pair.report, compared, pair.about, pair.mark)
     folds = functions.folds(by_size(operations), pair.mark)
     folds += functions.background_folds(compared.effects.background, pair.mark)
