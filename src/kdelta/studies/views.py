@@ -21,7 +21,7 @@ from kdelta.report.profile_model import ProfileViews
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.studies.debug_info import read_lines, texts_of
 from kdelta.studies.recorded import Recorded, work_of_run
-from kdelta.studies.requests import Progress
+from kdelta.studies.requests import Progress, Silent
 
 _TEXT = frozenset("tTwW")  # types of symbols, as nm prints them, that are code
 
@@ -63,7 +63,8 @@ async def views_of(
         unlined = unlined_origins(lines, profiles, selection)
     named = [key for name in asked.annotate for key in find_functions(profiles, name)]
     if named and not asked.source:
-        lines = await lines_of(one, profiles, selection, progress, frozenset(named))
+        # Of a few functions it takes no time that is worth a word.
+        lines = await lines_of(one, profiles, selection, Silent(), frozenset(named))
     functions = tuple(
         annotated(profiles, key, selection, disassembler(one, key[0]), lines.line) for key in named
     )
