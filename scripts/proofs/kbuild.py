@@ -70,7 +70,7 @@ class Program(msgspec.Struct, frozen=True, array_like=True):
 
     side: int
     program: str
-    tasks: int
+    ended: int
     user: int
     kernel: int
 
@@ -129,7 +129,7 @@ def lines_of(a: RegionCounts, b: RegionCounts) -> tuple[DiffLine, ...]:
 def programs_of(index: int, region: Processes) -> list[Program]:
     """The rows of a side, of all tasks that are no interrupts."""
     return [
-        Program(index, one.program, one.tasks, one.user, one.kernel)
+        Program(index, one.program, one.ended, one.user, one.kernel)
         for one in (*region.programs, *region.other)
     ]
 

@@ -17,13 +17,14 @@ STACKS = {
     ("entry", "sys_read"): 50,
     ("cc1:main",): 300,
     ("sh:main",): 40,
-    ("fork",): 5,
+    ("fork",): 2,
+    ("fork", "do_exit"): 3,
     ("timer",): 7,
     ("worker",): 9,
 }
 CONTEXTS: dict[tuple[str, ...], int] = {("timer",): 1, ("worker",): 2}
 TASKS = ("cc1", "cc1", "sh", "kernel")
-TASK_OF = (0, 0, 1, 2, 2, 1, 3)
+TASK_OF = (0, 0, 1, 2, 2, 2, 1, 3)
 
 
 def made() -> Profile:
@@ -40,10 +41,11 @@ def test_each_program_has_its_own_and_the_kernels_work_for_it() -> None:
     profile = made()
     found = processes(profile, counted(profile, 1000))
     assert found.programs == (
-        ProgramCost("cc1", 2, user=300, kernel=60),
-        ProgramCost("sh", 1, user=40, kernel=5),
+        ProgramCost("cc1", 0, user=300, kernel=60),
+        # Its one instruction was executed three times: so many ended.
+        ProgramCost("sh", 3, user=40, kernel=5),
     )
-    assert found.other == (ProgramCost("kernel", 1, user=0, kernel=9),)
+    assert found.other == (ProgramCost("kernel", 0, user=0, kernel=9),)
     assert found.interrupts == 7
     assert found.insns == sum(STACKS.values()) == 421
     assert found.residency == 60 + 5 + 9 + 7
@@ -63,8 +65,8 @@ def test_table() -> None:
     profile = made()
     text = processes_text([processes(profile, counted(profile, 1000))])
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
-    assert rows["cc1"] == ["2", "300", "60", "85.5%", "16.7%"]
-    assert rows["kernel"] == ["(other)", "1", "0", "9", "2.1%", "100.0%"]
+    assert rows["cc1"] == ["0", "300", "60", "85.5%", "16.7%"]
+    assert rows["kernel"] == ["(other)", "0", "0", "9", "2.1%", "100.0%"]
     assert rows["interrupts"] == ["0", "7", "1.7%", "100.0%"]
     assert rows["total"] == ["340", "81", "100.0%", "19.2%"]
     assert "kernel residency without idle: 81 of 421 instructions, 19.2%" in text

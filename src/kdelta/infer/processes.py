@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A region by process: what each program executed itself and had the kernel execute for it."""
 
+from collections import Counter
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.model import CONTEXTS, RegionCounts
+from kdelta.counts.model import CONTEXTS, KERNEL, RegionCounts
 from kdelta.counts.profile import Profile
 from kdelta.spec.errors import LabError
 
 _OWN, _INTERRUPTS, _OTHER = range(len(CONTEXTS))
+_ENDS = "do_exit"
+"""What the kernel executes once when a process (or thread) ends."""
 
 
 class ProgramCost(msgspec.Struct, frozen=True):
-    """Instructions of all processes (a forked child and what it is after each exec are two `tasks`)
-    that execute one program, and of the kernel on their behalf.
+    """Instructions of all processes while they execute one program, and of the kernel on their
+    behalf. ended: how many of them ended as that program.
     """
 
     program: str
-    tasks: int
+    ended: int
     user: int
     kernel: int
 
@@ -79,16 +83,35 @@ def _programs(
     chosen: npt.NDArray[np.bool_],
 ) -> tuple[ProgramCost, ...]:
     names = [one.program for one in profile.tasks]
-    user, kernel, tasks = dict[str, int](), dict[str, int](), dict[str, int]()
-    for side, where in ((user, chosen & ~in_kernel), (kernel, chosen & in_kernel)):
+    ends = np.isin(profile.rows.group, _entries(profile, _ENDS))
+    columns = []
+    for where, figures in (
+        (chosen & ends, profile.rows.entered),
+        (chosen & ~in_kernel, insns),
+        (chosen & in_kernel, insns),
+    ):
         sums = np.zeros(len(names), np.int64)
-        np.add.at(sums, task[where], insns[where])
-        for index, count in enumerate(sums):
-            side[names[index]] = side.get(names[index], 0) + int(count)
-    for index in np.unique(task[chosen]):
-        tasks[names[index]] = tasks.get(names[index], 0) + 1
-    found = [ProgramCost(name, tasks[name], user[name], kernel[name]) for name in tasks]
+        np.add.at(sums, task[where], figures[where])
+        column: Counter[str] = Counter()
+        for name, count in zip(names, sums, strict=True):
+            column[name] += int(count)
+        columns.append(column)
+    seen = {names[index] for index in np.unique(task[chosen])}
+    found = [ProgramCost(name, *(column[name] for column in columns)) for name in seen]
     return tuple(sorted(found, key=lambda one: (-one.insns, one.program)))
+
+
+def _entries(profile: Profile, function: str) -> npt.NDArray[np.int64]:
+    """The groups that begin where a function of the kernel does."""
+    code = profile.code
+    starts = [
+        one.address
+        for one in profile.functions
+        if (one.origin, one.name) == (KERNEL, function) and one.address
+    ]
+    first = np.flatnonzero(np.diff(code.group_block, prepend=-1))
+    begins = np.isin(code.block_address[code.group_block[first]], np.array(starts, np.uint64))
+    return first[begins]
 
 
 def _must_be_all(found: Processes, counts: RegionCounts) -> None:

@@ -9,9 +9,10 @@ from kdelta.spec.errors import LabError
 
 _NAME = 24
 _NOTE = (
-    "A process is a task from its start, or its last exec, on; a shell that forks to start a "
-    "program is one before that. Kernel: system calls, faults and switches on its behalf. In it: "
-    "the kernel's part of the line. All figures are instructions; a string operation is one."
+    "A process belongs to the program that it executes, from its start or its last exec on; a "
+    "shell's child is a shell until then. Ended: how many processes ended as that program. Kernel: "
+    "system calls, faults and switches on their behalf; in it: that part of the line. All figures "
+    "are instructions; a string operation is one."
 )
 
 
@@ -38,7 +39,7 @@ def processes_lines(region: Processes) -> list[str]:
     found = [
         f"{region.region}, by process",
         "",
-        f"  {'program':<{_NAME}}{'tasks':>6}{'user':>16}{'kernel':>16}{'all':>8}{'in it':>8}",
+        f"  {'program':<{_NAME}}{'ended':>6}{'user':>16}{'kernel':>16}{'all':>8}{'in it':>8}",
         *rows,
         total,
         "",
@@ -50,13 +51,13 @@ def processes_lines(region: Processes) -> list[str]:
 
 
 def _row(one: ProgramCost, whole: int, suffix: str = "") -> str:
-    return _line(one.program + suffix, str(one.tasks), one.user, one.kernel, whole)
+    return _line(one.program + suffix, str(one.ended), one.user, one.kernel, whole)
 
 
-def _line(name: str, tasks: str, user: int, kernel: int, whole: int) -> str:
+def _line(name: str, ended: str, user: int, kernel: int, whole: int) -> str:
     insns = user + kernel
     return (
-        f"  {name:<{_NAME}.{_NAME}}{tasks:>6}{user:>16,}{kernel:>16,}"
+        f"  {name:<{_NAME}.{_NAME}}{ended:>6}{user:>16,}{kernel:>16,}"
         f"{_percent(insns, whole):>8}{_percent(kernel, insns):>8}"
     )
 
