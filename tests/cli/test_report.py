@@ -3,6 +3,7 @@
 
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -201,14 +202,23 @@ def test_a_report_that_cannot_be_kept_is_still_printed(
 ) -> None:
     assert not studies.asked
 
-    def full(*_: object) -> None:
-        raise LabError("writing the store: no space left")
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*_: object) -> None:
+            raise error
 
+        return fail
+
+    full = failing(LabError("writing the store: no space left"))
     monkeypatch.setattr("kdelta.cli.publish.keep", full)
     assert kdelta("compare", "image:a", "image:b") == 0
     out, said = capsys.readouterr()
     assert out.startswith("kdelta compare: workload syscalls")
     assert "the report is printed and not kept: writing the store: no space left" in said
+    monkeypatch.setattr("kdelta.cli.publish.keep", failing(TypeError("cannot keep a set")))
+    assert kdelta("compare", "image:a", "image:b") == 3
+    out, said = capsys.readouterr()
+    assert out.startswith("kdelta compare: workload syscalls")
+    assert "this is a bug in kdelta: TypeError: cannot keep a set" in said
 
 
 WORDS = [

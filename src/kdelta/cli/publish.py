@@ -71,6 +71,11 @@ def publish(
         keep(stored, store)
     except LabError as error:
         talk(f"kdelta: the report is printed and not kept: {error.message}")
+    finally:  # a fault of kdelta loses no report, either
+        _show(stored, store, json=json, text=text, html=html)
+
+
+def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: Path | None) -> None:
     try:
         emit(text if text is not None else find_form("json" if json else "text").render(stored))
     finally:  # whether or not anybody reads it
