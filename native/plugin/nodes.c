@@ -333,8 +333,8 @@ static uint64_t add_extras_of(struct bytes *rows, const struct cell *c)
         for (uint32_t context = 0; context < CONTEXTS; context++) {
             const struct tally *t = &e->sum[context];
 
-            if (!(t->entered | t->lost | t->elements | t->mmio))
-                continue;
+            if (!(t->entered | t->lost | t->elements | t->mmio) || e->group >= c->block->origin->n_groups)
+                continue; /* a group that was dropped never was */
             bytes_u32(rows, c->node);
             bytes_u32(rows, c->block->id);
             bytes_u32(rows, context);
