@@ -42,9 +42,10 @@ def kdelta(*arguments: str) -> int:
     return cli.ended(arguments)
 
 
-def recorded(folder: Path, stacks: Mapping[Stack, int], *, kept: bool = True) -> Run:
-    """A run in the store of that folder, with its profile if that was kept."""
+def recorded(folder: Path, stacks: Mapping[Stack, int], calls: str = "all") -> Run:
+    """A run in the store of that folder, with its profile."""
     profile = profile_of(stacks, contexts={("irq",): 1})
+    profile = msgspec.structs.replace(profile, calls=calls)
     counts = RunCounts((RegionCounts("work", Iterations(), profile.function_costs()),))
     new = NewRun(
         key=f"key of {len(stacks)}",
@@ -66,7 +67,7 @@ def recorded(folder: Path, stacks: Mapping[Stack, int], *, kept: bool = True) ->
             store.start_run(new),
             RunStatus.OK,
             counts=counts,
-            attachments=attachments if kept else {},
+            attachments=attachments,
         )
 
 
@@ -262,6 +263,21 @@ def test_a_recording_that_was_pruned(own_data: Path, own_cache: Path, capsys: Ca
     assert "        insns      %   loads  stores  string special  function" in shown(capsys)
     assert kdelta("profile", "--calls") == 2
     assert "it cannot be made again with more" in capsys.readouterr().err
+
+
+def test_a_run_of_which_the_kernels_calls_alone_were_recorded(
+    own_data: Path, own_cache: Path, capsys: Captured
+) -> None:
+    assert own_cache.is_dir()
+    recorded(own_data, A, "kernel")
+    assert kdelta("profile", "--calls") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "calls, from the top" in said
+    assert "Calls were followed in the kernel alone" in said
+    # The same run, recorded in full, is better.
+    recorded(own_data, A)
+    assert kdelta("profile", "--calls") == 0
+    assert "in the kernel alone" not in capsys.readouterr().out
 
 
 def test_misses_without_a_cpu(own_data: Path, capsys: Captured) -> None:

@@ -34,6 +34,11 @@ from kdelta.studies.userland import check_needs
 from kdelta.studies.views import Views, profiles_named, views_of
 from kdelta.workloads.catalog import find_workload
 
+KERNEL_CALLS = "kernel"
+NOT_IN_USER_CODE = (
+    "Calls were followed in the kernel alone: who called whom in user code is not known."
+)
+
 
 class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be shown of a run. regions: those that are looked at, none means all. calls: with
@@ -176,9 +181,12 @@ async def _report(
             regions=regions,
             notes=(*report.notes, *notes, *_otherwise(request.cpu, unlike_it)),
         )
+    calls = next((one.calls for one in profiles_named(found, chosen)), "none")
+    if calls == KERNEL_CALLS:
+        report = msgspec.structs.replace(report, notes=(*report.notes, NOT_IN_USER_CODE))
     return msgspec.structs.replace(
         report,
-        calls=next((one.calls for one in profiles_named(found, chosen)), "none"),
+        calls=calls,
         views=await views_of(found, list(chosen), request.selection, request.views, progress),
     )
 

@@ -6,6 +6,7 @@ workload with its programs, the machine, and kdelta's own plugin and agent.
 """
 
 import contextlib
+import itertools
 import shlex
 from collections.abc import Callable, Mapping
 
@@ -15,7 +16,7 @@ from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.machines.tcg import Recording
+from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.replay.kernel_text import Symbol
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions
@@ -25,7 +26,7 @@ from kdelta.studies.attachments import has_recorded
 from kdelta.studies.compare import workload_work
 from kdelta.studies.counted import run_counts
 from kdelta.studies.debug_info import kernel_of
-from kdelta.studies.lab import Lab, Work, profiles_of, symbols_of
+from kdelta.studies.lab import PROFILES, Lab, Work, profiles_of, symbols_of
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.workloads.catalog import find_workload
 
@@ -79,11 +80,16 @@ def _read(run: Run, kept: Run, store: Store, kernel: Kernel | None, work: Work |
 
 
 def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
-    """That run, or the same one made later, if it has all that `lab` records, and still has it."""
-    wanted = Recording(calls="all", trace="on" if lab.trace else "off")
-    for one in (run, store.find_run(run.key)):
+    """That run, or the same one made later, if it has all that `lab` records, and still has it. If
+    none has the calls of user code, one that has the kernel's will do: for what runs for long that
+    is all that is recorded.
+    """
+    every: tuple[CallsMode, ...] = ("all", "kernel")
+    same = [one for one in (run, store.find_run(run.key)) if one is not None]
+    for calls, one in itertools.product(every, same):
+        wanted = Recording(calls=calls, trace="on" if lab.trace else "off")
         with contextlib.suppress(LabError):  # a blob that is gone or damaged: it is made again
-            if one is not None and has_recorded(store, one, wanted):
+            if has_recorded(store, one, wanted) and store.get(one.attachments[PROFILES]):
                 return one
     return None
 
