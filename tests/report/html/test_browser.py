@@ -76,7 +76,7 @@ def test_rows_are_filtered_by_name_and_by_verdict(browser: Browser, compared: Pa
     with opened(browser, compared) as page:
         table = page.locator(OPERATIONS)
         total = len(column(table, 1))
-        tools = page.locator("#operations-1-1 .tools")
+        tools = page.locator("#operations-1-1 > .tools")
         tools.get_by_label("Find operation").fill("READ-Z")
         assert column(table, 1) == ["read-zero-64k"]
         expect(tools.get_by_role("status")).to_have_text(f"1 of {total} shown")

@@ -212,7 +212,7 @@ def _cycles(report: AblationReport) -> Iterator[Section]:
     if report.cpu is None or not report.cycles:
         return
     effects = tuple(report.cycles.values())
-    lead = Prose(cycles.sentence(effects, report.cpu))
+    lead = Prose(cycles.sentence(effects))
     blocks: tuple[Block, ...] = (
         lead,
         *cycles.effect_chart(effects, report.cpu),

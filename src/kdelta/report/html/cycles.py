@@ -74,13 +74,13 @@ def answers(report: CompareReport, compared: Compared, about: str) -> tuple[Answ
         return ()
     effects = compared.cycles.effects
     found = Counter(one.verdict.word for one in effects)
-    text = sentence(effects, report.cpu)
+    text = sentence(effects)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
     label = f"model cycles on {report.cpu.name}{f', {about}' if about else ''}"
     return (Answer((text,), chips, label, words.tone_of(found)),)
 
 
-def sentence(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> str:
+def sentence(effects: Sequence[PlacementEffect]) -> str:
     """The verdict on model cycles of all regions, in words."""
     found = Counter(one.verdict.word for one in effects)
     total = words.counted(len(effects), "operation")
@@ -95,10 +95,7 @@ def sentence(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> str:
             parts.append(says.format(found[word]))
     text = f"Of {total}, it is {words.listed(parts)}." if parts else f"Of {total} none is settled."
     if found[Word.UNRESOLVED]:
-        text += f" {found[Word.UNRESOLVED]} cannot be told"
-        text += f": {', '.join(cpu.guessed)} misses were never priced on this CPU." if (
-            cpu.guessed
-        ) else "."  # fmt: skip
+        text += f" {found[Word.UNRESOLVED]} cannot be told{_reasons(effects)}."
     for word, title, sign in ((Word.SLOWER, "Slower most", -1), (Word.FASTER, "Faster most", 1)):
         named = sorted(
             (one for one in effects if one.verdict.word is word),
@@ -108,6 +105,14 @@ def sentence(effects: Sequence[PlacementEffect], cpu: ReportedCPU) -> str:
             shown = [f"{one.region} ({words.interval(one.relative)})" for one in named[:_NAMED]]
             text += f" {title}: {words.listed(shown)}."
     return text
+
+
+def _reasons(effects: Sequence[PlacementEffect]) -> str:
+    """What keeps verdicts open, the commonest first."""
+    open_ones = [one.verdict.reason for one in effects if one.verdict.word is Word.UNRESOLVED]
+    reasons = Counter(reason.partition(";")[0] for reason in open_ones)
+    texts = [f"{reason} ({count})" for reason, count in reasons.most_common(_NAMED) if reason]
+    return f": {'; '.join(texts)}" if texts else ""
 
 
 def sections(report: CompareReport, compared: Compared, about: str, mark: str) -> Iterator[Section]:

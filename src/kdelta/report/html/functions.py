@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects import BackgroundEffect, OperationEffect, Word
+from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect, Word
 from kdelta.infer.estimate import Quantity
 from kdelta.infer.functions import FunctionEffect
 from kdelta.report import figures
@@ -119,31 +119,44 @@ def _row(one: FunctionEffect, diff: int) -> tuple[Cell, ...]:
 
 
 def kinds_folds(operations: Sequence[OperationEffect], mark: str) -> Iterator[Fold]:
-    """What else than all instructions differs: by kind, each with its difference."""
-    costs = [(one.name, one.costs) for one in operations if one.costs is not None]
-    kinds = [
-        (title, {name: getattr(cost, field) for name, cost in costs}) for field, title in _KINDS
+    """What else than all instructions differs: a row for each operation and kind."""
+    rows = [
+        _kind_row(one.name, kind, found)
+        for one in operations
+        if one.costs is not None
+        for kind, found in _kinds(one.costs)
+        if found.effect.value
     ]
-    specials = dict.fromkeys(kind for _, cost in costs for kind in cost.specials)
-    kinds += [
-        (kind, {name: cost.specials[kind] for name, cost in costs if kind in cost.specials})
-        for kind in specials
-    ]
-    shown = [
-        (title, found) for title, found in kinds if any(q.effect.value for q in found.values())
-    ]
-    if not shown:
+    if not rows:
         return
-    columns = (Column("operation", "name"), *(Column(title, "number") for title, _ in shown))
-    rows = tuple(
-        (Cell(name), *(_kind_cell(found.get(name)) for _, found in shown)) for name, _ in costs
+    columns = (
+        Column("operation", "name"),
+        Column("kind", "word"),
+        Column("base", "number"),
+        Column("other", "number"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("spread", "number"),
     )
-    caption = "Differences an iteration, by kind; nought is left out"
-    table = Table(f"kinds{mark}", caption, columns, rows)
+    caption = "Differences an iteration, by kind; what is the same is left out"
+    table = Table(f"kinds{mark}", caption, columns, tuple(rows), filtered=True)
     yield Fold("Loads, stores, special instructions, and who executed them", (table,))
 
 
-def _kind_cell(found: Quantity | None) -> Cell:
-    if found is None or not found.effect.value:
-        return Cell("", 0.0)
-    return Cell(words.signed(found.effect.value), float(found.effect.value))
+def _kinds(costs: Costs) -> Iterator[tuple[str, Quantity]]:
+    for field, title in _KINDS:
+        yield title, getattr(costs, field)
+    yield from costs.specials.items()
+
+
+def _kind_row(name: str, kind: str, found: Quantity) -> tuple[Cell, ...]:
+    part, effect = found.percent, found.effect
+    return (
+        Cell(name),
+        Cell(kind, tone="same"),
+        Cell(words.number(found.base.value), float(found.base.value)),
+        Cell(words.number(found.other.value), float(found.other.value)),
+        Cell(words.signed(effect.value), float(effect.value)),
+        Cell(words.percent(part), float("inf") if part is None else float(part)),
+        Cell(words.spread(effect), float(effect.half_width)),
+    )

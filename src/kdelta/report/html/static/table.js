@@ -46,6 +46,7 @@
     text.setAttribute("aria-controls", table.id);
     const word = made("select", {}, made("option", { value: "", textContent: "all" }));
     word.setAttribute("aria-controls", table.id);
+    for (const one of [text, word]) one.setAttribute("aria-describedby", table.caption.id);
     const count = made("span", { className: "quiet" });
     count.setAttribute("role", "status");
     const wordOf = (row) => (column < 0 ? "" : row.cells[column].textContent.trim());
