@@ -65,7 +65,8 @@ def diff(
         ),
     ] = None,
     by: Annotated[
-        Sort, typer.Option("--by", help="What is counted: insns, loads, stores, string, special.")
+        Sort,
+        typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(FIGURES)}."),
     ] = Sort.INSNS,
     functions: Annotated[
         int,

@@ -64,13 +64,18 @@ Contexts = Annotated[
     list[Whose] | None,
     typer.Option(
         "--context",
-        help="Whose work: the measured tasks' own, that of interrupts on their time, of other "
-        "tasks, or all; may be repeated.  [default: own]",
+        metavar="WHOSE",
+        help="The measured tasks' own work, that of interrupts on their time, or of other tasks: "
+        "own, interrupts, other, all; may be repeated.  [default: own]",
     ),
 ]
 Only = Annotated[
     list[Part] | None,
-    typer.Option("--only", help="Only this code; may be repeated.  [default: all]"),
+    typer.Option(
+        "--only",
+        metavar="WHOSE",
+        help="Only this code: kernel, modules, user; may be repeated.  [default: all]",
+    ),
 ]
 CallTree = Annotated[bool, typer.Option("--calls", help="Show who called whom, from the top.")]
 Source = Annotated[
@@ -109,12 +114,15 @@ def profile(
     context: Contexts = None,
     only: Only = None,
     functions: options.Functions = 20,
-    sort: Annotated[Sort, typer.Option("--sort", help="What functions are ranked by.")] = (
-        Sort.INSNS
-    ),
+    sort: Annotated[
+        Sort,
+        typer.Option("--sort", metavar="FIGURE", help=f"Rank functions by: {', '.join(Sort)}."),
+    ] = Sort.INSNS,
     columns: Annotated[
         list[Sort] | None,
-        typer.Option("--column", help="Show this figure; may be repeated.  [default: what fits]"),
+        typer.Option(
+            "--column", metavar="FIGURE", help="Show this; may be repeated.  [default: what fits]"
+        ),
     ] = None,
     calls: CallTree = False,
     callers: Annotated[
