@@ -293,21 +293,26 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         accesses are the last one's.
         """
         code, rows = self.code, self.rows
+        whole, entered, of = self.row_costs(), rows.entered, rows.group
+        if not by_node:
+            # A group is spread alike whatever the node: once then, and not for each of its rows.
+            of, place = np.unique(rows.group, return_inverse=True)
+            whole, entered = whole.summed(place, len(of)), np.zeros(len(of), np.int64)
+            np.add.at(entered, place, rows.entered)
         starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
-        per_row = np.diff(starts)[rows.group]
-        row = np.repeat(np.arange(len(rows.group)), per_row)
+        per_row = np.diff(starts)[of]
+        row = np.repeat(np.arange(len(of)), per_row)
         first = np.repeat(np.cumsum(per_row) - per_row, per_row)
-        insn = starts[rows.group][row] + (np.arange(len(row)) - first)
-        is_last = insn == starts[rows.group + 1][row] - 1
-        whole = self.row_costs().taken(row)
-        entered = rows.entered[row]
+        insn = starts[of][row] + (np.arange(len(row)) - first)
+        is_last = insn == starts[of + 1][row] - 1
+        whole, entered = whole.taken(row), entered[row]
 
         def spread(last: I64, inner: U8 | int) -> I64:
             """The row's figure less the inner ones' to the last, to each of the others its own."""
             return np.where(is_last, last, inner * entered).astype(np.int64)
 
         inner_insns = np.repeat(per_row - 1, per_row) * entered
-        group = rows.group[row]
+        group = of[row]
         costs = Columns(
             insns=spread(whole.insns - inner_insns, 1),
             string_iterations=spread(whole.string_iterations, 0),
