@@ -24,6 +24,11 @@ from kdelta.infer.same import partings
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.command import run_command
+from kdelta.studies.lab import Done, profiles_of
+from kdelta.studies.requests import LabRequest, RunRequest, Silent
 from tests.machines.bench import ARM, ARM64, NEW, OLD, counts_of, guest, new_setting, process_folder
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
@@ -351,3 +356,28 @@ def test_a_limit_is_kept_and_said() -> None:
     for region, profile in limited.profiles.items():
         assert profile.row_costs().total() == whole.profiles[region].row_costs().total()
         assert Entry.FOLDED in profile.tree.entry or len(whole.profiles[region].tree) < 40
+
+
+def test_a_run_that_lacks_its_profile_is_made_again_and_counts_the_same() -> None:
+    request = RunRequest(kernel=OLD, command=("true",), lab=LabRequest(perturbations=1))
+
+    def made(calls: CallsMode) -> Done:
+        lab = msgspec.structs.replace(request.lab, calls=calls)
+        wanted = msgspec.structs.replace(request, lab=lab)
+        (done,) = asyncio.run(run_command(wanted, store, Silent()))
+        assert done.counts
+        return done
+
+    with Store.open(process_folder() / "calls-store") as store:
+        plain, kernel, known, every = made("off"), made("kernel"), made("kernel"), made("all")
+        again = made("kernel")
+        assert (plain.stored, kernel.stored, known.stored) == (False, False, True)
+        assert (every.stored, again.stored) == (False, True)
+        assert plain.counts == kernel.counts == every.counts
+        with pytest.raises(LabError, match="no profile"):
+            profiles_of(store, plain.run)
+        assert [p.calls for p in profiles_of(store, kernel.run)] == ["kernel"]
+        (profile,) = profiles_of(store, again.run)
+        assert profile.calls == "all"
+        assert profile.row_costs().total() == profiles_of(store, kernel.run)[0].row_costs().total()
+        assert {"true", "kernel"} <= {task.program for task in profile.tasks}

@@ -49,37 +49,29 @@ def _rows(rows: GroupRows, tree: Grown, new_group: I64) -> Rows:
 
 def _code(blocks: list[int], shapes: Shapes, raw: RawCounts, code: CodeMap) -> tuple[Code, I64]:
     """The code of these blocks; and by a group's number its index there."""
-    groups: list[int] = []
-    group_block: list[int] = []
-    texts: list[bytes] = []
-    insn_group: list[npt.NDArray[np.int64]] = []
-    addresses: list[npt.NDArray[np.uint64]] = []
-    for i, block in enumerate(blocks):
-        shape = shapes[block].astype(np.int64)
-        texts.append(raw.code[block][: int(shape[:, 0].sum())])
-        at = np.cumsum(shape[:, 0]) - shape[:, 0]
-        addresses.append(np.uint64(raw.vaddr[block]) + at.astype(np.uint64))
-        first = last = raw.first_group[block]
-        left = len(shape)
-        while left > 0:
-            left -= int(raw.groups["insns"][last])
-            last += 1
-        insn_group.append(
-            np.repeat(np.arange(last - first) + len(groups), raw.groups["insns"][first:last])
-        )
-        groups += range(first, last)
-        group_block += [i] * (last - first)
+    insns = np.concatenate([shapes[block] for block in blocks] or [np.zeros((0, 3), np.uint8)])
+    per_block = np.array([len(shapes[block]) for block in blocks], np.int64)
+    size = insns[:, 0].astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(size)])
+    of_insn = np.concatenate([[0], np.cumsum(per_block)])
+    text_start = ends[of_insn]
+    within = ends[:-1] - np.repeat(text_start[:-1], per_block)
+    vaddr = np.array([raw.vaddr[block] for block in blocks], np.uint64)
+    first = np.array([raw.first_group[block] for block in blocks], np.int64)
+    times = raw.group_ends(blocks, per_block.tolist()) - first
+    groups = np.repeat(first - (np.cumsum(times) - times), times) + np.arange(times.sum())
     new_group = np.full(len(raw.groups), -1, np.int64)
     new_group[groups] = np.arange(len(groups))
     group = raw.groups[groups]
-    insns = np.concatenate([shapes[block] for block in blocks] or [np.zeros((0, 3), np.uint8)])
+    lengths = np.diff(text_start).tolist()
+    texts = [raw.code[block][:length] for block, length in zip(blocks, lengths, strict=True)]
     table = Code(
-        block_address=np.array([raw.vaddr[block] for block in blocks], np.uint64),
+        block_address=vaddr,
         block_function=code.of_block[blocks].astype(np.int32),
         block_offset=code.offset[blocks],
         text=b"".join(texts),
-        text_start=np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]),
-        group_block=np.array(group_block, np.int32),
+        text_start=text_start,
+        group_block=np.repeat(np.arange(len(blocks)), times).astype(np.int32),
         group_insns=group["insns"],
         group_inner_loads=group["inner_loads"],
         group_inner_stores=group["inner_stores"],
@@ -88,8 +80,8 @@ def _code(blocks: list[int], shapes: Shapes, raw: RawCounts, code: CodeMap) -> t
         group_element_bytes=group["element_bytes"],
         group_loads=group["loads"],
         group_stores=group["stores"],
-        insn_group=np.concatenate(insn_group or [np.zeros(0, np.int64)]).astype(np.int32),
-        insn_address=np.concatenate(addresses or [np.zeros(0, np.uint64)]),
+        insn_group=np.repeat(np.arange(len(groups)), group["insns"]).astype(np.int32),
+        insn_address=np.repeat(vaddr, per_block) + within.astype(np.uint64),
         insn_size=insns[:, 0],
         insn_loads=insns[:, 1],
         insn_stores=insns[:, 2],

@@ -75,7 +75,7 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
 def _part(payload: memoryview) -> _Part:
     try:
         return _taken_apart(payload)
-    except (struct.error, ValueError) as error:  # ValueError is what frombuffer raises
+    except (struct.error, ValueError, OverflowError) as error:  # frombuffer raises the latter
         raise LabError(f"a tree of calls is damaged: {error}", "run again") from error
 
 
@@ -96,6 +96,15 @@ def _taken_apart(payload: memoryview) -> _Part:
     if at != len(payload):
         raise ValueError(f"it has {len(payload) - at} bytes more than it says")
     nodes, cells, extras = tables
+    for rows in (cells, extras):
+        if not ((rows["node"] > 0) & (rows["node"] <= len(nodes))).all():
+            raise ValueError("it names nodes that are missing")
+        if not (rows["context"] < len(CONTEXTS)).all():
+            raise ValueError("it names contexts that there are not")
+        if not np.isin(rows["block"], list(shapes)).all():
+            raise ValueError("it names blocks that are missing")
+    if not (nodes["parent"] <= len(nodes)).all():
+        raise ValueError("it names parents that are missing")
     return _Part(name, bool(is_all), iterations, nodes, cells, extras, shapes)
 
 
@@ -104,13 +113,9 @@ def _rows(part: _Part, raw: RawCounts, first_group: npt.NDArray[np.int64]) -> Gr
     (node, context, group).
     """
     n_groups = np.zeros(len(first_group), np.int64)
-    for block, shape in part.shapes.items():
-        first = raw.first_group[block]
-        last, left = first, len(shape)
-        while left > 0:
-            left -= int(raw.groups["insns"][last])
-            last += 1
-        n_groups[block] = last - first
+    blocks = list(part.shapes)
+    ends = raw.group_ends(blocks, [len(shape) for shape in part.shapes.values()])
+    n_groups[blocks] = ends - first_group[blocks]
     cells, extras = part.cells, part.extras
     times = n_groups[cells["block"]]
     of = np.repeat(np.arange(len(cells)), times)

@@ -115,6 +115,14 @@ class RawCounts:
             found[block] = first
         return found
 
+    def group_ends(self, blocks: Sequence[int], insns: Sequence[int]) -> npt.NDArray[np.int64]:
+        """By block, the index after its last group: of so many instructions, which are less than
+        were defined if the emulator left the last one out.
+        """
+        before = np.concatenate([[0], np.cumsum(self.groups["insns"], dtype=np.int64)])
+        first = np.array([self.first_group[block] for block in blocks], np.int64)
+        return np.searchsorted(before, before[first] + np.array(insns, np.int64))
+
 
 def _region(payload: memoryview) -> Region:
     length = int.from_bytes(payload[:4], "little")
@@ -150,9 +158,8 @@ class CodeMap:
         in_kernel = [block for block in raw.vaddr if block not in raw.user]
         symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
         self._name(in_kernel, [raw.vaddr[block] for block in in_kernel], SymbolTable(symbols))
-        user = {block: (raw.vaddr[block], raw.code[block]) for block in raw.user}
         binaries = _binaries(sources)
-        owners = attribute(binaries, user)
+        owners = _owners(binaries, raw)
         self.owners = {block: owner for block, (owner, _) in owners.items()}
         for binary in binaries:
             held = {block: base for block, (owner, base) in owners.items() if owner is binary}
@@ -179,6 +186,25 @@ class CodeMap:
             self.of_block[block] = self._index.setdefault(place, len(self.places))
             if self.of_block[block] == len(self.places):
                 self.places.append(place)
+
+
+def _owners(binaries: Sequence[Binary], raw: RawCounts) -> dict[int, tuple[Binary, int]]:
+    """The binary of each block of user code, and where it was loaded. Those that did nothing in a
+    region are known only if calls were followed; they decide nothing about the others.
+    """
+    user = {block: (raw.vaddr[block], raw.code[block]) for block in sorted(raw.user)}
+    rows = [np.unique(region.rows["block"]) for region in raw.regions]
+    counted = set(np.unique(np.concatenate(rows)).tolist()) if rows else set()
+    owners = attribute(binaries, {block: user[block] for block in user if block in counted})
+    loads = {(binary.name, base): (binary, base) for binary, base in owners.values()}
+    rest = {block: user[block] for block in user if block not in counted}
+    for block, place in rest.items():
+        for binary, base in map(loads.__getitem__, sorted(loads)):
+            if binary.holds(base, *place):
+                owners[block] = binary, base
+                break
+    left = {block: place for block, place in rest.items() if block not in owners}
+    return {**owners, **attribute(binaries, left)}
 
 
 def _binaries(sources: Sources) -> list[Binary]:
