@@ -18,7 +18,7 @@ from kdelta.report.top_state import Choice, Choices, Top
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.counted import own_regions, run_counts
-from kdelta.studies.profile import Asked, ProfileRequest, kernel_run
+from kdelta.studies.profile import Asked, ProfileRequest, kernel_run, with_work
 from kdelta.studies.recorded import Recorded, recorded_run
 from kdelta.studies.requests import Progress
 from kdelta.studies.views import lines_of, profiles_named
@@ -49,7 +49,8 @@ async def kernel_recording(
     done = await kernel_run(spec, what, store, progress, request.recording)
     if done is None or done.counts is None:
         return done.run if done else None
-    return await run_recording(done.run, store, progress, request)
+    found = await run_recording(done.run, store, progress, request)
+    return Recording(with_work(found.one, what, progress), found.regions)
 
 
 def _regions(counts: RunCounts, request: ProfileRequest) -> tuple[str, ...]:

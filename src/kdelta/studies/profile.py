@@ -114,9 +114,7 @@ async def kernel_profile(
     if done is None or done.counts is None:
         return done.run if done else None
     found = await recorded_run(done.run, store, progress, request.recording)
-    if found.kernel is not None:
-        # Of a command the store keeps the name alone, and here it is at hand.
-        found = msgspec.structs.replace(found, work=what.work(found.kernel, progress))
+    found = with_work(found, what, progress)
     chosen = _chosen(found.counts, request.regions)
     return await _report(found, chosen, store, progress, request)
 
@@ -132,6 +130,13 @@ async def kernel_run(
         progress.say(f"no kernel: {kernel.text}")
         return None
     return await runner.one(kernel, what.work(kernel, progress), 0)
+
+
+def with_work(found: Recorded, what: Asked, progress: Progress) -> Recorded:
+    """The same with what the run did: of a command the store keeps the name alone."""
+    if found.kernel is None:
+        return found
+    return msgspec.structs.replace(found, work=what.work(found.kernel, progress))
 
 
 def _chosen(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
