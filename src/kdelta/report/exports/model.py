@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from kdelta import __version__
 from kdelta.counts.model import KERNEL
-from kdelta.counts.profile import I64, Columns, Function, Profile
+from kdelta.counts.profile import I64, MMIO, Columns, Function, Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.spec.errors import LabError, UserError
 
@@ -127,8 +128,12 @@ def figures(costs: Columns) -> dict[str, I64]:
 
 
 def columns_of(profiles: Sequence[Profile]) -> tuple[str, ...]:
-    """The columns of these profiles: the plain ones and every special kind that was executed."""
-    kinds = {kind for profile in profiles for kind in profile.row_costs().specials}
+    """The columns of these profiles: the plain ones and every special kind that was met."""
+    kinds: set[str] = set()
+    for profile in profiles:
+        met = np.unique(profile.code.group_special[profile.rows.group])
+        kinds |= {profile.specials[kind] for kind in met.tolist() if kind}
+        kinds |= {MMIO} if profile.rows.mmio.any() else set()
     return (*PLAIN, *sorted(kinds))
 
 
