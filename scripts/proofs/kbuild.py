@@ -66,9 +66,8 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True, array_like=True):
-    """What a program's processes executed on one side (0: A, 1: B), and the kernel for them."""
+    """What a program's processes executed, and the kernel for them; how many of them ended."""
 
-    side: int
     program: str
     ended: int
     user: int
@@ -85,13 +84,13 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """All of it: `lines`, most added first, of the sides of an operation; programs, of the `small`
-    ones of BY_PROCESS.
+    """All of it: `lines`, most added first, of the sides of an operation; `small` and its
+    programs, of BY_PROCESS on B.
     """
 
     operation: str
     sides: tuple[Side, Side]
-    small: tuple[Side, Side]
+    small: Side
     programs: tuple[Program, ...]
     lines: tuple[Line, ...]
 
@@ -126,10 +125,10 @@ def lines_of(a: RegionCounts, b: RegionCounts) -> tuple[DiffLine, ...]:
     return diff_lines(figures[0], figures[1])
 
 
-def programs_of(index: int, region: Processes) -> list[Program]:
-    """The rows of a side, of all tasks that are no interrupts."""
+def programs_of(region: Processes) -> list[Program]:
+    """The rows of all tasks."""
     return [
-        Program(index, one.program, one.ended, one.user, one.kernel)
+        Program(one.program, one.ended, one.user, one.kernel)
         for one in (*region.programs, *region.other)
     ]
 
@@ -159,23 +158,26 @@ class _Runs:
 
 
 def made(operation: str, specs: Sequence[str], *, again: bool) -> tuple[Record, str]:
-    """The record of two kernels, and their tables by process."""
+    """The record of two kernels, and the table by process."""
     with open_store() as store:
         runs = _Runs(store, again=again)
-        whole = [runs.one(spec, operation, "off") for spec in specs]
-        small = [runs.one(spec, BY_PROCESS, "kernel") for spec in specs]
-    lines = lines_of(whole[0].region, whole[1].region)
+        a, b = (runs.one(spec, operation, "off") for spec in specs)
+        small = runs.one(specs[1], BY_PROCESS, "kernel")
+    return record_of(operation, a, b, small)
+
+
+def record_of(operation: str, a: Counted, b: Counted, small: Counted) -> tuple[Record, str]:
+    """The same of runs that were made."""
+    lines = lines_of(a.region, b.region)
     record = Record(
         operation,
-        (whole[0].side, whole[1].side),
-        (small[0].side, small[1].side),
-        tuple(row for i, one in enumerate(small) for row in programs_of(i, one.processes[0])),
+        (a.side, b.side),
+        small.side,
+        tuple(programs_of(small.processes[0])),
         tuple(Line(one.match.origin, one.match.name, int(one.a), int(one.b)) for one in lines),
     )
-    tables = [
-        "\n".join([one.side.release, *processes_lines(one.processes[0]), ""]) for one in small
-    ]
-    return record, "\n".join(tables)
+    table = [small.side.release, *processes_lines(small.processes[0])]
+    return record, "".join(f"{line}\n" for line in table)
 
 
 def listing(record: Record) -> str:
