@@ -325,10 +325,15 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
             string_bytes=spread(whole.string_bytes, 0),
             specials={kind: spread(column, 0) for kind, column in whole.specials.items()},
         )
-        block = code.group_block[code.insn_group[insn]]
         node = rows.node[row].astype(np.int64) if by_node else np.full(len(row), -1, np.int64)
+        return self._by_address(node, insn, costs)
+
+    def _by_address(self, node: I64, insn: npt.NDArray[np.integer], costs: Columns) -> AddressCosts:
+        """Costs of nodes' instructions summed up by node, function and address."""
+        code = self.code
+        block = code.group_block[code.insn_group[insn]]
         address = code.insn_address[insn] - code.block_offset[block]
-        key = np.empty(len(row), [("node", "i8"), ("function", "i8"), ("address", "u8")])
+        key = np.empty(len(insn), [("node", "i8"), ("function", "i8"), ("address", "u8")])
         key["node"], key["function"], key["address"] = node, code.block_function[block], address
         _, at, place = np.unique(key, return_index=True, return_inverse=True)
         return AddressCosts(

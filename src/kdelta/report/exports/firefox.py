@@ -122,6 +122,12 @@ def _frame_tables(frames: Sequence[Frame], strings: _Table) -> dict[str, Any]:
             },
             n,
         ),
+        **_places(strings, origins, files),
+    }
+
+
+def _places(strings: _Table, origins: _Table, files: _Table) -> dict[str, Any]:
+    return {
         "resourceTable": _table(
             {
                 "lib": [None] * len(origins.index),
