@@ -181,16 +181,21 @@ def record_of(operation: str, a: Counted, b: Counted, small: Counted) -> tuple[R
 
 
 def listing(record: Record) -> str:
-    """Added or removed, per cent of the function's own, name; most added first, the total last."""
+    """Added or removed, per cent of the function's own, name; most added first, what is not named
+    between what added and what removed, the total last.
+    """
     changed = [line for line in record.lines if line.a != line.b]
-    most = sorted(changed, key=lambda line: -abs(line.b - line.a))[:SHOWN]
-    rest = [line for line in changed if line not in most]
-    rows = [(line.b - line.a, line.a, _name(line)) for line in changed if line in most]
+    ranked = sorted(changed, key=lambda line: -abs(line.b - line.a))
+    named, rest = ranked[:SHOWN], ranked[SHOWN:]
+    rows = [(line.b - line.a, line.a, _name(line)) for line in named]
+    rows.sort(key=lambda row: -row[0])
+    between = []
     for sign, word in ((1, "more"), (-1, "less")):
         group = [line for line in rest if sign * (line.b - line.a) > 0]
         summed = sum(line.b - line.a for line in group), sum(line.a for line in group)
-        rows.append((*summed, f"({len(group)} other functions, {word})"))
-    rows.sort(key=lambda row: -row[0])
+        between.append((*summed, f"other functions, {word} ({len(group)})"))
+    added = sum(row[0] > 0 for row in rows)
+    rows[added:added] = between
     a, b = (side.residency for side in record.sides)
     if a + sum(row[0] for row in rows) != b:
         raise LabError("the listing does not add up to the kernels' residency")
