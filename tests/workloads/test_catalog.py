@@ -182,3 +182,12 @@ def test_unknown_names_get_the_nearest() -> None:
     with pytest.raises(UserError, match="no operation of syscalls") as raised:
         find_workload("syscalls").operation("getpid")
     assert "getppid" in raised.value.hint
+
+
+def test_operations_that_are_run_on_request_only(tmp_path: Path) -> None:
+    more = '\n[[operation]]\nname = "long"\nsummary = "takes long"\non_request = true\n'
+    workload = load_workload(write(tmp_path, GOOD + more))
+    assert workload.wanted(()) == ("getppid",)
+    assert workload.wanted(("long",)) == ("long",)
+    assert load_workload(write(tmp_path, GOOD)).wanted(()) == ()
+    assert find_workload("kbuild").wanted(()) == ("make-j1", "make-j4")

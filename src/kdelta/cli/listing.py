@@ -13,7 +13,7 @@ from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec
 from kdelta.store.model import Run, Study
 from kdelta.studies.configs import ConfigDifference
-from kdelta.workloads.catalog import Workload
+from kdelta.workloads.catalog import Operation, Workload
 
 _ID = 8
 _NAME = 24
@@ -143,10 +143,15 @@ def differences_text(found: ConfigDifference) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _operation(one: Operation) -> str:
+    request = " (only if asked for)" if one.on_request else ""
+    return f"    {one.name:<{_NAME}} {one.summary}{request}"
+
+
 def workloads_text(workloads: Iterable[Workload]) -> str:
     """Each workload with its operations."""
     lines = []
     for workload in workloads:
         lines += [f"{workload.name}: {workload.summary}"]
-        lines += [f"    {one.name:<{_NAME}} {one.summary}" for one in workload.operations]
+        lines += [_operation(one) for one in workload.operations]
     return "".join(f"{line}\n" for line in lines)

@@ -286,11 +286,17 @@ def workload_work(
         except UserError as error:
             warnings.append(f"{part.module.stem} cannot be loaded: {error}")
     job = Job(
-        argv=(workload.program, *workload.arguments, *operations),
+        argv=(workload.program, *workload.arguments, *workload.wanted(operations)),
         modules=modules_for(workload.modules, kernel),
         optional_modules=tuple(dict.fromkeys(optional)),
         seconds=workload.timeout_seconds,
         files=tuple(files),
     )
-    least = workload.memory_mib
-    return work_of(workload.name, job, binaries, tuple(warnings), memory_mib=least)
+    return work_of(
+        workload.name,
+        job,
+        binaries,
+        tuple(warnings),
+        memory_mib=workload.memory_mib,
+        host_seconds=workload.host_seconds,
+    )

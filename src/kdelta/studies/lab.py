@@ -33,7 +33,7 @@ from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, 
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.spec.run import RunStatus, perturbation
+from kdelta.spec.run import MachineOptions, RunStatus, perturbation
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.attachments import (
@@ -86,7 +86,8 @@ class Work(msgspec.Struct, frozen=True):
     """What a guest is to do. `binaries`: the programs whose code may run, name -> content.
 
     `name` and `identity` are the workload's, as the store keeps them. `warnings` go with what its
-    runs count: what could not be prepared for them. Its guests have `memory_mib` at least.
+    runs count: what could not be prepared for them. Its guests have `memory_mib` at least, and a
+    run of it `host_seconds`, where the user does not say how long it may take.
     """
 
     name: str
@@ -95,6 +96,13 @@ class Work(msgspec.Struct, frozen=True):
     binaries: Mapping[str, bytes]
     warnings: tuple[str, ...] = ()
     memory_mib: int = 0
+    host_seconds: float = 0.0
+
+    def seconds_on(self, machine: MachineOptions) -> float:
+        """The longest that a run of it may take here."""
+        asked = machine.timeout_seconds
+        usual = asked == MachineOptions().timeout_seconds
+        return max(asked, self.host_seconds) if usual else asked
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -257,15 +265,16 @@ class Lab:
         step = f"boot {kernel.release}"
         async with self._slots, _work_folder() as folder:
             self._progress.begin(step)
-            found = await obtain_snapshot(guest, self._setting(folder, step))
+            found = await obtain_snapshot(guest, self._setting(folder, step, None))
             refused = isinstance(found, Outcome)
             self._progress.end(step, "failed" if refused else "ready")
         return _Refused(found) if isinstance(found, Outcome) else found
 
-    def _setting(self, folder: Path, step: str) -> Setting:
+    def _setting(self, folder: Path, step: str, work: Work | None) -> Setting:
+        machine = self._request.machine
         return Setting(
             folder=folder,
-            seconds=self._request.machine.timeout_seconds,
+            seconds=work.seconds_on(machine) if work else machine.timeout_seconds,
             say=lambda what: self._progress.doing(step, what),
             echo=_echo,
             recording=self._recording,
@@ -279,7 +288,8 @@ class Lab:
             run_id = self._store.start_run(_new_run(wanted))
             self._progress.begin(step)
             try:
-                counted, outcome = await _execute(wanted, start, self._setting(folder, step))
+                setting = self._setting(folder, step, wanted.work)
+                counted, outcome = await _execute(wanted, start, setting)
             except LabError as error:
                 self._store.finish_run(
                     run_id,
@@ -447,6 +457,7 @@ def work_of(
     warnings: tuple[str, ...] = (),
     *,
     memory_mib: int = 0,
+    host_seconds: float = 0.0,
 ) -> Work:
     """A job as the store knows it: by the hash of all that it carries."""
-    return Work(name, job_identity(job), job, binaries, warnings, memory_mib)
+    return Work(name, job_identity(job), job, binaries, warnings, memory_mib, host_seconds)

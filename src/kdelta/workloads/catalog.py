@@ -21,11 +21,13 @@ IMAGES = ("small", "job")
 class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that a workload measures; its name is that of its region. Where an iteration works
     on so many bytes each time, `bytes_per_iteration` says so, and a report can show costs a byte.
+    One that is `on_request` is run if it is named, and not when all are meant.
     """
 
     name: str
     summary: str
     bytes_per_iteration: int | None = None
+    on_request: bool = False
 
 
 class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +91,7 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernel_tree: KernelTreeWanted | None = None
     architectures: tuple[str, ...] = ()
     memory_mib: int = 0
+    host_seconds: int = 0
     phase: tuple[PhaseRule, ...] = ()
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
@@ -101,7 +104,7 @@ class Workload(msgspec.Struct, frozen=True):
     options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of
     which the program is part, or "job", with which it comes. `phases` split a region's work.
     `architectures` are those that it runs on, none: all. `memory_mib`: its guests have at least
-    that.
+    that. `host_seconds`: how long a run of it may take here, where the user does not say.
     """
 
     folder: Path
@@ -120,9 +123,17 @@ class Workload(msgspec.Struct, frozen=True):
     kernel_tree: KernelTreeWanted | None
     architectures: tuple[str, ...]
     memory_mib: int
+    host_seconds: int
     phases: tuple[PhaseRule, ...]
     timeout_seconds: int
     operations: tuple[Operation, ...]
+
+    def wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The operations that its program is to run when these are asked for: the same; of none,
+        those that are not for request only, or none, which is all, where it has no such.
+        """
+        usual = tuple(one.name for one in self.operations if not one.on_request)
+        return names if names or len(usual) == len(self.operations) else usual
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; UserError with the nearest if there is none."""
@@ -202,6 +213,7 @@ def load_workload(path: Path) -> Workload:
         kernel_tree=raw.kernel_tree,
         architectures=raw.architectures,
         memory_mib=raw.memory_mib,
+        host_seconds=raw.host_seconds,
         phases=raw.phase,
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
