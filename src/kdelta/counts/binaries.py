@@ -6,12 +6,15 @@ offset within a page; a binary's base is the one under which most blocks find th
 Binaries at equal addresses are told apart in the same way.
 """
 
+import bisect
 import functools
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
@@ -20,9 +23,9 @@ from elftools.elf.sections import SymbolTableSection
 from kdelta.counts.symbols import END, NO_SYMBOL
 
 _PAGE_BYTES = 4096
-_PROBES = 64
 _PROBE_BYTES = 12
-_LOADS = 64
+_KEY = np.dtype("<u8")  # the last bytes of a block: they end with a jump's distance, unlike others'
+_MOST_PLACES = 32
 _PIE = 0x08000000  # DF_1_PIE
 
 Blocks = Mapping[int, tuple[int, bytes]]
@@ -91,45 +94,105 @@ def _functions(section: SymbolTableSection, *, thumb_bit: bool) -> Iterable[tupl
                 yield start + size, END, NO_SYMBOL
 
 
-def _votes(binary: Binary, blocks: Iterable[tuple[int, bytes]]) -> Counter[int]:
-    votes: Counter[int] = Counter()
-    for vaddr, code in blocks:
+class _Search:
+    """Where a binary is loaded, by all blocks of user code that are long enough to tell."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        long = sorted(block for block, (_, code) in blocks.items() if len(code) >= _PROBE_BYTES)
+        self._blocks = np.array(long, np.int64)
+        self._vaddr = np.array([blocks[block][0] for block in long], np.uint64)
+        sizes = np.array([len(blocks[block][1]) for block in long], np.int64)
+        self._end = self._vaddr + sizes.astype(np.uint64)
+        tails = b"".join(blocks[block][1][-_KEY.itemsize :] for block in long)
+        self._key = np.frombuffer(tails, _KEY)
+        in_page = (self._end % np.uint64(_PAGE_BYTES)).astype(np.int64)
+        self._order = np.argsort(in_page, kind="stable")
+        self._starts = np.searchsorted(in_page[self._order], np.arange(_PAGE_BYTES + 1))
+
+    def places(self, binary: Binary) -> list[tuple[int, int]]:
+        """(block, base) for each block that ends as the binary does in some page, at that place."""
+        found = []
         for start, data in binary.segments:
-            at = data.find(code)
-            seen = 0
-            while at >= 0 and seen < 32:
-                if (start + at - vaddr) % _PAGE_BYTES == 0:
-                    votes[vaddr - start - at] += 1
-                    seen += 1
-                at = data.find(code, at + 1)
-    return votes
+            # The end of a block, in pages of the binary's addresses; the first may be begun late.
+            first = start % _PAGE_BYTES + _PAGE_BYTES
+            pages = -(-(first + len(data) + _PAGE_BYTES) // _PAGE_BYTES)
+            padded = bytes(first) + data + bytes(pages * _PAGE_BYTES - first - len(data))
+            whole = np.frombuffer(padded, np.uint8)
+            for place in range(_PAGE_BYTES):
+                mine = self._order[self._starts[place] : self._starts[place + 1]]
+                if not len(mine):
+                    continue
+                at = np.arange(pages - 1) * _PAGE_BYTES + _PAGE_BYTES + place - _KEY.itemsize
+                at = at[at + _KEY.itemsize <= len(whole)]
+                keys = whole[at[:, None] + np.arange(_KEY.itemsize)].copy().view(_KEY)[:, 0]
+                found += self._matches(mine, keys, at + _KEY.itemsize - first + start)
+        return found
 
-
-def _best_base(binary: Binary, blocks: Blocks) -> int | None:
-    """The base under which most of the longest blocks find their bytes."""
-    if binary.fixed:
-        return 0
-    long = sorted(
-        (b for b in blocks.values() if len(b[1]) >= _PROBE_BYTES), key=lambda b: (-len(b[1]), b[0])
-    )
-    votes = _votes(binary, long[:: max(1, len(long) // _PROBES)])
-    return min(votes, key=lambda base: (-votes[base], base)) if votes else None
+    def _matches(
+        self,
+        mine: npt.NDArray[np.int64],
+        keys: npt.NDArray[np.uint64],
+        ends: npt.NDArray[np.int64],
+    ) -> list[tuple[int, int]]:
+        """Blocks whose key is one of these, with the base for each place of that key."""
+        order = np.argsort(keys, kind="stable")
+        low = np.searchsorted(keys[order], self._key[mine], "left")
+        high = np.searchsorted(keys[order], self._key[mine], "right")
+        return [
+            (int(self._blocks[block]), int(self._end[block]) - int(ends[order[at]]))
+            for block, from_, to in zip(mine, low, high, strict=True)
+            for at in range(from_, min(to, from_ + _MOST_PLACES))
+        ]
 
 
 def attribute(binaries: Iterable[Binary], blocks: Blocks) -> dict[int, tuple[Binary, int]]:
     """The binary of each block, and where it was loaded; blocks that no binary holds are left out.
 
-    A binary can be loaded at several places: each process has its own vDSO address.
+    A binary can be loaded at several places: each process has its own vDSO address. What two
+    binaries hold belongs to the one of which more was executed there, since programs share code
+    that was linked into each, and short blocks are alike; what is not movable comes first.
     """
-    left = dict(blocks)
+    by_address = _ByAddress(blocks)
     found: dict[int, tuple[Binary, int]] = {}
+
+    def take(binary: Binary, base: int) -> None:
+        for block in by_address.within(binary, base):
+            if block not in found and binary.holds(base, *blocks[block]):
+                found[block] = (binary, base)
+
+    movable = []
     for binary in binaries:
-        for _ in range(_LOADS):
-            base = _best_base(binary, left)
-            held = [] if base is None else [i for i in left if binary.holds(base, *left[i])]
-            for block in held:
-                found[block] = (binary, base or 0)
-                del left[block]
-            if not held or binary.fixed:
-                break
+        if binary.fixed:
+            take(binary, 0)
+        else:
+            movable.append(binary)
+    search = _Search({block: place for block, place in blocks.items() if block not in found})
+    left = [
+        (block, index, base)
+        for index, binary in enumerate(movable)
+        for block, base in search.places(binary)
+        if binary.holds(base, *blocks[block])
+    ]
+    while left:
+        votes = Counter((index, base) for _, index, base in left)
+        index, base = min(votes, key=lambda place: (-votes[place], place))
+        take(movable[index], base)
+        left = [place for place in left if place[0] not in found]
     return found
+
+
+class _ByAddress:
+    """Blocks of user code in the order of their addresses."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = sorted(blocks, key=lambda block: blocks[block][0])
+        self._vaddr = [blocks[block][0] for block in self._blocks]
+
+    def within(self, binary: Binary, base: int) -> list[int]:
+        """Those that begin in the binary, when it is loaded there."""
+        found: list[int] = []
+        for start, data in binary.segments:
+            low = bisect.bisect_left(self._vaddr, base + start)
+            high = bisect.bisect_left(self._vaddr, base + start + len(data))
+            found += self._blocks[low:high]
+        return found
