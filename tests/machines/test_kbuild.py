@@ -95,17 +95,20 @@ def test_it_repeats_to_the_last_instruction() -> None:
     assert regions_of(ran(work(*SMALL))) == counted()
 
 
+def ran_with(ctype: Path) -> Outcome:
+    """A compile of another lib/ctype.c than the host's."""
+    of = work("small-j1")
+    files = tuple(
+        msgspec.structs.replace(file, host=ctype) if file.guest.endswith("/lib/ctype.c") else file
+        for file in of.job.files
+    )
+    return ran(msgspec.structs.replace(of, job=msgspec.structs.replace(of.job, files=files)))
+
+
 def test_what_the_compiler_says_is_the_runs_failure(tmp_path: Path) -> None:
     broken = tmp_path / "ctype.c"
     broken.write_text("int broken(void) { return nothing; }\n")
-    of = work("small-j1")
-    files = tuple(
-        msgspec.structs.replace(file, host=broken) if file.guest.endswith("/lib/ctype.c") else file
-        for file in of.job.files
-    )
-    found = run_job(
-        msgspec.structs.replace(of.job, files=files), guest(NEW, memory_mib=of.memory_mib)
-    )
+    found = ran_with(broken)
     assert found.status == "workload-failed"
     assert "lib/ctype.c:1:" in found.detail
     assert "error: 'nothing' undeclared" in found.detail.replace("\u2018", "'").replace(
@@ -116,14 +119,7 @@ def test_what_the_compiler_says_is_the_runs_failure(tmp_path: Path) -> None:
 def test_an_object_that_is_another_than_the_hosts(tmp_path: Path) -> None:
     other = tmp_path / "ctype.c"
     other.write_text("int other = 1;\n")
-    of = work("small-j1")
-    files = tuple(
-        msgspec.structs.replace(file, host=other) if file.guest.endswith("/lib/ctype.c") else file
-        for file in of.job.files
-    )
-    found = run_job(
-        msgspec.structs.replace(of.job, files=files), guest(NEW, memory_mib=of.memory_mib)
-    )
+    found = ran_with(other)
     assert found.status == "workload-failed"
     assert "lib/ctype.o is not what the same compiler makes of it on the host" in found.detail
 
