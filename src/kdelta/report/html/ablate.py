@@ -60,9 +60,9 @@ def document(stored: Stored, report: AblationReport) -> Document:
         ),
         sections=(
             *_sections(report),
-            *common.notes([("Of the search", report.notes), ("Warnings", report.warnings)]),
-            common.environment(stored, report.machine, ends),
-            common.as_text(ablation_text(report, stored.shown.get("explain", 8))),
+            *searched.last_sections(
+                stored, report, ends, ablation_text(report, stored.shown.get("explain", 8))
+            ),
         ),
         warnings=tuple(common.failures(ends)),
     )  # fmt: skip

@@ -43,9 +43,9 @@ def document(stored: Stored, report: BisectReport) -> Document:
         ),
         sections=(
             *_sections(report),
-            *common.notes([("Of the search", report.notes), ("Warnings", report.warnings)]),
-            common.environment(stored, report.machine, ends),
-            common.as_text(bisect_text(report, stored.shown.get("explain", 8))),
+            *searched.last_sections(
+                stored, report, ends, bisect_text(report, stored.shown.get("explain", 8))
+            ),
         ),
         warnings=tuple(common.failures(ends)),
     )

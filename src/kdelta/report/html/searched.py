@@ -6,11 +6,14 @@ from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
 from kdelta.report import figures
-from kdelta.report.ablation_model import AblatedRegion, AblationBuild, Proof
+from kdelta.report.ablation_model import AblatedRegion, AblationBuild, AblationReport, Proof
 from kdelta.report.account import AccountWords, Part, account_rows, changed_most
-from kdelta.report.bisect_model import BisectBuild
-from kdelta.report.html import charts, words
+from kdelta.report.bisect_model import BisectBuild, BisectReport
+from kdelta.report.html import charts, common, words
 from kdelta.report.html.model import Block, Cell, Chart, Column, Fold, Prose, Section, Table
+from kdelta.report.model import Side
+from kdelta.report.series_model import SeriesReport
+from kdelta.report.stored import Stored
 
 SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
 TONES = {SLOWER: "slower", FASTER: "faster", SAME: "same", UNRESOLVED: "unresolved"}
@@ -119,6 +122,20 @@ def most_of(
         if abs(size) > abs(part):
             best, part = region.name, size
     return best, part
+
+
+def last_sections(
+    stored: Stored,
+    report: AblationReport | BisectReport | SeriesReport,
+    ends: Sequence[tuple[str, Side]],
+    text: str,
+) -> tuple[Section, ...]:
+    """What every such page ends with: notes, the environment, the report as text."""
+    return (
+        *common.notes([("Of the search", report.notes), ("Warnings", report.warnings)]),
+        common.environment(stored, report.machine, ends),
+        common.as_text(text),
+    )
 
 
 def proof_section(proof: Proof | None) -> tuple[Section, ...]:

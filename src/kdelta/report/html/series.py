@@ -56,9 +56,9 @@ def document(stored: Stored, report: SeriesReport) -> Document:
         ),
         sections=(
             *_sections(report),
-            *common.notes([("Of the search", report.notes), ("Warnings", report.warnings)]),
-            common.environment(stored, report.machine, ends),
-            common.as_text(series_text(report, stored.shown.get("explain", 8))),
+            *searched.last_sections(
+                stored, report, ends, series_text(report, stored.shown.get("explain", 8))
+            ),
         ),
         warnings=tuple(common.failures(ends)),
     )
