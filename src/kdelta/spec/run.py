@@ -3,6 +3,7 @@
 
 import enum
 import hashlib
+from typing import Literal, get_args
 
 import msgspec
 
@@ -10,6 +11,13 @@ from kdelta.spec.errors import UserError
 
 TICK_NS = 4_000_000
 """The period of the timer tick of a kernel with CONFIG_HZ=250, the usual one."""
+
+Mode = Literal["user", "kernel", "kernel-direct", "kernel-skip"]
+"""How a program runs, and how it calls the kernel. user: in user mode, as ever. kernel: in ring 0,
+by the same instruction. kernel-direct: in ring 0, by a jump to the kernel's usual entry.
+kernel-skip: by a jump to one that leaves out what only a change of privilege needs.
+"""
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 LEAST_PAGES = 128
 MOST_PAGES = 1023
