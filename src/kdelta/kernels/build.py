@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Source spec -> kernel: patched, configured, built, and kept with the record of how."""
 
+import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,11 @@ from kdelta.kernels.kbuild import Kbuild
 from kdelta.kernels.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.lab_config import lab_options, small_options
 from kdelta.kernels.linked_map import linked_map
+from kdelta.kernels.mode_series import (
+    FRAGMENT_NAME,
+    kernel_mode_fragment,
+    must_have_kernel_mode,
+)
 from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.prune import make_room
 from kdelta.kernels.relink import (
@@ -50,7 +56,7 @@ from kdelta.kernels.relink import (
 )
 from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
 from kdelta.kernels.toolchain import Toolchain, toolchain
-from kdelta.spec.change import ConfigFileChange, OptionChange, VariableChange
+from kdelta.spec.change import ConfigFileChange, KernelModeChange, OptionChange, VariableChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
@@ -130,6 +136,8 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
     UserError for a spec that names no tree, commit or file; LabError when the lab cannot build.
     Of several processes that want a kernel of one tree, one builds and the others wait.
     """
+    if _has_kernel_mode(spec):
+        must_have_kernel_mode(_variables(spec).get("ARCH") or platform.machine())
     source = source_of(spec, talk)
     if isinstance(source, PatchFailure):
         detail = f"{source.patch} does not apply: {source.detail}"
@@ -271,7 +279,14 @@ def _variables(spec: SourceSpec) -> dict[str, str]:
     return {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
 
 
+def _has_kernel_mode(spec: SourceSpec) -> bool:
+    return any(isinstance(change, KernelModeChange) for change in spec.changes)
+
+
 def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
+    if _has_kernel_mode(spec):
+        # First: what the user asks for is never overruled, and a conflict is seen as one.
+        yield ConfigStep("file", FRAGMENT_NAME, kernel_mode_fragment())
     for change in spec.changes:
         if isinstance(change, OptionChange):
             yield ConfigStep("option", change.name, change.value)

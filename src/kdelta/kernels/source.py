@@ -8,7 +8,7 @@ by. The folder, repository or archive that it comes from is only read.
 import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,10 +19,11 @@ from kdelta.host.lock import locked
 from kdelta.kernels.archive import import_archive, packer_of
 from kdelta.kernels.git import GitStore
 from kdelta.kernels.imports import import_commit, import_folder
+from kdelta.kernels.mode_series import Series, kernel_mode_series
 from kdelta.kernels.packages import Shelf
 from kdelta.kernels.patches import PatchFailure, apply_patches
 from kdelta.kernels.unpack import extract_source
-from kdelta.spec.change import PatchChange
+from kdelta.spec.change import Change, KernelModeChange, PatchChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
 
@@ -73,14 +74,28 @@ def source_of(spec: SourceSpec, talk: Talk) -> Source | PatchFailure:
     when it cannot be read or kept. Processes that want the same source wait for each other.
     """
     source = _unpatched(spec, talk)
-    files = [Path(c.path).expanduser() for c in spec.changes if isinstance(c, PatchChange)]
+    makefile, series = None, None
+    if any(isinstance(change, KernelModeChange) for change in spec.changes):
+        makefile = source_file(source, "Makefile")
+        series = kernel_mode_series(makefile)
+    files = list(_patch_files(spec.changes, series))
     if not files:
         return source
     with _importing(source.folder, talk) as store:
         tree = apply_patches(store, source.tree, files)
     if isinstance(tree, PatchFailure):
-        return tree
+        return series.failed(tree, makefile) if series else tree
     return msgspec.structs.replace(source, tree=tree)
+
+
+def _patch_files(changes: Sequence[Change], series: Series | None) -> Iterator[Path]:
+    """The files of the patches that changes name, in their order; those of kernel mode once."""
+    for change in changes:
+        if isinstance(change, PatchChange):
+            yield Path(change.path).expanduser()
+        elif isinstance(change, KernelModeChange) and series is not None:
+            yield from series.files
+            series = None
 
 
 def source_folder(origin: str, name: str) -> Path:

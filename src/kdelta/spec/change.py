@@ -11,7 +11,8 @@ from kdelta.spec.errors import UserError
 CHANGE_FORMS = (
     "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE.config (a whole config or a fragment), "
     "+defconfig (a target of the tree's make), +FILE.patch (or an .mbox of several), "
-    "+KCFLAGS=..., +CC=..., +LLVM=1; for a relink +sections, +order:FILE, +shuffle:SEED, +align:N"
+    "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0); "
+    "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N"
 )
 
 _OPTION = re.compile(r"CONFIG_[A-Za-z0-9_]+")
@@ -36,6 +37,7 @@ _REFUSED_VARIABLES = {
     "KBUILD_EXTMOD": "kdelta builds kernels, not single modules",
 }
 
+KERNEL_MODE = "kernel-mode"
 LAST_SEED = 2**32 - 2
 """Of +shuffle: to ld.lld, nought means a seed by chance, and 2**32 - 1 the reverse order."""
 ALIGNMENTS = (16, 32, 64, 128, 256)
@@ -96,6 +98,16 @@ class VariableChange(msgspec.Struct, frozen=True, tag_field="kind", tag="variabl
         return f"+{self.name}={self.value}"
 
 
+class KernelModeChange(msgspec.Struct, frozen=True, tag_field="kind", tag="kernel-mode"):
+    """kdelta's own patches with which programs can run in the kernel's mode, and the options that
+    these need. What is asked for beside them comes after them, wherever it stands.
+    """
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+{KERNEL_MODE}"
+
+
 class SectionsChange(msgspec.Struct, frozen=True, tag_field="kind", tag="sections"):
     """Each function is a section of its own, and the linker leaves them in their order: the same
     objects as with the three changes below, and what these are to be compared with.
@@ -139,7 +151,8 @@ class AlignChange(msgspec.Struct, frozen=True, tag_field="kind", tag="align"):
 
 
 RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
-Change = OptionChange | ConfigFileChange | PatchChange | VariableChange | RelinkChange
+SourceChange = OptionChange | ConfigFileChange | PatchChange | VariableChange | KernelModeChange
+Change = SourceChange | RelinkChange
 
 
 def parse_change(text: str) -> Change:
@@ -156,8 +169,8 @@ def parse_change(text: str) -> Change:
         return OptionChange(match.group(1), "n")
     if match := _SET.fullmatch(word):
         return OptionChange(match.group(1), _option_value(match.group(2), text))
-    if match := _RELINK.fullmatch(word):
-        return _relink(match.group(1), match.group(2), text)
+    if own := _own_change(word, text):
+        return own
     if variable := parse_variable(word):
         return variable
     if _PATCH.fullmatch(word):
@@ -165,6 +178,14 @@ def parse_change(text: str) -> Change:
     if _CONFIG_FILE.fullmatch(word) or _CONFIG_TARGET.fullmatch(word):
         return ConfigFileChange(word)
     raise _unknown(word, text)
+
+
+def _own_change(word: str, text: str) -> KernelModeChange | RelinkChange | None:
+    """A change that kdelta itself has a name for."""
+    if word == KERNEL_MODE:
+        return KernelModeChange()
+    match = _RELINK.fullmatch(word)
+    return _relink(match.group(1), match.group(2), text) if match else None
 
 
 def _relink(kind: str, value: str | None, text: str) -> RelinkChange:
