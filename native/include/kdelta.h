@@ -184,7 +184,8 @@ static inline void kdelta_end(void)
     KDELTA_MARK(KDELTA_END);
 }
 
-/* The calling task's work belongs to the regions of the task that measures. */
+/* The calling task's work belongs to the regions of the task that measures, and that of all tasks which it makes from then on: a
+ * server joins before it is executed. */
 static inline void kdelta_join(void)
 {
     KDELTA_MARK(KDELTA_JOIN);

@@ -26,8 +26,8 @@ struct task {
 
 static struct task *chains[CHAINS];
 static struct task *running;
-/* Of tasks not yet started: the region whose own task made it, or 0; and the number of that task's program. */
-static struct fork { uint64_t region; uint32_t program; } forks[MAX_FORKS];
+/* Of tasks not yet started: the region whose own task made it, or 0; whether a partner made it; and the number of that task's program. */
+static struct fork { uint64_t region; bool joined; uint32_t program; } forks[MAX_FORKS];
 static unsigned forks_head, forks_used;
 static uint64_t ambiguous_forks;
 unsigned task_depth;
@@ -80,13 +80,13 @@ void task_join(void)
     running->joined = true;
 }
 
-static void fork_push(uint64_t region)
+static void fork_push(uint64_t region, bool joined)
 {
     if (forks_used == MAX_FORKS) {
         ambiguous_forks++;
         return;
     }
-    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, calls_wanted ? calls_program() : 0 };
+    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, joined, calls_wanted ? calls_program() : 0 };
 }
 
 /* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
@@ -96,11 +96,14 @@ static struct fork fork_pop(void)
         return (struct fork){ 0 };
     struct fork first = forks[forks_head];
 
-    for (unsigned i = 1; i < forks_used; i++)
-        if (forks[(forks_head + i) % MAX_FORKS].region != first.region) {
+    for (unsigned i = 1; i < forks_used; i++) {
+        const struct fork *other = &forks[(forks_head + i) % MAX_FORKS];
+
+        if (other->region != first.region || other->joined != first.joined) {
             ambiguous_forks++;
             break;
         }
+    }
     forks_head = (forks_head + 1) % MAX_FORKS;
     forks_used--;
     return first;
@@ -108,12 +111,13 @@ static struct fork fork_pop(void)
 
 static void task_starts(struct task *t)
 {
-    t->joined = t->dead = false;
+    t->dead = false;
     t->depth = t->interrupts = 0;
     t->faulted = NULL;
     struct fork made_by = fork_pop();
 
     t->region = made_by.region;
+    t->joined = made_by.joined;
     if (calls_wanted)
         calls_decided(made_by.program);
     t->undecided = false;
@@ -145,7 +149,7 @@ static void frame_is_interrupt(void)
 void task_event(uint16_t event)
 {
     switch (event) {
-    case EVENT_FORKED: fork_push(is_own(running) ? now.region.serial : 0); break;
+    case EVENT_FORKED: fork_push(is_own(running) ? now.region.serial : 0, running->joined); break;
     case EVENT_STARTS:
         if (running->undecided)
             task_starts(running);

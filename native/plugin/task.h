@@ -8,7 +8,7 @@
 void task_init(void);
 enum context task_context(void);
 void task_claim(void);                       /* the running task's work is the region's own */
-void task_join(void);                        /* the same, in every region that it lives to see */
+void task_join(void);                        /* the same, in every region that it lives to see; and that of all tasks it makes */
 void task_event(uint16_t event);
 /* The frame that this entry makes, on the time of the block before it; and that block again, when the frame ends. */
 void task_frame_push(struct block *entry, struct block *before);

@@ -100,6 +100,13 @@ def test_children_and_threads_are_their_makers_own_work(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [OLD, NEW])
+def test_what_a_partner_makes_is_measured_too(spec: str) -> None:
+    region = _regions(spec)["partner-s-tasks"]
+    assert _user_insns(region, "own") > 20 * 500
+    assert _user_insns(region, "other") == 0
+
+
+@pytest.mark.parametrize("spec", [OLD, NEW])
 def test_a_child_made_before_the_region_is_another_task(spec: str) -> None:
     region = _regions(spec)["other-task"]
     assert _user_insns(region, "other") > 20 * 10

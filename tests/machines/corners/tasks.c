@@ -195,6 +195,38 @@ static void other_task(void)
     wait(NULL);
 }
 
+/* A partner joins, and what it makes is the measured tasks' as well: a thread that answers, and a child of that one. */
+static void *partner_answers(void *unused)
+{
+    char byte;
+
+    while (read(other_pipe[0], &byte, 1) == 1) {
+        if (!fork())
+            child(20);
+        wait(NULL);
+        if (write(back_pipe[1], &byte, 1) != 1)
+            fail("write");
+    }
+    return unused;
+}
+
+static void partner_setup(void)
+{
+    pthread_t thread;
+
+    if (pipe(other_pipe) || pipe(back_pipe))
+        fail("pipe");
+    kdelta_arm();
+    if (!fork()) {
+        kdelta_join();
+        close(other_pipe[1]);
+        pthread_create(&thread, NULL, partner_answers, NULL);
+        pthread_join(thread, NULL);
+        _exit(0);
+    }
+    close(other_pipe[0]);
+}
+
 /* Tasks that end give their place in memory to those made next: the measured one's children to others', and back. */
 static void reuse_setup(void)
 {
@@ -224,6 +256,7 @@ const struct corner task_corners[] = {
     { "threads", NULL, threads, false },
     { "execs", NULL, execs, false },
     { "other-task", other_setup, other_task, false },
+    { "partner-s-tasks", partner_setup, other_task, false },
     { "reused-tasks", reuse_setup, children_in_turn, false },
     { "signals-to-self", NULL, signals_to_self, false },
     { 0 },
