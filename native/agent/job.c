@@ -65,6 +65,12 @@ static bool seed(const char *digits, struct job *job)
     return job->seed_bytes;
 }
 
+/* How the program then calls the kernel is a matter of its environment. */
+static bool mode(const char *value)
+{
+    return !strcmp(value, "kernel") || !strcmp(value, "kernel-direct") || !strcmp(value, "kernel-skip");
+}
+
 static bool word(char *value, char **list, size_t *n)
 {
     if (*n == JOB_WORDS_MAX)
@@ -88,6 +94,8 @@ static const char *directive(char *name, char *value, struct job *job, bool *kno
         job->cwd = value;
     else if (!strcmp(name, "region"))
         job->region = value, good = *value && strlen(value) < 256;
+    else if (!strcmp(name, "mode"))
+        job->mode = value, good = mode(value);
     else if (!strcmp(name, "seconds"))
         good = number(value, &job->seconds) && job->seconds < INT64_MAX / 1000000000;
     else if (!strcmp(name, "phase-ns"))

@@ -21,6 +21,7 @@ struct job {
     uint64_t phase_ns;
     uint64_t seconds;   /* virtual; 0: no limit */
     const char *region; /* NULL: none */
+    const char *mode;   /* in which the program runs and calls; NULL: user mode */
     const char *cwd;
     char *env[JOB_WORDS_MAX + 1]; /* both end with NULL */
     char *argv[JOB_WORDS_MAX + 1];

@@ -64,6 +64,7 @@ int main(void)
     take_job(&job);
     modules_load(&job);
     perturb(&job);
+    mode_set(&job);
     console("running %s", job.argv[0]);
     run(&job);
 }

@@ -16,6 +16,7 @@
 #define PAGE_BYTES 4096
 #define HELD_FOLDER "/run/held"
 #define HELD_FILES 16
+#define MODE_FILE "/proc/sys/kernel/kernel_mode_directory"
 
 void modules_load(const struct job *job)
 {
@@ -31,6 +32,24 @@ void modules_load(const struct job *job)
     }
     if (job->n_modules)
         facts_send_modules();
+}
+
+/* From now on all that is exec'd runs in the kernel's mode, and the agent itself goes on in its own. */
+void mode_set(const struct job *job)
+{
+    int fd, error;
+
+    if (!job->mode)
+        return;
+    fd = open(MODE_FILE, O_WRONLY | O_CLOEXEC);
+    error = fd < 0 || write(fd, "/", 1) != 1 ? errno : 0;
+    close(fd);
+    if (error == ENOENT)
+        finish("mode %s: this kernel has no kernel mode: +kernel-mode builds one that has it", job->mode);
+    if (error == EOPNOTSUPP)
+        finish("mode %s: SMEP or SMAP is on: the CPU would not let the kernel's mode execute a program's pages", job->mode);
+    if (error)
+        finish("mode %s: %s: %s", job->mode, MODE_FILE, strerror(error));
 }
 
 static bool seed_pool(const uint8_t *seed, size_t size)

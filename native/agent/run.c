@@ -107,6 +107,8 @@ static void output(const char *type, const char *path)
 
 static void tell(const struct job *job, const struct child *told, bool in_time, int status)
 {
+    if (told->error == ENOEXEC && job->mode)
+        finish("mode %s: %s is no program that can run so: it must be a 64-bit one", job->mode, job->argv[0]);
     if (told->error)
         finish("missing %s: %s", told->in_cwd ? job->cwd : job->argv[0], strerror(told->error));
     if (!in_time)

@@ -50,6 +50,8 @@ enum block_flags {
     ENDS_FRAME = 1 << 4,    /* ends with the return from an interrupt or exception */
     AT_TRAP = 1 << 7,       /* entry of an exception or of a system call: the instruction before says which */
     AT_EITHER = 1 << 8,     /* or of an interrupt: what follows says which */
+    AT_STUB = 1 << 9,       /* in a stub: what goes on at an entry proper after it */
+    AT_ENTRY = AT_INTERRUPT | AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT | AT_EITHER,
 };
 
 /* What every execution touches, in one cache line with the counters of the first four groups. */

@@ -306,9 +306,15 @@ static void fault_after(struct block *b, unsigned flags)
 /* What the block is the entry of, after that block. */
 static unsigned entered_by(const struct block *b, const struct block *before, bool early)
 {
+    static bool in_stub; /* the next entry is the one under way */
     const struct origin *o = before->origin;
     bool call = b->flags & AT_TRAP && !early && o->groups[o->n_groups - 1].last.calls;
+    bool again = in_stub && !(b->flags & AT_STUB);
 
+    if (b->flags & AT_ENTRY)
+        in_stub = b->flags & AT_STUB;
+    if (again)
+        return b->flags & ~AT_ENTRY;
     return call ? b->flags & ~(AT_EXCEPTION | AT_FAULT | AT_PAGE_FAULT | AT_EITHER) : b->flags;
 }
 

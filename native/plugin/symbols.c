@@ -12,17 +12,18 @@
 #include "memory.h"
 
 enum kind { INTERRUPT, INTERRUPT_RANGE, EXCEPTION, FAULT, PAGE_FAULT, ARITHMETIC, INSN_FAULT, TRAP, EITHER, SWITCH, RETURN_START,
-            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, EXECS, HANDLES, SIGRETURN, KINDS };
+            RETURN_END, FORKED, STARTS, RESUMES, EXITS, IDLES, SIGNALLED, IS_INTERRUPT, EXECS, HANDLES, SIGRETURN, STUB_RANGE, KINDS };
 
 static const char *const kind_names[KINDS] = {
     "interrupt", "interrupt-range", "exception", "fault", "page-fault", "arithmetic-fault", "instruction-fault", "trap",
     "any-trap", "switch", "return-text-start", "return-text-end", "forked", "starts", "resumes", "exits", "idles",
-    "signalled", "is-interrupt", "execs", "handles", "sigreturn",
+    "signalled", "is-interrupt", "execs", "handles", "sigreturn", "stub-range",
 };
 
 /* Entries of the kernel: an interrupt's; an exception's, and of those by which it is known that the instruction before was not executed:
  * a fault's, one by an access or a fetch (page-fault), one never by a fetch (instruction-fault, arithmetic-fault); a trap's, which is a
- * system call's as well; and any-trap's, which is an interrupt's, too, and is told by a call of is-interrupt. The others are functions. */
+ * system call's as well; and any-trap's, which is an interrupt's, too, and is told by a call of is-interrupt. A place in a stub-range that is
+ * one of these goes on, before anything else, to another of them, which is the same entry. The others are functions. */
 struct rule { enum kind kind; char name[64]; size_t length; bool prefix; uint64_t offset; };
 struct place { uint64_t start, end; uint16_t flags; enum event event; };
 
@@ -117,6 +118,7 @@ static void apply(enum kind kind, uint64_t vaddr)
     case EXECS: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_EXECS); break;
     case HANDLES: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_HANDLES); break;
     case SIGRETURN: remember(exact, &n_exact, vaddr, AT_EVENT, EVENT_SIGRETURN); break;
+    case STUB_RANGE: remember(ranges, &n_ranges, vaddr, AT_STUB, EVENT_NONE); break;
     case SWITCH: switch_text.start = vaddr; break;
     case RETURN_START: return_text.start = vaddr; break;
     case RETURN_END: return_text.end = vaddr; break;
@@ -244,11 +246,12 @@ static const struct place *exact_at(uint64_t vaddr)
 uint16_t symbols_flags_at(uint64_t vaddr)
 {
     const struct place *p = exact_at(vaddr);
+    uint16_t flags = p ? p->flags : 0;
 
-    for (size_t i = 0; !p && i < n_ranges; i++)
-        if (vaddr >= ranges[i].start && vaddr < ranges[i].end)
-            p = &ranges[i];
-    return p ? p->flags : 0;
+    for (size_t i = 0; i < n_ranges; i++)
+        if ((!p || ranges[i].flags == AT_STUB) && vaddr >= ranges[i].start && vaddr < ranges[i].end)
+            flags |= ranges[i].flags;
+    return flags;
 }
 
 enum event symbols_event_at(uint64_t vaddr)

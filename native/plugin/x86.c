@@ -9,20 +9,20 @@ enum special {
     SP_MOV_CR, SP_MOV_DR, SP_INVLPG, SP_INVPCID, SP_CPUID, SP_VERW, SP_LOCK, SP_PAUSE, SP_LFENCE, SP_MFENCE,
     SP_SFENCE, SP_XSAVE, SP_XRSTOR, SP_SEGMENT, SP_LGDT, SP_LIDT, SP_LLDT, SP_LTR, SP_WRFSBASE, SP_WRGSBASE, SP_RDTSC,
     SP_RDPMC, SP_CLFLUSH, SP_MONITOR, SP_MWAIT, SP_FAR, SP_HLT, SP_PORT_IO, SP_WBINVD, SP_XSETBV, SP_RDRAND,
-    SP_STAC_CLAC, SP_CLI_STI,
+    SP_STAC_CLAC, SP_CLI_STI, SP_WRITE_CR3,
 };
 
 static const char *const special_names[] = {
     "", "syscall", "sysret", "sysenter", "sysexit", "iret", "int", "swapgs", "rdmsr", "wrmsr", "mov-cr", "mov-dr",
     "invlpg", "invpcid", "cpuid", "verw", "lock", "pause", "lfence", "mfence", "sfence", "xsave", "xrstor",
     "segment-load", "lgdt", "lidt", "lldt", "ltr", "wrfsbase", "wrgsbase", "rdtsc", "rdpmc", "clflush", "monitor",
-    "mwait", "far-transfer", "hlt", "port-io", "wbinvd", "xsetbv", "rdrand", "stac-clac", "cli-sti", NULL,
+    "mwait", "far-transfer", "hlt", "port-io", "wbinvd", "xsetbv", "rdrand", "stac-clac", "cli-sti", "write-cr3", NULL,
 };
 
 /* Those whose privilege QEMU checks when it translates them (and int, whose gate it checks later). */
 static const uint8_t checked_first[] = {
     SP_HLT, SP_CLI_STI, SP_RDMSR, SP_WRMSR, SP_LLDT, SP_LTR, SP_LGDT, SP_LIDT, SP_INVLPG, SP_SWAPGS, SP_XSETBV, SP_WBINVD,
-    SP_MOV_CR, SP_MOV_DR, SP_INT,
+    SP_MOV_CR, SP_WRITE_CR3, SP_MOV_DR, SP_INT,
 };
 
 /* One instruction, taken apart as far as the questions need it. */
@@ -184,7 +184,10 @@ static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts
     case 0x32: special(f, SP_RDMSR); return true;
     case 0x33: special(f, SP_RDPMC); return true;
     case 0xa2: special(f, SP_CPUID); return true;
-    case 0x20: case 0x22: take_modrm(d); special(f, SP_MOV_CR); return true;
+    case 0x20: case 0x22:
+        take_modrm(d);
+        special(f, opcode == 0x22 && reg_field(d) == 3 ? SP_WRITE_CR3 : SP_MOV_CR);
+        return true;
     case 0x21: case 0x23: take_modrm(d); special(f, SP_MOV_DR); return true;
     case 0xa0: case 0xa8: accesses(f, 0, 1); return true; /* push fs, gs */
     case 0xa1: case 0xa9: accesses(f, 1, 0); special(f, SP_SEGMENT); return true;

@@ -63,6 +63,8 @@ static int job_text(void)
         printf("%s%02x%s", i ? "" : "seed ", job.seed[i], i + 1 == job.seed_bytes ? "\n" : "");
     printf("pages %llu\nphase-ns %llu\nseconds %llu\nregion %s\ncwd %s\n", (unsigned long long)job.pages,
            (unsigned long long)job.phase_ns, (unsigned long long)job.seconds, job.region ? job.region : "-", job.cwd);
+    if (job.mode)
+        printf("mode %s\n", job.mode);
     for (char **word = job.env; *word; word++)
         printf("env %s%c", *word, 0);
     for (char **word = job.argv; *word; word++)

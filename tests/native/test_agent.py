@@ -167,15 +167,16 @@ def test_a_whole_job(parsers: Path) -> None:
     text = (
         "module /lib/a.ko\noptional-module /lib/b.ko\n"
         "seed 00ffA7\npages 12\nphase-ns 345\nseconds 6\n"
-        "region a name\ncwd /tmp/x y\nenv A=1=2\nenv EMPTY=\narg /bin/echo\narg \narg  a  b \n"
+        "region a name\ncwd /tmp/x y\nmode kernel-direct\n"
+        "env A=1=2\nenv EMPTY=\narg /bin/echo\narg \narg  a  b \n"
     )
     assert job(parsers, text) == (
         0,
         [
             "module /lib/a.ko", "optional-module /lib/b.ko",
             "seed 00ffa7", "pages 12", "phase-ns 345",
-            "seconds 6", "region a name", "cwd /tmp/x y", "env A=1=2", "env EMPTY=",
-            "arg /bin/echo", "arg ", "arg  a  b ",
+            "seconds 6", "region a name", "cwd /tmp/x y", "mode kernel-direct", "env A=1=2",
+            "env EMPTY=", "arg /bin/echo", "arg ", "arg  a  b ",
         ],
     )  # fmt: skip
 
@@ -204,7 +205,7 @@ def test_unknown_directives_are_told_and_skipped(parsers: Path) -> None:
     [
         "seed", "seed 0", "seed 0g", "seed " + "00" * 65, "pages -1", "pages x", "pages ",
         "pages 99999999999999999999999", "phase-ns 1e9", "seconds 99999999999", "region ",
-        "region " + "x" * 256, "env NOVALUE", "arg %", "arg %0", "arg %zz", "arg %00",
+        "region " + "x" * 256, "mode user", "mode ", "env NOVALUE", "arg %", "arg %0", "arg %zz", "arg %00",
     ],
 )  # fmt: skip
 def test_bad_values_are_named(parsers: Path, line: str) -> None:

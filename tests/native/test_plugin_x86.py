@@ -18,6 +18,8 @@ TABLE = [
     ("sysenter", "sysenter", 0, 0), ("sysexit", "sysexit", 0, 0), ("iretq", "iret", 1, 0),
     ("int3", "int", 0, 0), ("int $0x80", "int", 0, 0), ("swapgs", "swapgs", 0, 0),
     ("rdmsr", "rdmsr", 0, 0), ("wrmsr", "wrmsr", 0, 0), ("mov %cr3,%rax", "mov-cr", 0, 0),
+    ("mov %rax,%cr3", "write-cr3", 0, 0), ("mov %r9,%cr3", "write-cr3", 0, 0),
+    ("mov %r11,%cr8", "mov-cr", 0, 0),
     ("mov %rax,%cr4", "mov-cr", 0, 0), ("clts", "mov-cr", 0, 0), ("mov %rax,%dr7", "mov-dr", 0, 0),
     ("mov %dr6,%r11", "mov-dr", 0, 0), ("invlpg (%rax)", "invlpg", 0, 0),
     ("invpcid (%rax),%rbx", "invpcid", 1, 0), ("cpuid", "cpuid", 0, 0),

@@ -10,7 +10,7 @@ from kdelta.guests.cpio import archive, file
 from kdelta.host.files import sha256_file
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
-from kdelta.spec.run import Perturbation, perturbation
+from kdelta.spec.run import Mode, Perturbation, perturbation
 
 # native/agent/job.h has the same limits.
 MAX_MODULES = 64
@@ -35,7 +35,8 @@ class Job(msgspec.Struct, frozen=True):
     """One command for a guest. `argv[0]` is the program's absolute path in the guest. A region's
     name makes the whole command a region. `modules` are loaded in order, and then
     `optional_modules`, of which one that the kernel refuses is only warned of. After `seconds` of
-    the guest's time the command is killed.
+    the guest's time the command is killed. In a `mode` that is not user the command, and all that
+    it starts, runs in the kernel's mode; how it calls the kernel is told in `env`.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +47,7 @@ class Job(msgspec.Struct, frozen=True):
     optional_modules: tuple[JobFile, ...] = ()
     seconds: int = 600
     files: tuple[JobFile, ...] = ()
+    mode: Mode = "user"
     perturbation: Perturbation = perturbation(0)
 
 
@@ -63,6 +65,8 @@ def job_identity(job: Job) -> str:
             "optional_modules": _module_hashes(job.optional_modules),
             "seconds": job.seconds,
             "files": [(f.guest, f.mode, sha256_file(f.host)) for f in _sorted_files(job.files)],
+            # Left out where it is as ever: what was kept before there were modes stays known.
+            **({} if job.mode == "user" else {"mode": job.mode}),
         }
     )
 
@@ -114,6 +118,8 @@ def _directives(job: Job) -> Iterator[tuple[str, str]]:
     if job.region is not None:
         yield "region", job.region
     yield "cwd", job.cwd
+    if job.mode != "user":
+        yield "mode", job.mode
     for name, value in job.env:
         yield "env", f"{name}={value}"
     for word in job.argv:

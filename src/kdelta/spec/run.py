@@ -18,6 +18,8 @@ by the same instruction. kernel-direct: in ring 0, by a jump to the kernel's usu
 kernel-skip: by a jump to one that leaves out what only a change of privilege needs.
 """
 MODES: tuple[Mode, ...] = get_args(Mode)
+CALLS: dict[Mode, str] = {"kernel-direct": "direct", "kernel-skip": "skip"}
+"""What the library that makes a program's calls direct is told by KDELTA_CALL, by mode."""
 
 LEAST_PAGES = 128
 MOST_PAGES = 1023

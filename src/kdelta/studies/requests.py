@@ -14,7 +14,7 @@ from kdelta.machines.arch import arch_machine
 from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.replay.hierarchy import check_levels
 from kdelta.replay.order import DEFAULT_EVALUATIONS
-from kdelta.spec.run import MachineOptions
+from kdelta.spec.run import MachineOptions, Mode
 
 
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
     trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data;
     trace_limit: see Recording. simulate: count the misses of that instruction cache while the guest
-    runs. calls: follow calls, for profiles.
+    runs. calls: follow calls, for profiles. mode: in which programs run and call.
     """
 
     machine: MachineOptions = MachineOptions()
@@ -37,6 +37,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
     trace_limit: int = Recording().trace_limit
     simulate: Cache | None = None
     calls: CallsMode = "off"
+    mode: Mode = "user"
 
 
 class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
