@@ -54,6 +54,19 @@ def test_text_of_all_directives(tmp_path: Path) -> None:
     )
 
 
+def test_a_mode_is_told_and_user_mode_is_not() -> None:
+    assert job_text(Job(("/a",), mode="kernel-direct")) == (
+        "seconds 600\ncwd /\nmode kernel-direct\narg /a\n"
+    )
+    assert "mode" not in job_text(Job(("/a",), mode="user"))
+
+
+def test_the_identity_of_a_job_in_user_mode_is_what_it_was_without_modes() -> None:
+    assert job_identity(Job(("/a",), mode="user")) == (
+        "315c96de6be0b049163d7c6d907e7909b488b1a51b6f1ef3d9204016d413a14b"
+    )
+
+
 def test_unperturbed_run_has_no_perturbing_directive() -> None:
     assert job_text(Job(("/a",))) == "seconds 600\ncwd /\narg /a\n"
 
@@ -116,6 +129,8 @@ def test_identity_is_that_of_what_runs(tmp_path: Path) -> None:
         {"env": (("A", "1"),)},
         {"cwd": "/tmp"},
         {"region": "a"},
+        {"mode": "kernel"},
+        {"mode": "kernel-skip"},
         {"seconds": 1},
         {"files": ()},
     ],

@@ -79,10 +79,8 @@ def special(prefixes: set[str], mnemonic: str, operands: list[str]) -> str:
         if pattern.match(mnemonic):
             return name
     joined = ",".join(operands)
-    if mnemonic.startswith("mov") and joined.endswith("%cr3"):
-        return "write-cr3"
     if mnemonic.startswith("mov") and re.search(r"%cr\d", joined):
-        return "mov-cr"
+        return "write-cr3" if joined.endswith("%cr3") else "mov-cr"
     if mnemonic.startswith("mov") and re.search(r"%(db|dr)\d", joined):
         return "mov-dr"
     if (

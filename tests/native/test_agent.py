@@ -205,7 +205,8 @@ def test_unknown_directives_are_told_and_skipped(parsers: Path) -> None:
     [
         "seed", "seed 0", "seed 0g", "seed " + "00" * 65, "pages -1", "pages x", "pages ",
         "pages 99999999999999999999999", "phase-ns 1e9", "seconds 99999999999", "region ",
-        "region " + "x" * 256, "mode user", "mode ", "env NOVALUE", "arg %", "arg %0", "arg %zz", "arg %00",
+        "region " + "x" * 256, "mode user", "mode ", "env NOVALUE", "arg %", "arg %0", "arg %zz",
+        "arg %00",
     ],
 )  # fmt: skip
 def test_bad_values_are_named(parsers: Path, line: str) -> None:

@@ -80,6 +80,7 @@ def ablate(
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
         int,
@@ -122,6 +123,7 @@ def ablate(
             cpu=cpu,
             qemu_cpu=qemu_cpu,
             append=append,
+            mode=mode,
             timeout=timeout,
         ),
     )

@@ -103,6 +103,7 @@ def bisect(
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
         int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
@@ -140,6 +141,7 @@ def bisect(
             memory=memory,
             qemu_cpu=qemu_cpu,
             append=append,
+            mode=mode,
             timeout=timeout,
         ),
     )

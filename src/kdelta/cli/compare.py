@@ -49,6 +49,7 @@ def compare(
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     explain: Annotated[
         int,
@@ -95,6 +96,7 @@ def compare(
             memory=memory,
             qemu_cpu=qemu_cpu,
             append=append,
+            mode=mode,
             timeout=timeout,
             data=data,
         ),

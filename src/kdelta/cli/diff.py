@@ -85,6 +85,7 @@ def diff(
     again: options.Again = False,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     html: HtmlFile = None,
     json: options.Json = False,
@@ -106,7 +107,7 @@ def diff(
         each=each,
         views=Views(calls=calls, source=source, annotate=tuple(annotate or ()), part=cut / 100),
         inlined=inlined,
-        lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
+        lab=lab_request(again=again, memory=memory, append=append, mode=mode, timeout=timeout),
     )
     report: DiffReport | Run | None
     if is_run(words, workload):
@@ -133,7 +134,7 @@ def _of_kernels(
 ) -> DiffReport | Run | None:
     specs = [str(spec) for spec in compared_words(words)]
     _must_be_two("kernels", specs)
-    asked = Asked(workload or "syscalls", request.regions)
+    asked = Asked(workload or "syscalls", request.regions, mode=request.lab.mode)
     with open_store() as store, shown_progress() as progress:
         return asyncio.run(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
 

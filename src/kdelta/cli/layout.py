@@ -51,6 +51,7 @@ def layout(
     no_snapshot: options.NoSnapshot = False,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     explain: Annotated[
         int,
@@ -97,6 +98,7 @@ def layout(
             memory=memory,
             qemu_cpu="",
             append=append,
+            mode=mode,
             timeout=timeout,
             data=data,
         ),

@@ -132,6 +132,7 @@ def run(
     cpu: options.Cpu = "",
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     functions: options.Functions = 20,
     json: options.Json = False,
@@ -153,6 +154,7 @@ def run(
         cpu=cpu,
         qemu_cpu=qemu_cpu,
         append=append,
+        mode=mode,
         timeout=timeout,
     )
     # No program's name starts with a plus: what does is a change of the kernel.

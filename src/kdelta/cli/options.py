@@ -12,7 +12,8 @@ import typer
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
-from kdelta.spec.run import MachineOptions
+from kdelta.spec.run import MODES, MachineOptions
+from kdelta.spec.run import Mode as RunMode
 from kdelta.studies.requests import CompareRequest, LabRequest, RunRequest, machine_like
 
 SPECS = """\b
@@ -89,6 +90,16 @@ QemuCpu = Annotated[
 Append = Annotated[
     str,
     typer.Option("--append", metavar="WORDS", help="Added to the kernel's command line."),
+]
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="How programs run and call the kernel: user, as ever; on kernels with +kernel-mode "
+        "also kernel (in ring 0), kernel-direct (calls are jumps to the kernel's entry) or "
+        "kernel-skip (past what only a change of privilege needs).",
+    ),
 ]
 Timeout = Annotated[
     float,
@@ -167,6 +178,7 @@ def lab_request(
     timeout: float,
     cpu: str = "",
     data: bool = False,
+    mode: str = "user",
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
     machine = MachineOptions(
@@ -181,7 +193,16 @@ def lab_request(
         again=again,
         snapshots=not no_snapshot,
         data_lines=data,
+        mode=known_mode(mode),
     )
+
+
+def known_mode(name: str) -> RunMode:
+    """The mode of that name; UserError if there is none."""
+    for mode in MODES:
+        if mode == name:
+            return mode
+    raise UserError(f"no mode is called {name!r}", f"there is: {', '.join(MODES)}")
 
 
 def known_cpus(names: Sequence[str], qemu_cpu: str = "") -> tuple[CPU, ...]:

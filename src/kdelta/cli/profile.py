@@ -149,6 +149,7 @@ def profile(
     again: options.Again = False,
     memory: options.Memory = options.DEFAULT_MEMORY_MIB,
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     export: Format = "",
     output: Output = "",
@@ -199,7 +200,7 @@ def profile(
         ),
         calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
         cpu=model,
-        lab=lab_request(again=again, memory=memory, append=append, timeout=timeout),
+        lab=lab_request(again=again, memory=memory, append=append, mode=mode, timeout=timeout),
     )
     given = list(words or [LAST])
     if processes:
@@ -249,7 +250,7 @@ def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None)
     return Selection(chosen, tuple(part for part in Part if not parts or part in parts))
 
 
-def lab_request(*, again: bool, memory: int, append: str, timeout: float) -> LabRequest:
+def lab_request(*, again: bool, memory: int, append: str, mode: str, timeout: float) -> LabRequest:
     """How a single run is made."""
     return options.lab_request(
         perturb=1,
@@ -259,6 +260,7 @@ def lab_request(*, again: bool, memory: int, append: str, timeout: float) -> Lab
         memory=memory,
         qemu_cpu="",
         append=append,
+        mode=mode,
         timeout=timeout,
     )
 
@@ -338,7 +340,7 @@ def _asked(
     if not command:
         if files:
             raise UserError(f"--file {files[0]} without a command", "write the command after --")
-        return Asked(workload or "syscalls", request.regions)
+        return Asked(workload or "syscalls", request.regions, mode=request.lab.mode)
     if workload:
         raise UserError(
             f"-w {workload} and a command at once: {' '.join(command)}", "leave one of them out"

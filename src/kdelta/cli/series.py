@@ -106,6 +106,7 @@ def series(
     cpu: options.Cpu = "",
     qemu_cpu: options.QemuCpu = "",
     append: options.Append = "",
+    mode: options.Mode = "user",
     timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
         int,
@@ -144,6 +145,7 @@ def series(
             cpu=cpu,
             qemu_cpu=qemu_cpu,
             append=append,
+            mode=mode,
             timeout=timeout,
         ),
     )

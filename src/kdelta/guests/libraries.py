@@ -72,6 +72,18 @@ def find_program(word: str) -> Path:
     return path
 
 
+def is_static(program: Path) -> bool:
+    """Whether a file is an ELF program that starts without a loader, which could preload."""
+    try:
+        with program.open("rb") as file:
+            return file.read(4) == b"\x7fELF" and not any(
+                isinstance(segment, InterpSegment)
+                for segment in ELFFile(file).iter_segments(type="PT_INTERP")
+            )
+    except (OSError, ELFError) as error:
+        raise UserError(f"{program} cannot be read: {error}") from error
+
+
 def program_files(program: Path, of: Target) -> list[Path]:
     """The program and what it needs to start, all by the paths that they have on the host."""
     files: list[Path] = []

@@ -7,12 +7,14 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.guests.job import Job
-from kdelta.guests.libraries import carry, find_program, parse_file_option
+from kdelta.guests.libraries import carry, find_program, is_static, parse_file_option
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
+from kdelta.spec.run import CALLS
 from kdelta.store.store import Store
 from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.modes import in_mode
 from kdelta.studies.requests import Progress, RunRequest
 
 COMMAND_REGION = "command"
@@ -51,7 +53,14 @@ def command_work(request: RunRequest, kernel: Kernel) -> Work:
         seconds=request.seconds,
         files=carried.files,
     )
-    binaries = {Path(file.guest).name: file.host.read_bytes() for file in carried.files}
+    mode = request.lab.mode
+    if mode in CALLS and is_static(Path(carried.argv[0])):
+        raise UserError(
+            f"{request.command[0]} is linked statically: nothing makes its calls direct",
+            "--mode kernel runs it in the kernel's mode, with the calls that it has",
+        )
+    job = in_mode(job, mode, kernel)
+    binaries = {Path(file.guest).name: file.host.read_bytes() for file in job.files}
     programs = {name: content for name, content in binaries.items() if content.startswith(_ELF)}
     name = Path(request.command[0]).name
     return work_of(f"run {name}", job, programs)

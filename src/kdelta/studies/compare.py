@@ -19,9 +19,11 @@ from kdelta.infer.placement_model import Code
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
+from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.modes import in_mode, linked_in
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.phases import phase_costs
 from kdelta.studies.placement import kept_digest, run_symbols, was_relinked
@@ -90,7 +92,8 @@ async def run_compare(
         _must_fit(named, kernel)
     for kernel in kernels:
         check_needs(workload, kernel)
-    works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
+    mode = request.lab.mode
+    works = [workload_work(workload, request.operations, k, progress.say, mode) for k in kernels]
     found: list[Comparison] = []
     for cpu, lab_request in machines:
         if cpu is None:
@@ -135,7 +138,7 @@ def path_judge(request: LabRequest, store: Store, progress: Progress, workload: 
         store,
         progress,
         [one.name for one in workload.operations],
-        lambda kernel, operation: workload_work(workload, (operation,), kernel),
+        lambda kernel, operation: workload_work(workload, (operation,), kernel, mode=request.mode),
     )
 
 
@@ -264,15 +267,20 @@ def workload_work(
     operations: tuple[str, ...],
     kernel: Kernel,
     talk: Callable[[str], None] = quiet,
+    mode: Mode = "user",
 ) -> Work:
     """A workload, or some of its operations, as a job for that kernel. What of it cannot be built
-    for the kernel is left out, and the work's warnings say why.
+    for the kernel is left out, and the work's warnings say why. UserError where programs cannot run
+    in that mode.
     """
     with interruptible():
-        program = build_workload(workload, arch=kernel.arch)
+        program = build_workload(workload, arch=kernel.arch, more=linked_in(mode, kernel))
         part = build_kernel_part(workload, kernel, talk)
         carried = carried_files(workload, program, kernel.arch, talk)
-    binaries, files, warnings = {workload.name: program.read_bytes()}, [], list(part.warnings)
+        if mode in CALLS and workload.image == "small":  # that in the image calls as ever
+            carried.append(JobFile(program, workload.program, 0o755))
+    binaries, files = {workload.file_name: program.read_bytes()}, []
+    warnings = list(part.warnings)
     files += carried
     programs = [file for file in carried if file.mode & 0o111]
     binaries |= {Path(file.guest).name: file.host.read_bytes() for file in programs}
@@ -294,7 +302,7 @@ def workload_work(
     )
     return work_of(
         workload.name,
-        job,
+        in_mode(job, mode, kernel, talk),
         binaries,
         tuple(warnings),
         memory_mib=workload.memory_mib,

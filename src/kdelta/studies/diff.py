@@ -32,6 +32,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.counted import own_regions, run_counts
 from kdelta.studies.debug_info import texts_of
+from kdelta.studies.lab import mode_of
 from kdelta.studies.profile import Asked, kernel_run
 from kdelta.studies.recorded import Recorded, recorded_run, which_recorded
 from kdelta.studies.requests import LabRequest, Progress
@@ -314,6 +315,8 @@ def _notes(
     appended = [str(run.machine.get("append", "")) for run in (a, b)]
     if appended[0] != appended[1]:
         notes.append(f"The kernels' command lines differ: {appended[0]!r} and {appended[1]!r}.")
+    if mode_of(a) != mode_of(b):
+        notes.append(f"A's programs ran in the mode {mode_of(a)}, B's in {mode_of(b)}.")
     if a.perturbation != b.perturbation:
         notes.append(
             f"The runs were perturbed differently, {a.perturbation} and {b.perturbation}: a part "

@@ -58,7 +58,8 @@ async def _record(request: CompareRequest, store: Store, progress: Progress) -> 
             found = lab.kernel(spec)
             kernels += [] if isinstance(found, NoKernel) else [found]
     workload = find_workload(request.workload)
-    works = [workload_work(workload, request.operations, k, progress.say) for k in kernels]
+    mode = request.lab.mode
+    works = [workload_work(workload, request.operations, k, progress.say, mode) for k in kernels]
     await lab.runs(kernels, works)
 
 

@@ -33,7 +33,7 @@ from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, 
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
-from kdelta.spec.run import MachineOptions, RunStatus, perturbation
+from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus, perturbation
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
 from kdelta.studies.attachments import (
@@ -67,6 +67,7 @@ __all__ = [
     "is_recording",
     "misses_name",
     "misses_of",
+    "mode_of",
     "no_kernel_key",
     "open_store",
     "profiles_of",
@@ -415,6 +416,7 @@ def _new_run(wanted: _Wanted) -> NewRun:
             "cpu": str(facts["cpu"]),
             "memory_mib": wanted.guest.memory_mib,
             "append": wanted.guest.append,
+            **({} if wanted.work.job.mode == "user" else {"mode": wanted.work.job.mode}),
         },
         workload=wanted.work.name,
         workload_identity=wanted.work.identity,
@@ -427,6 +429,12 @@ def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]
     names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
     kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
     return {**kept, **counted.attachments} if counted else kept
+
+
+def mode_of(run: Run) -> Mode:
+    """The mode that a run's programs were in."""
+    name = run.machine.get("mode", "user")
+    return next(mode for mode in MODES if mode == name)
 
 
 def no_kernel_key(asked: str) -> str:

@@ -20,6 +20,7 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.report.model import ReportedRun, Unlike
 from kdelta.report.profile_model import ProfileReport
+from kdelta.spec.run import Mode
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.command import check_command, command_work
@@ -80,11 +81,14 @@ async def run_profile(
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a kernel is to run: some operations of a workload, none means all, or a command."""
+    """What a kernel is to run: some operations of a workload, none means all, in that mode, or a
+    command.
+    """
 
     workload: str = "syscalls"
     operations: tuple[str, ...] = ()
     command: RunRequest | None = None
+    mode: Mode = "user"
 
     def check(self) -> None:
         """UserError for what is not there."""
@@ -101,7 +105,7 @@ class Asked(msgspec.Struct, frozen=True):
             return command_work(self.command, kernel)
         described = find_workload(self.workload)
         check_needs(described, kernel)
-        return workload_work(described, self.operations, kernel, progress.say)
+        return workload_work(described, self.operations, kernel, progress.say, self.mode)
 
 
 async def kernel_profile(

@@ -26,7 +26,7 @@ from kdelta.studies.attachments import has_recorded
 from kdelta.studies.compare import workload_work
 from kdelta.studies.counted import run_counts
 from kdelta.studies.debug_info import kernel_of
-from kdelta.studies.lab import PROFILES, Lab, Work, profiles_of, symbols_of
+from kdelta.studies.lab import PROFILES, Lab, Work, mode_of, profiles_of, symbols_of
 from kdelta.studies.requests import LabRequest, Progress
 from kdelta.workloads.catalog import find_workload
 
@@ -104,7 +104,7 @@ def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str]
         # Which operations were asked for is not kept, and the regions tell it.
         regions = tuple(name for name in merged_regions(counts) if name in known)
         for names in ((), regions):
-            work = workload_work(workload, names, kernel, say)
+            work = workload_work(workload, names, kernel, say, mode_of(run))
             if work.identity == run.workload_identity:
                 return work
     except KdeltaError as error:
@@ -122,7 +122,7 @@ def _remaking(
         append=str(run.machine.get("append", "")),
         timeout_seconds=lab.machine.timeout_seconds,
     )
-    request = msgspec.structs.replace(lab, machine=machine, again=False)
+    request = msgspec.structs.replace(lab, machine=machine, again=False, mode=mode_of(run))
     runner = Lab(request, store, progress)
     kernel = _kernel(run, runner, progress)
     work = work_of_run(run, counts, kernel, progress.say)
@@ -156,6 +156,8 @@ def _cannot(run: Run, why: str) -> UserError:
     memory = facts.get("memory_mib", _MEMORY_MIB)
     if memory != _MEMORY_MIB:
         append += f" --memory {memory}"
+    if mode_of(run) != "user":
+        append += f" --mode {mode_of(run)}"
     return UserError(
         f"run {run.id} kept plain counts, and it cannot be made again with more: {why}",
         f"a new one: kdelta profile {run.kernel_spec} {how}{append}",

@@ -69,7 +69,10 @@ async def traced_kernel(
         )
     for workload, _ in found:
         check_needs(workload, kernel)
-    works = [workload_work(one, operations, kernel, progress.say) for one, operations in found]
+    works = [
+        workload_work(one, operations, kernel, progress.say, request.mode)
+        for one, operations in found
+    ]
     done = await runner.runs([kernel] * len(works), works)
     first = tuple(runs[0] for runs in done)
     return TracedKernel(spec, kernel, first, works=tuple(works), lab=request)

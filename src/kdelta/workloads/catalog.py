@@ -4,7 +4,7 @@
 import difflib
 import functools
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 import msgspec
@@ -15,6 +15,7 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.phase import PhaseRule, check_rules
 
 DESCRIPTION = "workload.toml"
+DESCRIPTIONS = "workload*.toml"
 IMAGES = ("small", "job")
 
 
@@ -28,6 +29,18 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: str
     bytes_per_iteration: int | None = None
     on_request: bool = False
+
+
+class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole number that a workload can be told, as in NAME:PARAMETER=NUMBER; its program is told
+    by that option.
+    """
+
+    name: str
+    summary: str
+    option: str
+    default: int
+    most: int
 
 
 class UserlandWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +87,10 @@ class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of workload.toml. `timeout_seconds` is time of the guest."""
+    """The fields of workload.toml. `timeout_seconds` is time of the guest. A folder can have more
+    workloads: those in workload-OTHER.toml are called FOLDER-OTHER. `like` names a file of the
+    folder whose fields are taken where this one has none.
+    """
 
     name: str
     summary: str
@@ -83,6 +99,7 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image: str = "small"
     arguments: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
+    dynamic: bool = False
     modules: tuple[str, ...] = ()
     modules_if_there: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -95,6 +112,7 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     phase: tuple[PhaseRule, ...] = ()
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
+    parameter: tuple[Parameter, ...] = ()
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -105,6 +123,7 @@ class Workload(msgspec.Struct, frozen=True):
     which the program is part, or "job", with which it comes. `phases` split a region's work.
     `architectures` are those that it runs on, none: all. `memory_mib`: its guests have at least
     that. `host_seconds`: how long a run of it may take here, where the user does not say.
+    `dynamic`: its program is linked with the guest's C library, which its userland has.
     """
 
     folder: Path
@@ -115,6 +134,7 @@ class Workload(msgspec.Struct, frozen=True):
     image: str
     arguments: tuple[str, ...]
     cflags: tuple[str, ...]
+    dynamic: bool
     modules: tuple[str, ...]
     modules_if_there: tuple[str, ...]
     needs: tuple[str, ...]
@@ -127,6 +147,12 @@ class Workload(msgspec.Struct, frozen=True):
     phases: tuple[PhaseRule, ...]
     timeout_seconds: int
     operations: tuple[Operation, ...]
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def file_name(self) -> str:
+        """What its program's file is called."""
+        return PurePosixPath(self.program).name
 
     def wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The operations that its program is to run when these are asked for: the same; of none,
@@ -147,34 +173,63 @@ class Workload(msgspec.Struct, frozen=True):
 def workloads() -> Mapping[str, Workload]:
     """All workloads that come with kdelta, by name."""
     here = Path(__file__).parent
-    loaded = [load_workload(path) for path in sorted(here.glob(f"*/{DESCRIPTION}"))]
+    loaded = [load_workload(path) for path in sorted(here.glob(f"*/{DESCRIPTIONS}"))]
     return MappingProxyType({workload.name: workload for workload in loaded})
 
 
 def find_workload(name: str) -> Workload:
-    """The workload of that name; UserError with the nearest if there is none."""
+    """The workload of that name; UserError with the nearest if there is none. Behind a colon it can
+    be told parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
+    """
     known = workloads()
-    if name not in known:
-        raise _unknown("workload", name, list(known))
-    return known[name]
+    plain, _, told = name.partition(":")
+    if plain not in known:
+        raise _unknown("workload", plain, list(known))
+    return _told(known[plain], told) if told else known[plain]
+
+
+def _told(workload: Workload, told: str) -> Workload:
+    numbers: dict[str, int] = {}
+    by_name = {parameter.name: parameter for parameter in workload.parameters}
+    for word in told.split(","):
+        name, _, number = word.partition("=")
+        if name not in by_name:
+            raise _unknown(f"parameter of {workload.name}", name, list(by_name))
+        most = by_name[name].most
+        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= most):
+            raise UserError(
+                f"{name} of {workload.name} cannot be {number!r}", f"it is from 1 to {most}"
+            )
+        numbers[name] = int(number)
+    other = [
+        one for one in workload.parameters if numbers.get(one.name, one.default) != one.default
+    ]
+    words = ",".join(f"{one.name}={numbers[one.name]}" for one in other)
+    more = [word for one in other for word in (one.option, str(numbers[one.name]))]
+    return msgspec.structs.replace(
+        workload,
+        name=f"{workload.name}:{words}" if words else workload.name,
+        arguments=(*workload.arguments, *more),
+    )
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> UserError:
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.5) or known[:10]
-    return UserError(f"no {kind} is called {name!r}", f"there is: {', '.join(near)}")
+    return UserError(f"no {kind} is called {name!r}", f"there is: {', '.join(near) or 'none'}")
 
 
 def load_workload(path: Path) -> Workload:
     """Reads a workload.toml; LabError, with the field that is wrong, if it is not as it must be."""
     try:
-        raw = msgspec.toml.decode(path.read_bytes(), type=_Description)
-    except (OSError, msgspec.DecodeError) as error:
+        raw = msgspec.convert(_fields(path), type=_Description)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
         raise LabError(f"{path}: {error}") from error
     folder = path.parent
+    called = folder.name + path.stem.removeprefix(Path(DESCRIPTION).stem)
     sources = sorted({source for glob in raw.sources for source in folder.glob(glob)})
     names = [operation.name for operation in raw.operation]
     wrong = {
-        "`name` must be that of the folder": raw.name != folder.name,
+        "`name` must be that of the folder": raw.name != called,
         "`program` must be an absolute path": not raw.program.startswith("/"),
         "`sources` match no file": not sources,
         "`operation` has a name twice": len(set(names)) != len(names),
@@ -205,6 +260,7 @@ def load_workload(path: Path) -> Workload:
         image=raw.image,
         arguments=raw.arguments,
         cflags=raw.cflags,
+        dynamic=raw.dynamic,
         modules=raw.modules,
         modules_if_there=raw.modules_if_there,
         needs=raw.needs,
@@ -217,7 +273,17 @@ def load_workload(path: Path) -> Workload:
         phases=raw.phase,
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
+        parameters=raw.parameter,
     )
+
+
+def _fields(path: Path) -> dict[str, object]:
+    """The fields of a file, with those of the one that it is like."""
+    own = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
+    like = own.pop("like", None)
+    if like is None:
+        return own
+    return msgspec.toml.decode((path.parent / str(like)).read_bytes(), type=dict[str, object]) | own
 
 
 def _wrong_tree(raw: _Description, folder: Path) -> dict[str, bool]:
@@ -232,17 +298,36 @@ def _wrong_tree(raw: _Description, folder: Path) -> dict[str, bool]:
     }
 
 
-def build_workload(
-    workload: Workload, talk: Callable[[str], None] = quiet, *, arch: str, strict: bool = False
-) -> Path:
-    """The path of the workload's program for guests of that architecture on the host, static,
-    compiled unless the cache has it.
+class LinkedIn(msgspec.Struct, frozen=True):
+    """What is linked into a workload's program beside its own: sources by their absolute paths, and
+    flags for the compiler.
     """
+
+    sources: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+NOTHING_MORE = LinkedIn()
+
+
+def build_workload(
+    workload: Workload,
+    talk: Callable[[str], None] = quiet,
+    *,
+    arch: str,
+    strict: bool = False,
+    more: LinkedIn = NOTHING_MORE,
+) -> Path:
+    """The path of the workload's program for guests of that architecture on the host, static unless
+    it is to be dynamic (then without `more`), compiled unless the cache has it.
+    """
+    if workload.dynamic:
+        more = NOTHING_MORE
     program = NativeProgram(
-        name=workload.name,
+        name=workload.file_name,
         folder=workload.folder,
-        sources=workload.sources,
-        flags=(*STATIC_FLAGS, *workload.cflags),
+        sources=(*workload.sources, *more.sources),
+        flags=(*(() if workload.dynamic else STATIC_FLAGS), *workload.cflags, *more.flags),
         includes=(native_folder() / "include",),
         arch=arch,
     )

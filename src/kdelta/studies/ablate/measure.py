@@ -143,7 +143,7 @@ class Bench:
             request = msgspec.structs.replace(request, machine=machine, trace=False)
         if runs:
             request = msgspec.structs.replace(request, perturbations=runs)
-        works = [workload_work(one, (), kernel) for one in self._workloads]
+        works = [workload_work(one, (), kernel, mode=request.mode) for one in self._workloads]
         kernels = [kernel] * len(works)
         if request.trace:
             results = await recorded_runs(request, self._store, self._progress, kernels, works)

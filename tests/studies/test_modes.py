@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs in the kernel's mode: what goes along, what is refused, and what a kernel says to it."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.guests.job import Job
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import UserError
+from kdelta.spec.run import MODES, Mode, RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.command import command_work, run_command
+from kdelta.studies.compare import workload_work
+from kdelta.studies.lab import mode_of
+from kdelta.studies.modes import in_mode
+from kdelta.studies.requests import LabRequest, RunRequest, Silent
+from kdelta.workloads.catalog import find_workload
+from tests.machines.bench import OLD
+
+X86 = Kernel("0" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
+ARM = msgspec.structs.replace(X86, arch="arm")
+SYSCALLS = find_workload("syscalls")
+
+
+def request(*command: str, mode: Mode, kernel: str = "tree:/linux") -> RunRequest:
+    lab = LabRequest(perturbations=1, mode=mode)
+    return RunRequest(kernel=kernel, command=command, lab=lab)
+
+
+def test_user_mode_changes_nothing() -> None:
+    job = Job(("/a",))
+    assert in_mode(job, "user", X86) is job
+    assert in_mode(job, "user", ARM) is job
+
+
+def test_the_same_program_in_kernel_mode_is_another_job() -> None:
+    user = workload_work(SYSCALLS, ("getppid",), X86)
+    kernel = workload_work(SYSCALLS, ("getppid",), X86, mode="kernel")
+    assert kernel.job == msgspec.structs.replace(user.job, mode="kernel")
+    assert kernel.identity != user.identity
+    assert kernel.binaries == user.binaries
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_other_architectures_have_no_kernel_mode(mode: Mode) -> None:
+    with pytest.raises(UserError, match=f"--mode {mode} on tree:/linux, a kernel for arm"):
+        workload_work(SYSCALLS, (), ARM, mode=mode)
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    source, program = folder / "program.c", folder / "program"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", *flags, "-o", program, source], check=True)
+    return program
+
+
+@pytest.mark.parametrize("flag", ["-static", "-static-pie"])
+def test_a_static_command_cannot_be_made_to_call_directly(tmp_path: Path, flag: str) -> None:
+    program = compiled(tmp_path, flag)
+    for mode in ("kernel-direct", "kernel-skip"):
+        with pytest.raises(UserError, match="is linked statically") as raised:
+            command_work(request(str(program), mode=mode), X86)
+        assert "--mode kernel " in raised.value.hint
+    assert command_work(request(str(program), mode="kernel"), X86).job.mode == "kernel"
+
+
+def test_a_32_bit_program_is_refused_before_a_guest_boots(tmp_path: Path) -> None:
+    program = compiled(tmp_path)
+    content = bytearray(program.read_bytes())
+    content[4], content[18] = 1, 3  # EI_CLASS and e_machine: ELFCLASS32 and EM_386
+    program.write_bytes(bytes(content))
+    with pytest.raises(UserError, match=r"for another machine \(386, 32 bit\)"):
+        command_work(request(str(program), mode="kernel"), X86)
+
+
+@pytest.mark.guest
+@pytest.mark.network
+def test_a_kernel_without_kernel_mode_says_so(tmp_path: Path) -> None:
+    asked = request("true", mode="kernel", kernel=OLD)
+    with Store.open(tmp_path / "store") as store:
+        (done,) = asyncio.run(run_command(asked, store, Silent()))
+    assert done.run.status is RunStatus.WORKLOAD_FAILED
+    assert done.run.detail == (
+        "mode kernel: this kernel has no kernel mode: +kernel-mode builds one that has it"
+    )
+    assert mode_of(done.run) == "kernel"
