@@ -36,8 +36,8 @@ _PARTS = {
 
 
 class NativeProgram(msgspec.Struct, frozen=True):
-    """A program to compile: all of `sources` (relative to `folder`) in one call, for guests of the
-    architecture `arch`; an empty one is this host.
+    """A program to compile: all of `sources` (relative to `folder`, or absolute) in one call, for
+    guests of the architecture `arch`; an empty one is this host.
     """
 
     name: str
@@ -114,13 +114,21 @@ def build_program(
 
 
 def _hashes(program: NativeProgram) -> dict[str, str]:
-    files = {name: program.folder / name for name in program.sources}
-    if not files:
+    paths = [program.folder / name for name in program.sources]
+    if not paths:
         raise LabError(f"no C sources in {program.folder}", "install kdelta again")
-    for include in (program.folder, *program.includes):
+    files = {_short(path, program.folder): path for path in paths}
+    others = dict.fromkeys(path.parent for path in paths)
+    for include in dict.fromkeys((program.folder, *others, *program.includes)):
         for header in include.glob("*.h"):
             files[f"{include.name}/{header.name}"] = header
     return {name: sha256_file(path) for name, path in sorted(files.items())}
+
+
+def _short(path: Path, folder: Path) -> str:
+    """A name that does not say where the checkout is."""
+    inside = path.is_relative_to(folder)
+    return path.relative_to(folder).as_posix() if inside else f"{path.parent.name}/{path.name}"
 
 
 @functools.cache

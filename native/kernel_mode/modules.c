@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The program and the libraries that are loaded, by their program headers. */
+#define _GNU_SOURCE
+#include <link.h>
+#include <sys/auxv.h>
+
+#include "call.h"
+
+struct list {
+    struct module *modules;
+    unsigned count;
+};
+
+static void add_segment(struct module *module, uint8_t *base, const ElfW(Phdr) * segment)
+{
+    struct span span = {base + segment->p_vaddr, base + segment->p_vaddr + segment->p_memsz};
+
+    if (span.begin < module->all.begin)
+        module->all.begin = span.begin;
+    if (span.end > module->all.end)
+        module->all.end = span.end;
+    if (segment->p_flags & PF_X && module->texts < SEGMENTS_MOST)
+        module->text[module->texts++] = (struct span){span.begin, base + segment->p_vaddr + segment->p_filesz};
+}
+
+static int add(struct dl_phdr_info *info, size_t size, void *argument)
+{
+    struct list *list = argument;
+    uint8_t *base = (uint8_t *)info->dlpi_addr;
+    const uint8_t *vdso = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+    struct module module = {
+        .name = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "the program",
+        .all = {(uint8_t *)UINTPTR_MAX, NULL},
+    };
+
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+        if (segment->p_type == PT_LOAD)
+            add_segment(&module, base, segment);
+        else if (segment->p_type == PT_GNU_EH_FRAME)
+            module.unwind_table = base + segment->p_vaddr;
+    }
+    module.vdso = vdso && module.all.begin <= vdso && vdso < module.all.end;
+    if (list->count == MODULES_MOST)
+        return 1;
+    list->modules[list->count++] = module;
+    return 0;
+}
+
+unsigned kc_modules_find(struct module *modules)
+{
+    struct list list = {modules, 0};
+
+    dl_iterate_phdr(add, &list);
+    return list.count;
+}

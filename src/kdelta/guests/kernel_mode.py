@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What makes a program in kernel mode call the kernel directly: a library that dynamic programs are
+given before others, and the same sources for static ones (docs/kernel-mode-calls.md).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kdelta.host.command import quiet
+from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.workloads.catalog import LinkedIn
+
+LIBRARY = "/lib/kdelta/kernel_mode.so"
+"""Where the library lies in a guest."""
+
+FAILED = 125
+"""How a program ends whose calls cannot be made direct. Its stderr says why."""
+
+LIBRARY_FLAGS = (*PLUGIN_FLAGS, "-Wl,-z,initfirst", "-Wl,-z,now")
+"""It is to be initialised before all others: they may start threads, and text is rewritten once."""
+
+STATIC_CALL_FLAGS = ("-Wl,--eh-frame-hdr",)
+"""By that table it knows where functions begin. Static programs have none otherwise."""
+
+
+def direct_library(arch: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+    """The path of the built library for guests of that architecture (x86_64), compiled unless the
+    cache has it. A program that is given it by LD_PRELOAD, and KDELTA_CALL=direct|skip, calls so.
+    """
+    folder = _folder()
+    program = NativeProgram(
+        name="kernel_mode.so",
+        folder=folder,
+        sources=tuple(source.name for source in _sources()),
+        flags=LIBRARY_FLAGS,
+        arch=arch,
+    )
+    return build_program(program, talk, strict=strict)
+
+
+def direct_calls() -> LinkedIn:
+    """What a static program for x86-64 is linked with instead; KDELTA_CALL tells it the same."""
+    return LinkedIn(sources=tuple(map(str, _sources())), flags=STATIC_CALL_FLAGS)
+
+
+def _folder() -> Path:
+    return native_folder() / "kernel_mode"
+
+
+def _sources() -> list[Path]:
+    return sorted(_folder().glob("*.c"))
