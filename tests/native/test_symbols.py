@@ -13,7 +13,7 @@ from .conftest import HERE, SANITIZERS, compile_c
 
 # enum block_flags of block.h, and enum event of symbols.h.
 INTERRUPT, EXCEPTION, FAULT, EVENT, PAGE_FAULT = 1, 2, 4, 8, 0x20
-NEVER_A_FETCH, TRAP, EITHER = 0x40, 0x80, 0x100
+NEVER_A_FETCH, TRAP, EITHER, STUB = 0x40, 0x80, 0x100, 0x200
 ANY_FAULT = EXCEPTION | FAULT | PAGE_FAULT
 STARTS, RESUMES, SIGNALLED, IS_INTERRUPT = 2, 3, 6, 7
 
@@ -47,6 +47,19 @@ ffffffff80b00400 T __switch_to
 ffffffff80b00480 T other
 ffffffff80b10000 t do_irq
 ffffffff81600000 B _end
+"""
+KERNEL_MODE = """\
+ffffffff81000000 T _stext
+ffffffff81a00000 T __entry_text_start
+ffffffff81a00100 T asm_exc_page_fault
+ffffffff81a00200 T kernel_mode_vectors
+ffffffff81a01200 t kernel_mode_interrupt
+ffffffff81a01300 T kernel_mode_nmi
+ffffffff81a01320 T kernel_mode_debug
+ffffffff81a01340 T asm_exc_nmi
+ffffffff81b00000 T kernel_mode_call
+ffffffff81c00000 T __switch_to_asm
+ffffffff82000000 B _end
 """
 
 
@@ -97,6 +110,25 @@ def test_an_arm64_kernel_is_entered_by_a_table(program: Path, tmp_path: Path) ->
     assert first == "1 1 ffff800008010000 ffff800009500000"
     row = [ANY_FAULT | TRAP, INTERRUPT, ANY_FAULT | TRAP, INTERRUPT, 0]
     assert [flags for flags, _, _, _ in found] == row * len(tables)
+
+
+def test_stubs_of_a_kernel_with_kernel_mode(program: Path, tmp_path: Path) -> None:
+    vectors = 0xFFFFFFFF81A00200
+    numbers = (0, 3, 6, 10, 13, 14, 16, 17, 32, 255)
+    places = [vectors + 16 * number for number in numbers]
+    more = (vectors + 2, 0xFFFFFFFF81A01200, 0xFFFFFFFF81A01300, 0xFFFFFFFF81A01320)
+    last = (0xFFFFFFFF81A01340, 0xFFFFFFFF81A00100, 0xFFFFFFFF81B00000)
+    first, found = told(program, tmp_path, "x86_64", KERNEL_MODE, *places, *more, *last)
+    assert first == "1 1 ffffffff81000000 ffffffff82000000"
+    arithmetic, fault = EXCEPTION | FAULT | NEVER_A_FETCH, EXCEPTION | FAULT
+    assert [flags for flags, _, _, _ in found] == [
+        *(kind | STUB for kind in (
+            arithmetic, EXCEPTION, EXCEPTION, fault, fault, ANY_FAULT, arithmetic, fault, INTERRUPT,
+            INTERRUPT, 0,
+        )),
+        0, INTERRUPT | STUB, EXCEPTION | STUB,
+        INTERRUPT | EXCEPTION, ANY_FAULT, 0,
+    ]  # fmt: skip
 
 
 def test_a_riscv_kernel_has_one_entry(program: Path, tmp_path: Path) -> None:
