@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.guests.job import Job
+from kdelta.guests.kernel_mode import LIBRARY
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, Mode, RunStatus
@@ -43,6 +44,28 @@ def test_the_same_program_in_kernel_mode_is_another_job() -> None:
     assert kernel.job == msgspec.structs.replace(user.job, mode="kernel")
     assert kernel.identity != user.identity
     assert kernel.binaries == user.binaries
+
+
+@pytest.mark.parametrize(("mode", "told"), [("kernel-direct", "direct"), ("kernel-skip", "skip")])
+def test_a_workload_that_calls_directly_is_linked_with_the_library(mode: Mode, told: str) -> None:
+    user = workload_work(SYSCALLS, ("getppid",), X86)
+    direct = workload_work(SYSCALLS, ("getppid",), X86, mode=mode)
+    assert dict(direct.job.env) == {"LD_PRELOAD": LIBRARY, "KDELTA_CALL": told}
+    assert {file.guest: file.mode for file in direct.job.files} == {
+        SYSCALLS.program: 0o755,
+        LIBRARY: 0o755,
+    }
+    assert direct.binaries["syscalls"] != user.binaries["syscalls"]
+    assert set(direct.binaries) == {"syscalls", "kernel_mode.so"}
+    assert user.job.files == ()
+
+
+def test_a_dynamic_command_is_given_the_library() -> None:
+    work = command_work(request("true", mode="kernel-skip"), X86)
+    assert dict(work.job.env)["LD_PRELOAD"] == LIBRARY
+    assert "kernel_mode.so" in work.binaries
+    plain = command_work(request("true", mode="kernel"), X86)
+    assert "LD_PRELOAD" not in dict(plain.job.env)
 
 
 @pytest.mark.parametrize("mode", MODES[1:])

@@ -23,7 +23,7 @@ from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab, Work, work_of
-from kdelta.studies.modes import in_mode, linked_in
+from kdelta.studies.modes import in_mode, library_of, linked_in
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.phases import phase_costs
 from kdelta.studies.placement import kept_digest, run_symbols, was_relinked
@@ -300,10 +300,11 @@ def workload_work(
         seconds=workload.timeout_seconds,
         files=tuple(files),
     )
+    job = in_mode(job, mode, kernel, talk)
     return work_of(
         workload.name,
-        in_mode(job, mode, kernel, talk),
-        binaries,
+        job,
+        binaries | library_of(job),
         tuple(warnings),
         memory_mib=workload.memory_mib,
         host_seconds=workload.host_seconds,

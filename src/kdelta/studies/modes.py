@@ -2,14 +2,16 @@
 """Jobs in the modes that a program can run in: what goes along so that its calls are direct."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
-from kdelta.guests.job import Job
+from kdelta.guests.job import Job, JobFile
+from kdelta.guests.kernel_mode import LIBRARY, direct_calls, direct_library
 from kdelta.host.command import quiet
 from kdelta.kernels.mode_series import ARCH
 from kdelta.kernels.model import Kernel
-from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.errors import UserError
 from kdelta.spec.run import CALLS, Mode
 from kdelta.workloads.catalog import NOTHING_MORE, LinkedIn
 
@@ -24,8 +26,16 @@ def in_mode(job: Job, mode: Mode, kernel: Kernel, talk: Callable[[str], None] = 
     job = msgspec.structs.replace(job, mode=mode)
     if mode not in CALLS:
         return job
-    talk("making calls direct")
-    raise LabError(f"the library for --mode {mode} is not there", "use --mode kernel")
+    library = JobFile(direct_library(kernel.arch, talk), LIBRARY, 0o755)
+    env = (*job.env, ("LD_PRELOAD", LIBRARY), ("KDELTA_CALL", CALLS[mode]))
+    return msgspec.structs.replace(job, env=env, files=(*job.files, library))
+
+
+def library_of(job: Job) -> dict[str, bytes]:
+    """The library that comes with a job in such a mode, by its name; nothing with others."""
+    return {
+        Path(file.guest).name: file.host.read_bytes() for file in job.files if file.guest == LIBRARY
+    }
 
 
 def linked_in(mode: Mode, kernel: Kernel) -> LinkedIn:
@@ -33,7 +43,7 @@ def linked_in(mode: Mode, kernel: Kernel) -> LinkedIn:
     if mode not in CALLS:
         return NOTHING_MORE
     _must_have_modes(mode, kernel)
-    raise LabError(f"the library for --mode {mode} is not there", "use --mode kernel")
+    return direct_calls()
 
 
 def _must_have_modes(mode: Mode, kernel: Kernel) -> None:
