@@ -162,6 +162,20 @@ def test_one_that_compiles_a_kernel(tmp_path: Path) -> None:
     assert (plain.memory_mib, plain.architectures, plain.kernel_tree) == (0, (), None)
 
 
+def test_one_that_is_like_another(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD).with_name("workload-other.toml")
+    path.write_text('like = "workload.toml"\nname = "mine-other"\nsummary = "more"\n')
+    first, other = load_workload(write(tmp_path, GOOD)), load_workload(path)
+    assert (other.name, other.summary) == ("mine-other", "more")
+    assert (other.operations, other.sources) == (first.operations, first.sources)
+    path.write_text('like = "none.toml"\nname = "mine-other"\n')
+    with pytest.raises(LabError, match=r"none\.toml"):
+        load_workload(path)
+    path.write_text('like = "workload.toml"\n')
+    with pytest.raises(LabError, match="`name` must be that of the folder"):
+        load_workload(path)
+
+
 def test_kbuild_has_30_objects_of_lib_and_kernel() -> None:
     tree = find_workload("kbuild").kernel_tree
     assert tree

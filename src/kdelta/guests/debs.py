@@ -19,8 +19,15 @@ from kdelta.spec.errors import LabError, UserError
 _RECORD = "package.json"
 _ROOT = "root"
 _MAX_LINKS = 16
-_UNNEEDED = ("usr/share", "usr/include", "var", "etc")
-"""Documentation, translations and settings of a system: nothing that a program loads."""
+_UNNEEDED = (
+    *(f"usr/share/{name}" for name in ("doc", "info", "lintian", "locale", "man")),
+    "usr/include",
+    "var",
+    "etc",
+)
+"""Documentation, translations and settings of a system: nothing that a program loads. (Packages
+that were unpacked by older versions of this module have nothing of usr/share.)
+"""
 
 EVERYWHERE = "libc6"
 """The C library, which each architecture has for which there are packages at all."""
