@@ -34,6 +34,7 @@ struct span {
 /* A program or library in memory. */
 struct module {
     const char *name;
+    uint8_t *base; /* where its address 0 is */
     struct span all;                /* from its lowest address to its highest */
     struct span text[SEGMENTS_MOST]; /* its executable segments */
     unsigned texts;
@@ -84,8 +85,9 @@ void kc_memory_protect(struct span bytes, int protection);
 unsigned kc_modules_find(struct module *modules);
 
 /* report.c */
-void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, bool talk);
-void kc_report_end(const char *mode, bool talk);
+enum talk { TALK_NOT, TALK, TALK_OF_EACH };
+void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, enum talk talk);
+void kc_report_end(const char *mode, enum talk talk);
 _Noreturn void kc_fail(const char *what, const char *more);
 
 #ifdef KDELTA_CALL_TEST

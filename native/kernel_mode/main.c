@@ -20,7 +20,7 @@ struct kernel_mode_entries {
 
 struct wish {
     const char *mode, *counts;
-    bool talk;
+    enum talk talk;
 };
 
 static const char *value(const char *variable, const char *name)
@@ -40,7 +40,7 @@ static struct wish wish_of(char **environment)
         if ((found = value(*environment, "KDELTA_CALL")))
             wish.mode = found;
         else if ((found = value(*environment, "KDELTA_CALL_REPORT")))
-            wish.talk = !strcmp(found, "1");
+            wish.talk = !strcmp(found, "1") ? TALK : !strcmp(found, "2") ? TALK_OF_EACH : TALK_NOT;
         else if ((found = value(*environment, "KDELTA_CALL_COUNTS")))
             wish.counts = found;
     }
@@ -81,7 +81,7 @@ static uint64_t entry_of(enum call_mode mode, const struct wish *wish)
     return mode == CALL_SKIP ? entries.call : entries.syscall;
 }
 
-static void rewrite(const struct module *module, struct span text, enum call_mode mode, uint64_t entry, bool talk)
+static void rewrite(const struct module *module, struct span text, enum call_mode mode, uint64_t entry, enum talk talk)
 {
     unsigned most = kc_sites_most(text), count;
     uint64_t bytes = ROUND_UP(most * sizeof(struct site));

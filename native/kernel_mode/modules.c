@@ -30,6 +30,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *argument)
     const uint8_t *vdso = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
     struct module module = {
         .name = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "the program",
+        .base = base,
         .all = {(uint8_t *)UINTPTR_MAX, NULL},
     };
 

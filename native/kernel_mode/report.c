@@ -41,6 +41,18 @@ static void say_number(struct line *line, unsigned number)
     say(line, at);
 }
 
+static void say_address(struct line *line, uint64_t address)
+{
+    char digits[20] = "0x";
+    unsigned used = 2;
+
+    for (int shift = 60; shift >= 0; shift -= 4)
+        if (address >> shift || !shift)
+            digits[used++] = "0123456789abcdef"[address >> shift & 15];
+    digits[used] = '\0';
+    say(line, digits);
+}
+
 static void end_line(struct line *line)
 {
     line->text[line->used++] = '\n';
@@ -68,7 +80,20 @@ static void say_counts(struct line *line, const uint32_t *by_state)
     }
 }
 
-void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, bool talk)
+static void name_left(const struct module *module, const struct site *site)
+{
+    struct line line = {.used = 0};
+
+    say(&line, "kdelta call: ");
+    say(&line, module->name);
+    say(&line, ": left ");
+    say_address(&line, (uint64_t)(site->at - module->base));
+    say(&line, ", ");
+    say(&line, REASONS[site->state]);
+    end_line(&line);
+}
+
+void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, enum talk talk)
 {
     struct kdelta_call_report *all = &kdelta_call_report;
     uint32_t by_state[SITE_STATES] = {0};
@@ -88,9 +113,12 @@ void kc_report_sites(const struct module *module, const struct site *sites, unsi
     say(&line, ": ");
     say_counts(&line, by_state);
     end_line(&line);
+    for (unsigned i = 0; talk == TALK_OF_EACH && i < count; i++)
+        if (REASONS[sites[i].state])
+            name_left(module, &sites[i]);
 }
 
-void kc_report_end(const char *mode, bool talk)
+void kc_report_end(const char *mode, enum talk talk)
 {
     struct line line = {.used = 0};
 

@@ -10,6 +10,8 @@
 #define COUNT_UDATA4 0x03
 #define TABLE_DATAREL_SDATA4 0x3b
 
+#define TAIL_BYTES 16
+
 struct header {
     uint8_t version, frame_pointer_encoding, count_encoding, table_encoding;
     int32_t frame;
@@ -84,6 +86,9 @@ static uint32_t units_before(const struct header *header, const uint8_t *pc)
     return low;
 }
 
+/* The unwind information of vfork() and clone() ends right before their `syscall`: a unit goes on for a bit, to the next
+ * one at most.
+ */
 bool kc_unit_of(const struct module *module, const uint8_t *pc, struct span *unit)
 {
     const struct header *header = header_of(module);
@@ -92,6 +97,8 @@ bool kc_unit_of(const struct module *module, const uint8_t *pc, struct span *uni
     if (!before)
         return false;
     *unit = unit_at(header, before - 1);
+    if (unit->end > unit->begin && pc - unit->end < TAIL_BYTES)
+        unit->end = unit->end > pc + 2 ? unit->end : (uint8_t *)pc + 2;
     return pc < unit->end;
 }
 
