@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What user mode catches and kernel mode cannot, one case a guest: the process ends by a signal, or the kernel feels it.
+#include "proof.h"
+
+static unsigned long at;
+
+static void privileged(void) { __asm__ volatile("mov %%cr4, %%rax" ::: "rax"); }
+static void port(void) { __asm__ volatile("outb %%al, $0x80" : : "a"(0)); }
+static void msr(void) { __asm__ volatile("rdmsr" : : "c"(0xc0000080) : "eax", "edx"); }
+static void halt(void) { __asm__ volatile("hlt"); }
+static void read_kernel(void) { (void)*(volatile char *)at; }
+static void write_kernel(void) { *(volatile char *)at = 'K'; }
+static void swap(void) { __asm__ volatile("swapgs\n\tint3"); }
+static void gate(void) { __asm__ volatile("int $0x20"); }
+static void gate_with_code(void) { __asm__ volatile("int $14"); }
+static void stack_segment(void) { __asm__ volatile("mov %0, %%ss" : : "r"(USER_SS)); }
+static void kernel_code(void) { __asm__ volatile("call *%0" : : "r"(at) : "memory"); }
+
+static void no_interrupts(void)
+{
+	__asm__ volatile("cli");
+	for (;;)
+		;
+}
+
+static const struct { const char *name; void (*act)(void); const char *symbol; } cases[] = {
+	{ "control-register", privileged, NULL }, { "port", port, NULL },
+	{ "model-specific-register", msr, NULL }, { "halt", halt, NULL },
+	{ "read-kernel", read_kernel, "linux_banner" }, { "write-kernel", write_kernel, "init_uts_ns" },
+	{ "no-interrupts", no_interrupts, NULL }, { "swapgs", swap, NULL }, { "gate", gate, NULL },
+	{ "gate-with-code", gate_with_code, NULL }, { "stack-segment", stack_segment, NULL },
+	{ "call-kernel-code", kernel_code, "__x86_return_thunk" },
+};
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	begin();
+	for (unsigned i = 0; argc > 1 && i < sizeof(cases) / sizeof(*cases); i++) {
+		if (strcmp(argv[1], cases[i].name))
+			continue;
+		if (cases[i].symbol)
+			at = kernel_symbol(cases[i].symbol);
+		printf("trying %s at %lx\n", cases[i].name, at);
+		pid_t pid = fork();
+
+		if (!pid) {
+			/* sysname is the first array of the namespace's names. */
+			if (cases[i].act == write_kernel)
+				for (char *word = (char *)at; memcmp((char *)at, "Linux", 5) && at < (unsigned long)word + 64; at++)
+					;
+			cases[i].act();
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		if (WIFSIGNALED(status))
+			printf("caught %s: signal %d\n", argv[1], WTERMSIG(status));
+		else
+			printf("not caught %s\n", argv[1]);
+	}
+	FILE *file = fopen("/proc/sys/kernel/ostype", "r");
+	char line[128] = "";
+
+	if (file && fgets(line, sizeof(line), file))
+		printf("ostype %s", line);
+	return finish();
+}
