@@ -39,6 +39,8 @@ struct module {
     struct span text[SEGMENTS_MOST]; /* its executable segments */
     unsigned texts;
     const uint8_t *unwind_table; /* .eh_frame_hdr, or NULL */
+    const uint8_t *build_id;     /* or NULL */
+    unsigned build_id_bytes;
     bool vdso;
 };
 
@@ -84,9 +86,17 @@ void kc_memory_protect(struct span bytes, int protection);
 #define MODULES_MOST 512
 unsigned kc_modules_find(struct module *modules);
 
+/* kept.c: files of rewritten libraries in the folder that KDELTA_CALL_CACHE names */
+#define KEPT_BASE_LEAST (1ull << 32)
+bool kc_kept_use(const char *folder, const struct module *module, enum call_mode mode, uint64_t entry,
+                 uint32_t *by_state);
+void kc_kept_add(const char *folder, const struct module *module, struct span stubs, enum call_mode mode,
+                 uint64_t entry, const uint32_t *by_state);
+
 /* report.c */
 enum talk { TALK_NOT, TALK, TALK_OF_EACH };
-void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, enum talk talk);
+void kc_report_left(const struct module *module, const struct site *site);
+void kc_report_sites(const struct module *module, const uint32_t *by_state, enum talk talk);
 void kc_report_end(const char *mode, enum talk talk);
 _Noreturn void kc_fail(const char *what, const char *more);
 

@@ -19,7 +19,7 @@ struct kernel_mode_entries {
 };
 
 struct wish {
-    const char *mode, *counts;
+    const char *mode, *counts, *cache;
     enum talk talk;
 };
 
@@ -43,6 +43,8 @@ static struct wish wish_of(char **environment)
             wish.talk = !strcmp(found, "1") ? TALK : !strcmp(found, "2") ? TALK_OF_EACH : TALK_NOT;
         else if ((found = value(*environment, "KDELTA_CALL_COUNTS")))
             wish.counts = found;
+        else if ((found = value(*environment, "KDELTA_CALL_CACHE")))
+            wish.cache = *found ? found : NULL;
     }
     return wish;
 }
@@ -81,30 +83,50 @@ static uint64_t entry_of(enum call_mode mode, const struct wish *wish)
     return mode == CALL_SKIP ? entries.call : entries.syscall;
 }
 
-static void rewrite(const struct module *module, struct span text, enum call_mode mode, uint64_t entry, enum talk talk)
+/* Rewrites a segment whose sites have been found, and gives where its stubs are. */
+static struct span apply(const struct module *module, struct span text, struct site *sites, unsigned count,
+                         enum call_mode mode, uint64_t entry)
 {
-    unsigned most = kc_sites_most(text), count;
-    uint64_t bytes = ROUND_UP(most * sizeof(struct site));
-    struct site *sites;
-    struct span room;
+    struct span room = {.begin = kc_memory_near(module, kc_stubs_bytes(count))};
 
-    if (!most)
+    if (!room.begin)
+        kc_fail("no room for stubs near", module->name);
+    room.end = room.begin + kc_stubs_bytes(count);
+    kc_memory_protect(text, PROT_READ | PROT_WRITE | PROT_EXEC);
+    if (!kc_stubs_make(room, sites, count, mode, entry))
+        kc_fail("stubs are too far away from", module->name);
+    kc_memory_protect(text, PROT_READ | PROT_EXEC);
+    kc_memory_protect(room, PROT_READ | PROT_EXEC);
+    return room;
+}
+
+static void rewrite(const struct module *module, struct span text, enum call_mode mode, uint64_t entry,
+                    const struct wish *wish)
+{
+    bool keeps = wish->cache && wish->talk != TALK_OF_EACH;
+    uint32_t by_state[SITE_STATES] = {0};
+    struct span stubs = {module->base, module->base};
+    struct site *sites;
+    unsigned most, count;
+    uint64_t bytes;
+
+    if (keeps && kc_kept_use(wish->cache, module, mode, entry, by_state)) {
+        kc_report_sites(module, by_state, wish->talk);
         return;
+    }
+    most = kc_sites_most(text);
+    bytes = ROUND_UP(most * sizeof(struct site) + 1);
     sites = kc_memory_any(bytes);
     count = kc_sites_find(module, text, sites);
-    if (count && !module->vdso) {
-        room.begin = kc_memory_near(module, kc_stubs_bytes(count));
-        if (!room.begin)
-            kc_fail("no room for stubs near", module->name);
-        room.end = room.begin + kc_stubs_bytes(count);
-        kc_memory_protect(text, PROT_READ | PROT_WRITE | PROT_EXEC);
-        if (!kc_stubs_make(room, sites, count, mode, entry))
-            kc_fail("stubs are too far away from", module->name);
-        kc_memory_protect(text, PROT_READ | PROT_EXEC);
-        kc_memory_protect(room, PROT_READ | PROT_EXEC);
-    }
-    if (count)
-        kc_report_sites(module, sites, count, talk);
+    for (unsigned i = 0; i < count; i++)
+        by_state[sites[i].state]++;
+    if (by_state[SITE_JUMPS] + by_state[SITE_HOPS])
+        stubs = apply(module, text, sites, count, mode, entry);
+    if (keeps)
+        kc_kept_add(wish->cache, module, stubs, mode, entry, by_state);
+    kc_report_sites(module, by_state, wish->talk);
+    for (unsigned i = 0; wish->talk == TALK_OF_EACH && i < count; i++)
+        kc_report_left(module, &sites[i]);
     kc_raw_call(SYS_munmap, (long)sites, (long)bytes, 0, 0, 0, 0);
 }
 
@@ -125,7 +147,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     count = kc_modules_find(modules);
     for (unsigned i = 0; i < count; i++)
         for (unsigned j = 0; j < modules[i].texts; j++)
-            rewrite(&modules[i], modules[i].text[j], mode, entry, wish.talk);
+            rewrite(&modules[i], modules[i].text[j], mode, entry, &wish);
     kc_raw_call(SYS_munmap, (long)modules, (long)bytes, 0, 0, 0, 0);
     kdelta_call_report.mode = mode;
     if (!kdelta_call_report.rewritten)

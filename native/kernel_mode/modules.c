@@ -2,6 +2,7 @@
 /* The program and the libraries that are loaded, by their program headers. */
 #define _GNU_SOURCE
 #include <link.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 #include "call.h"
@@ -23,6 +24,22 @@ static void add_segment(struct module *module, uint8_t *base, const ElfW(Phdr) *
         module->text[module->texts++] = (struct span){span.begin, base + segment->p_vaddr + segment->p_filesz};
 }
 
+/* The note of a linker that says which build of a file this is. */
+static void find_build_id(struct module *module, const uint8_t *note, uint64_t bytes)
+{
+    for (const uint8_t *end = note + bytes; note + sizeof(ElfW(Nhdr)) <= end;) {
+        const ElfW(Nhdr) *header = (const void *)note;
+        const uint8_t *name = note + sizeof(*header);
+        const uint8_t *content = name + ((header->n_namesz + 3) & ~3u);
+
+        if (header->n_type == NT_GNU_BUILD_ID && header->n_namesz == sizeof("GNU") && !memcmp(name, "GNU", 4)) {
+            module->build_id = content;
+            module->build_id_bytes = header->n_descsz;
+        }
+        note = content + ((header->n_descsz + 3) & ~3u);
+    }
+}
+
 static int add(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct list *list = argument;
@@ -42,6 +59,8 @@ static int add(struct dl_phdr_info *info, size_t size, void *argument)
             add_segment(&module, base, segment);
         else if (segment->p_type == PT_GNU_EH_FRAME)
             module.unwind_table = base + segment->p_vaddr;
+        else if (segment->p_type == PT_NOTE && segment->p_align <= 4)
+            find_build_id(&module, base + segment->p_vaddr, segment->p_memsz);
     }
     module.vdso = vdso && module.all.begin <= vdso && vdso < module.all.end;
     if (list->count == MODULES_MOST)

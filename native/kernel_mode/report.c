@@ -80,10 +80,12 @@ static void say_counts(struct line *line, const uint32_t *by_state)
     }
 }
 
-static void name_left(const struct module *module, const struct site *site)
+void kc_report_left(const struct module *module, const struct site *site)
 {
     struct line line = {.used = 0};
 
+    if (!REASONS[site->state])
+        return;
     say(&line, "kdelta call: ");
     say(&line, module->name);
     say(&line, ": left ");
@@ -93,29 +95,27 @@ static void name_left(const struct module *module, const struct site *site)
     end_line(&line);
 }
 
-void kc_report_sites(const struct module *module, const struct site *sites, unsigned count, enum talk talk)
+void kc_report_sites(const struct module *module, const uint32_t *by_state, enum talk talk)
 {
     struct kdelta_call_report *all = &kdelta_call_report;
-    uint32_t by_state[SITE_STATES] = {0};
     struct line line = {.used = 0};
 
-    for (unsigned i = 0; i < count; i++)
-        by_state[sites[i].state]++;
-    for (unsigned state = 0; state < SITE_STATES; state++)
+    uint32_t sites = 0;
+
+    for (unsigned state = 0; state < SITE_STATES; state++) {
         all->by_state[state] += by_state[state];
-    all->modules++;
-    all->sites += count;
+        sites += by_state[state];
+    }
+    all->modules += sites > 0;
+    all->sites += sites;
     all->rewritten += by_state[SITE_JUMPS] + by_state[SITE_HOPS];
-    if (!talk)
+    if (!talk || !sites)
         return;
     say(&line, "kdelta call: ");
     say(&line, module->name);
     say(&line, ": ");
     say_counts(&line, by_state);
     end_line(&line);
-    for (unsigned i = 0; talk == TALK_OF_EACH && i < count; i++)
-        if (REASONS[sites[i].state])
-            name_left(module, &sites[i]);
 }
 
 void kc_report_end(const char *mode, enum talk talk)

@@ -83,7 +83,13 @@ def run(library: Path, tmp_path: Path) -> Run:
     """Runs a program with the library, or one that has it."""
     counts = tmp_path / "counts"
 
-    def start(*argv: str | Path, call: str = "test", report: str = "1", stdin: str = "") -> Done:
+    def start(
+        *argv: str | Path,
+        call: str = "test",
+        report: str = "1",
+        stdin: str = "",
+        cache: Path | str = "",
+    ) -> Done:
         counts.write_bytes(bytes(4096))
         env = {
             "PATH": "/usr/bin:/bin",
@@ -91,6 +97,7 @@ def run(library: Path, tmp_path: Path) -> Run:
             "KDELTA_CALL": call,
             "KDELTA_CALL_REPORT": report,
             "KDELTA_CALL_COUNTS": str(counts),
+            "KDELTA_CALL_CACHE": str(cache),
         }
         done = subprocess.run(
             argv, env=env, input=stdin, capture_output=True, text=True, timeout=120, check=False
@@ -156,6 +163,47 @@ def test_nothing_is_said_unless_asked(run: Run) -> None:
 def test_without_a_wish_nothing_is_done(run: Run) -> None:
     done = run("/bin/true", call="")
     assert (done.status, done.stderr, done.calls) == (0, "", 0)
+
+
+SHOW = "while read at how more; do case $how in r-xp) echo $more;; esac; done < /proc/self/maps"
+
+
+def test_a_library_is_rewritten_once(run: Run, tmp_path: Path, calling: Path) -> None:
+    """Later programs map what the first one kept, and are told the same; each calls as often."""
+    kept = tmp_path / "kept"
+    fixed = ("/usr/bin/setarch", "-R", "/usr/bin/env")  # the entry for tests has one address so
+    shell = [run(*fixed, "/bin/sh", "-c", SHOW, cache=kept) for _ in range(3)]
+    first, later = shell[0].told.values(), shell[2].told.values()
+    assert [done.status for done in shell] == [0, 0, 0]
+    assert list(first) == list(later)
+    files = [path for path in kept.iterdir() if path.stat().st_size > 4096]
+    assert len(files) == 2  # the C library and the loader; of others, that they have no calls
+    for path in files:
+        assert shell[2].stdout.count(str(path)) == 2  # its text and its stubs
+    assert LIBC not in shell[2].stdout
+    for case in ("storm", "cancel", "fork-in-thread", "spawn", "exec"):
+        done = run(*fixed, calling, case, cache=kept, report="")
+        assert (done.status, done.stdout, done.stderr) == (0, "as expected\n", "")
+        assert done.calls
+
+
+def test_what_was_kept_for_another_entry_is_not_used(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    show = ("/usr/bin/setarch", "-R", "/bin/sh", "-c", SHOW)
+    run(*show, cache=kept)
+    for path in kept.iterdir():
+        content = path.read_bytes()
+        path.write_bytes(content[:8] + bytes(8) + content[16:])
+    done = run(*show, cache=kept)
+    assert done.status == 0
+    assert done.calls
+    assert all(path.read_bytes()[8:16] != bytes(8) for path in kept.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(run: Run) -> None:
+    done = run("/bin/echo", "x", cache="/proc/none/such", report="")
+    assert (done.status, done.stdout, done.stderr) == (0, "x\n", "")
+    assert done.calls
 
 
 SCRIPT = """

@@ -13,6 +13,11 @@ from kdelta.workloads.catalog import LinkedIn
 LIBRARY = "/lib/kdelta/kernel_mode.so"
 """Where the library lies in a guest."""
 
+CALL_CACHE = "/run/kdelta/direct"
+"""Where it keeps libraries in a guest once they are rewritten (KDELTA_CALL_CACHE), so that only the
+first program pays for that. It makes the folder itself, and does without where it cannot.
+"""
+
 FAILED = 125
 """How a program ends whose calls cannot be made direct. Its stderr says why."""
 
