@@ -18,6 +18,7 @@ from tests.report import (
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
+from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
 
@@ -51,6 +52,8 @@ EXAMPLES = {
     "compare": stored("compare", report()),
     "compare cycles": stored("compare", with_cycles()),
     "compare cpus": stored("compare", with_cycles(), with_cycles("zen2")),
+    "crossing": stored("crossing", crossing_report()),
+    "crossing failed": stored("crossing", without_kernel_mode()),
     "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),
     "diff each": stored("diff", test_profile_report.diff_report("open-close", each=True)),
     "gate": stored("gate", GATE),

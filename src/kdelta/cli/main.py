@@ -16,6 +16,7 @@ from kdelta.cli.ablate import ablate
 from kdelta.cli.bisect import bisect
 from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
+from kdelta.cli.crossing import crossing
 from kdelta.cli.diff import diff
 from kdelta.cli.gate import EPILOG as GATE_EPILOG
 from kdelta.cli.gate import gate, gate_code
@@ -242,6 +243,7 @@ app.command(epilog=REPORT_EPILOG)(report)
 app.command()(log)
 app.command(epilog=options.SPECS)(layout)
 app.command(epilog=options.SPECS)(place)
+app.command(epilog=options.SPECS)(crossing)
 app.command(epilog=options.SPECS)(ablate)
 app.command(epilog=options.SPECS)(bisect)
 app.command(epilog=SERIES_EPILOG + options.SPECS)(series)

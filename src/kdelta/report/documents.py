@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
+from kdelta.report.crossing_json import JsonCrossingReport
 from kdelta.report.diff_json import JsonDiff
 from kdelta.report.gate_json import JsonGate
 from kdelta.report.history_json import JsonHistory
@@ -22,6 +23,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
     "kdelta.bisect/1": JsonBisect,
     "kdelta.compare/2": JsonCompare,
+    "kdelta.crossing/1": JsonCrossingReport,
     "kdelta.diff/1": JsonDiff,
     "kdelta.gate/1": JsonGate,
     "kdelta.layout/1": JsonLayout,

@@ -12,6 +12,9 @@ from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect import bisect_text
 from kdelta.report.bisect_json import bisect_json
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.crossing_json import crossing_json
+from kdelta.report.crossing_model import CrossingReport
+from kdelta.report.crossing_text import crossing_text
 from kdelta.report.diff_json import diff_json
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.diff_text import diff_text
@@ -93,6 +96,7 @@ _TEXTS: Mapping[str, Render] = {
     "compare": lambda s: compares_text(
         s.of(CompareReport), s.shown.get("explain", 5), s.shown.get("functions", 10)
     ),
+    "crossing": lambda s: crossing_text(s.one(CrossingReport), s.shown.get("explain", 60)),
     "diff": lambda s: diff_text(s.one(DiffReport), s.shown.get("functions", 40)),
     "gate": lambda s: gate_line(s.one(GateReport).decision, s.one(GateReport).judged),
     "history": lambda s: history_text(s.one(HistoryReport), s.shown.get("explain", 8)),
@@ -108,6 +112,7 @@ _JSONS: Mapping[str, Render] = {
     "ablate": lambda s: ablation_json(s.one(AblationReport), s.version),
     "bisect": lambda s: bisect_json(s.one(BisectReport), s.version),
     "compare": lambda s: compare_json(s.of(CompareReport), s.version),
+    "crossing": lambda s: crossing_json(s.one(CrossingReport), s.version),
     "diff": lambda s: diff_json(s.one(DiffReport), s.version),
     "gate": lambda s: gate_json(s.one(GateReport), s.version),
     "history": lambda s: history_json(s.one(HistoryReport), s.version),

@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.crossing_model import CrossingReport
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
@@ -24,6 +25,11 @@ def question_of(kind: str, reports: Sequence[msgspec.Struct]) -> str:
 
 def _compare(reports: Sequence[CompareReport]) -> str:
     return _between(reports, "faster or slower")
+
+
+def _crossing(reports: Sequence[CrossingReport]) -> str:
+    (one,) = reports
+    return f"What does crossing into the kernel cost {one.workload} on {one.arms[0].side.spec}?"
 
 
 def _diff(reports: Sequence[DiffReport]) -> str:
@@ -111,6 +117,7 @@ QUESTIONS: Mapping[str, Callable[[Any], str]] = {
     "ablate": _ablate,
     "bisect": _bisect,
     "compare": _compare,
+    "crossing": _crossing,
     "diff": _diff,
     "gate": _gate,
     "history": _history,

@@ -13,6 +13,7 @@ import msgspec
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.crossing_model import CrossingReport
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
@@ -32,6 +33,7 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
     "ablate": AblationReport,
     "bisect": BisectReport,
     "compare": CompareReport,
+    "crossing": CrossingReport,
     "diff": DiffReport,
     "gate": GateReport,
     "history": HistoryReport,

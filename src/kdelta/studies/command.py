@@ -30,7 +30,7 @@ async def run_command(request: RunRequest, store: Store, progress: Progress) -> 
         progress.say(f"no kernel: {kernel.text}")
         return ()
     (done,) = await lab.runs([kernel], [command_work(request, kernel)])
-    return tuple(_own_regions(one) for one in done)
+    return tuple(with_own_regions(one) for one in done)
 
 
 def check_command(request: RunRequest) -> None:
@@ -66,8 +66,8 @@ def command_work(request: RunRequest, kernel: Kernel) -> Work:
     return work_of(f"run {name}", job, programs)
 
 
-def _own_regions(done: Done) -> Done:
-    """Without the region around the command when the command marked its own.
+def with_own_regions(done: Done) -> Done:
+    """A run without the region around the command when the command marked its own.
 
     The outer one ends where an inner one begins, so it holds the start of the program only.
     """

@@ -22,7 +22,7 @@ def in_mode(job: Job, mode: Mode, kernel: Kernel, talk: Callable[[str], None] = 
     """
     if mode == "user":
         return job
-    _must_have_modes(mode, kernel)
+    must_have_modes(mode, kernel)
     job = msgspec.structs.replace(job, mode=mode)
     if mode not in CALLS:
         return job
@@ -42,11 +42,12 @@ def linked_in(mode: Mode, kernel: Kernel) -> LinkedIn:
     """What a static program is linked with to call so. UserError as of `in_mode`."""
     if mode not in CALLS:
         return NOTHING_MORE
-    _must_have_modes(mode, kernel)
+    must_have_modes(mode, kernel)
     return direct_calls()
 
 
-def _must_have_modes(mode: Mode, kernel: Kernel) -> None:
+def must_have_modes(mode: Mode, kernel: Kernel) -> None:
+    """UserError for a kernel of an architecture that has user mode alone."""
     if kernel.arch != ARCH:
         raise UserError(
             f"--mode {mode} on {kernel.spec}, a kernel for {kernel.arch}",

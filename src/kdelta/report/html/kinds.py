@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kdelta.report.ablation_model import AblationReport
 from kdelta.report.bisect_model import BisectReport
+from kdelta.report.crossing_model import CrossingReport
 from kdelta.report.diff_model import DiffReport
 from kdelta.report.gate_model import GateReport
 from kdelta.report.history_model import HistoryReport
@@ -12,6 +13,7 @@ from kdelta.report.html import (
     ablate,
     bisect,
     compare,
+    crossing,
     diff,
     gate,
     history,
@@ -41,6 +43,7 @@ _DOCUMENTS: Mapping[str, Callable[[Stored], Document]] = {
     "ablate": lambda s: ablate.document(s, s.one(AblationReport)),
     "bisect": lambda s: bisect.document(s, s.one(BisectReport)),
     "compare": lambda s: compare.document(s, s.of(CompareReport)),
+    "crossing": lambda s: crossing.document(s, s.one(CrossingReport)),
     "diff": lambda s: diff.document(s, s.one(DiffReport)),
     "gate": lambda s: gate.document(s, s.one(GateReport)),
     "history": lambda s: history.document(s, s.one(HistoryReport)),

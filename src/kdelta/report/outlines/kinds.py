@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from kdelta.report.outline import Outline
 from kdelta.report.outlines.compare import compare_outline, gate_outline
+from kdelta.report.outlines.crossing import crossing_outline
 from kdelta.report.outlines.diff import diff_outline
 from kdelta.report.outlines.history import history_outline
 from kdelta.report.outlines.placement import layout_outline, place_outline
@@ -22,6 +23,7 @@ OUTLINES: Mapping[str, Callable[[Stored], Outline]] = {
     "ablate": ablate_outline,
     "bisect": bisect_outline,
     "compare": compare_outline,
+    "crossing": crossing_outline,
     "diff": diff_outline,
     "gate": gate_outline,
     "history": history_outline,
