@@ -353,6 +353,9 @@ def test_workloads_and_kernels(own_cache: Path, capsys: Captured) -> None:
     assert shown.startswith("aes: ")
     assert "\nsyscalls: " in shown
     assert "\n    getppid " in shown
+    assert "\n    -w wisconsin:loops=N " in shown
+    assert shown.count("\n    join-aselb ") == 1
+    assert "\n    the operations of wisconsin\n" in shown
     assert kdelta("kernels") == 0
     assert capsys.readouterr().out.startswith("no kernels here yet")
 

@@ -13,7 +13,7 @@ from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec
 from kdelta.store.model import Run, Study
 from kdelta.studies.configs import ConfigDifference
-from kdelta.workloads.catalog import Operation, Workload
+from kdelta.workloads.catalog import Operation, Parameter, Workload
 
 _ID = 8
 _NAME = 24
@@ -148,10 +148,20 @@ def _operation(one: Operation) -> str:
     return f"    {one.name:<{_NAME}} {one.summary}{request}"
 
 
+def _parameter(workload: Workload, one: Parameter) -> str:
+    told = f"-w {workload.name}:{one.name}=N"
+    return f"    {told} {one.summary}, from 1 to {one.most} (otherwise {one.default})"
+
+
 def workloads_text(workloads: Iterable[Workload]) -> str:
-    """Each workload with its operations."""
+    """Each workload with what it can be told, and its operations unless another has the same."""
     lines = []
+    seen: dict[tuple[Operation, ...], str] = {}
     for workload in workloads:
         lines += [f"{workload.name}: {workload.summary}"]
-        lines += [_operation(one) for one in workload.operations]
+        lines += [_parameter(workload, one) for one in workload.parameters]
+        if seen.setdefault(workload.operations, workload.name) != workload.name:
+            lines += [f"    the operations of {seen[workload.operations]}"]
+        else:
+            lines += [_operation(one) for one in workload.operations]
     return "".join(f"{line}\n" for line in lines)

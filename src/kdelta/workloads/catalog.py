@@ -173,7 +173,8 @@ class Workload(msgspec.Struct, frozen=True):
 def workloads() -> Mapping[str, Workload]:
     """All workloads that come with kdelta, by name."""
     here = Path(__file__).parent
-    loaded = [load_workload(path) for path in sorted(here.glob(f"*/{DESCRIPTIONS}"))]
+    paths = sorted(here.glob(f"*/{DESCRIPTIONS}"), key=lambda path: (path.parent, path.stem))
+    loaded = [load_workload(path) for path in paths]
     return MappingProxyType({workload.name: workload for workload in loaded})
 
 
