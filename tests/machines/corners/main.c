@@ -40,6 +40,17 @@ static void measure(const struct corner *c)
     note_clock(c->name, begin, end);
 }
 
+/* All of them, those that are named, or all but those that are named after "but". */
+static bool wanted(int argc, char **argv, const char *name)
+{
+    bool but = argc > 1 && !strcmp(argv[1], "but");
+
+    for (int i = 1 + but; i < argc; i++)
+        if (!strcmp(argv[i], name))
+            return !but;
+    return argc == 1 || but;
+}
+
 int main(int argc, char **argv)
 {
     static const struct corner *const tables[] = { code_corners, task_corners, trap_corners, NULL };
@@ -48,7 +59,7 @@ int main(int argc, char **argv)
         return 0;
     for (const struct corner *const *table = tables; *table; table++)
         for (const struct corner *c = *table; c->name; c++)
-            if (argc < 2 || !strcmp(argv[1], c->name)) {
+            if (wanted(argc, argv, c->name)) {
                 measure(c);
                 printf("%s\n", c->name);
             }
