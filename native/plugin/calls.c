@@ -6,7 +6,9 @@
 #include "calls.h"
 
 #include "follow.h"
+#include "frames.h"
 #include "icache.h"
+#include "programs.h"
 #include "trace.h"
 
 bool calls_wanted;
@@ -134,17 +136,30 @@ static void find_before(struct link *l)
     for (; l->n_silent < now.n_silent; l->n_silent++)
         if (now.silent[l->n_silent]->origin->groups[0].end_vaddr == l->block->origin->vaddr)
             l->before = now.silent[l->n_silent];
-    if (l->before)
-        settle_silent(l->before);
 }
 
-static __attribute__((noinline)) void charge(struct link *l)
+static __attribute__((noinline)) struct cell *find_cell(struct link *l)
 {
-    if (l->n_silent < now.n_silent)
-        find_before(l);
-    calls.cell = l->cell = cell_of(calls.node, l->block);
-    l->key = calls.cell->node == calls.node ? calls.key : 0;
-    l->cell->n++;
+    if (l->key == calls.key)
+        return l->cell;
+    l->cell = cell_of(calls.node, l->block);
+    l->key = l->cell->node == calls.node ? calls.key : 0;
+    return l->cell;
+}
+
+static inline void charge(struct link *l)
+{
+    struct cell *before = calls.cell, *c = before ? before->next : NULL;
+
+    if (__builtin_expect(!c || c->block != l->block || c->node != calls.node, 0)) {
+        c = find_cell(l);
+        if (before)
+            before->next = c;
+    }
+    if (__builtin_expect(c->epoch != nodes_epoch, 0))
+        cell_touch(c);
+    c->n++;
+    calls.cell = c;
 }
 
 void count_called_block(unsigned int vcpu, void *data)
@@ -156,17 +171,13 @@ void count_called_block(unsigned int vcpu, void *data)
     count_entry(vcpu, l->block);
     if (last->ends | (last->user ^ l->user) | calls.changed)
         follow(l->block, last);
+    if (__builtin_expect(l->n_silent != now.n_silent, 0))
+        find_before(l);
     if (__builtin_expect(l->before != NULL, 0))
         settle_silent(l->before);
     calls.last = l;
-    if (calls.node) {
-        if (__builtin_expect(l->key == calls.key, 1)) {
-            calls.cell = l->cell;
-            l->cell->n++;
-        } else {
-            charge(l);
-        }
-    }
+    if (calls.node)
+        charge(l);
     if (trace_piece.recording)
         trace_block(l->block);
     if (icache.tags)
@@ -192,12 +203,6 @@ void calls_dropped(struct block *b)
     ((struct link *)calls_place(b))->ends = ending_of(b);
 }
 
-void calls_silent(void)
-{
-    nodes_epoch++;
-    follow_place();
-}
-
 void calls_lost(struct block *b, unsigned group, int times)
 {
     if (calls.node)
@@ -217,6 +222,10 @@ void calls_cut(enum context context)
     settle(calls.last);
     calls_settle();
     nodes_cut(context);
+    if (nodes_are_many()) {
+        programs_merge(false, &calls.cell);
+        renew_task();
+    }
     follow_place();
 }
 
@@ -244,6 +253,7 @@ void calls_begin(const struct site *site)
 
 void calls_end(const struct region *region)
 {
+    programs_merge(true, &calls.cell);
     nodes_output(region, calls.all);
 }
 

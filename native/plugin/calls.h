@@ -23,8 +23,7 @@ void calls_left(struct block *b, unsigned group);
 void calls_dropped(struct block *b);
 void calls_lost(struct block *b, unsigned group, int times);
 void calls_device(struct block *b);
-/* There is one more string operation that has no callback; and what such have done belongs to the node under way. */
-void calls_silent(void);
+/* What string operations without a callback have done belongs to the node under way. */
 void calls_settle(void);
 /* What was executed since the last cut belongs to that context. */
 void calls_cut(enum context context);
@@ -37,10 +36,10 @@ void calls_forget(void);
 
 /* Of the tasks: another one goes on from that block on; is_new: whatever was known of it is of one that has ended. */
 void calls_switch(struct followed **from, struct followed **to, bool is_new, const struct site *site);
-/* The number of the running task's program; and of a new task's, which is known by now (0: another one). */
-uint32_t calls_program(void);
+/* The running task makes another one: the number of its program; and of a new task's, which is known by now (0: another one). */
+uint32_t calls_forked(void);
 void calls_decided(uint32_t program);
-/* An exec, a signal's handler that is entered next, or the return from one. */
+/* An exec, a signal's handler that is entered next, the return from one, or the task's end. */
 void calls_event(uint16_t event);
 /* An exception's or interrupt's entry; depth: of such frames. */
 void calls_enter(struct block *entry, unsigned depth, bool interrupt);

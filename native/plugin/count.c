@@ -352,8 +352,6 @@ void count_silently(struct block *b)
             return;
     now.silent = must(realloc(now.silent, (now.n_silent + 1) * sizeof *now.silent));
     now.silent[now.n_silent++] = b;
-    if (calls_wanted)
-        calls_silent();
 }
 
 /* A machine may have several CPUs, of which the guest starts one: all that is kept here is of one. */

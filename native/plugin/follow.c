@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each task has a stack of frames in the kernel, on top of those of its user code: one or, with coroutines, several. */
 #include "frames.h"
+#include "programs.h"
 #include "symbols.h"
-
-static uint32_t programs;               /* 0 is that of a task of which it is not known yet */
 
 static struct followed *new_task(void)
 {
     struct followed *t = zalloc(1, sizeof *t);
 
     t->user = new_stack();
+    programs_watch(t);
     return t;
 }
 
@@ -34,7 +34,7 @@ void follow_init(void)
     calls.last = &none;
     calls.changed = RETURNED;
     task = new_task();
-    task->number = ++programs;
+    task->number = program_new();
 }
 
 void follow_place(void)
@@ -42,7 +42,7 @@ void follow_place(void)
     const struct stack *s = task->kernel.n ? &task->kernel : task->user;
 
     calls.node = in_region() ? node_on_top(s) : NO_NODE;
-    calls.key = (uint64_t)nodes_epoch << 32 | calls.node;
+    calls.key = (uint64_t)nodes_serial << 32 | calls.node;
 }
 
 uint32_t follow_node_of(const struct block *b)
@@ -52,7 +52,6 @@ uint32_t follow_node_of(const struct block *b)
 
 void follow_begin(void)
 {
-    task->user->serial = task->kernel.serial = 0;
     renew_task();
     follow_place();
 }
@@ -275,7 +274,7 @@ void calls_no_interrupts(void)
 static void task_execs(void)
 {
     drop_stacks(task);
-    task->number = ++programs;
+    task->number = program_new();
     if (task->kernel.n) {
         struct way *way = &task->kernel.frames[0].way;
 
@@ -287,14 +286,17 @@ static void task_execs(void)
     follow_place();
 }
 
-uint32_t calls_program(void)
+uint32_t calls_forked(void)
 {
+    program_forks(task->number);
     return task->number;
 }
 
 void calls_decided(uint32_t program)
 {
-    task->number = program ? program : ++programs;
+    if (program)
+        program_starts(program);
+    task->number = program ? program : program_new();
     renew(&task->kernel, 0);
     follow_place();
 }
@@ -305,6 +307,7 @@ void calls_event(uint16_t event)
     case EVENT_EXECS: task_execs(); break;
     case EVENT_HANDLES: task->handlers++; break;
     case EVENT_SIGRETURN: task->sigreturn = true; break;
+    case EVENT_EXITS: task->ended = true; break;
     }
 }
 
@@ -317,6 +320,7 @@ void calls_switch(struct followed **from, struct followed **to, bool is_new, con
         drop_stacks(*to);
         (*to)->kernel.n = 0;
         (*to)->number = 0;
+        (*to)->ended = false;
     }
     task = *to;
     if (in_region())

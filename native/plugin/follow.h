@@ -16,7 +16,7 @@ enum change {
 struct calls {
     struct link *last;       /* the block under way */
     struct cell *cell;       /* and where it is counted; NULL outside of regions */
-    uint64_t key;            /* of the node and segment under way */
+    uint64_t key;            /* of the node under way */
     uint32_t node;           /* NO_NODE outside of regions */
     unsigned changed;        /* enum change */
     unsigned left_after;     /* the group, if it was left early */

@@ -42,20 +42,20 @@ void renew(struct stack *s, uint32_t from)
         return;
     for (uint32_t i = from; i < s->n; i++)
         find_node(s, i, false);
-    s->serial = now.region.serial;
+    s->serial = nodes_serial;
 }
 
 void renew_task(void)
 {
-    if (task->user->serial != now.region.serial)
+    if (task->user->serial != nodes_serial)
         renew(task->user, 0);
-    if (task->kernel.serial != now.region.serial)
+    if (task->kernel.serial != nodes_serial)
         renew(&task->kernel, 0);
 }
 
 void push(struct stack *s, const struct frame *frame)
 {
-    if (in_region() && s->serial != now.region.serial)
+    if (in_region() && s->serial != nodes_serial)
         renew(s, 0);
     if (stack_push(s, frame) && in_region())
         find_node(s, s->n - 1, true);

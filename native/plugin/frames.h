@@ -12,9 +12,10 @@ struct followed {
     struct stack **others;              /* user stacks that are not in use; the one left last at the end */
     uint32_t n_others, number;          /* number: of the program that it executes, which forks share */
     uint32_t handlers;                  /* of signals that are to be entered */
-    bool sigreturn;
+    bool sigreturn, ended;
     struct pending waiting;             /* of user code, which has been left meanwhile */
     uint32_t at_entry[MOST_ENTRIES];    /* frames of the kernel below each exception and interrupt */
+    struct followed *next;              /* of all that there are */
 };
 
 extern struct followed *task;           /* the running one */
@@ -22,7 +23,7 @@ extern struct followed *task;           /* the running one */
 bool in_region(void);
 struct stack *new_stack(void);
 uint32_t node_on_top(const struct stack *s);
-/* In a region that these frames do not know, or of which a frame has changed: nodes from that frame on. */
+/* In a region that these frames do not know, when nodes have other numbers, or a frame has changed: nodes from that frame on. */
 void renew(struct stack *s, uint32_t from);
 void renew_task(void);
 void push(struct stack *s, const struct frame *frame);

@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Nodes and cells in tables by what tells them apart. Memory is bounded by the limit on nodes. */
-#include "nodes.h"
-
-#include "arena.h"
-#include "output.h"
+#include "tree.h"
 
 #define MOST_DEPTH 512u
 #define CELLS_A_NODE 8u      /* the limit on cells, as a multiple of that on nodes */
 #define LEAST_SLOTS (1u << 14)
+#define MANY 8u              /* one part in so many of the limit is worth a first look at what is alike */
 
-struct node {
-    struct way way;
-    struct cell *entered;
-    uint32_t depth;
-};
-
-struct table {
-    uint32_t *slots;         /* open-addressed: number, 0 is empty */
-    size_t n_slots;
-};
-
-static struct {
-    uint64_t limit, folded;  /* folded: calls below a node that were not told apart */
-    struct node *nodes;      /* by number; 0 is none */
-    uint32_t n_nodes, nodes_capacity;
-    struct cell **cells;     /* by number, from 1 on */
-    uint32_t n_cells, cells_capacity;
-    struct table by_way, by_place;
-    struct cell **touched;   /* in this segment */
-    size_t n_touched, touched_capacity;
-    struct arena arena;
-} tree;
-
+struct tree tree;
 uint32_t nodes_epoch = 1;
+uint32_t nodes_serial;
 
 void nodes_want(uint64_t limit)
 {
@@ -44,11 +21,35 @@ bool nodes_wanted(void)
     return tree.limit;
 }
 
-static void table_reset(struct table *t, size_t n)
+static void reset_ways(size_t n)
 {
-    free(t->slots);
-    t->n_slots = n;
-    t->slots = zalloc(n, sizeof *t->slots);
+    free(tree.by_way.slots);
+    tree.by_way.n_slots = n;
+    tree.by_way.slots = zalloc(n, sizeof *tree.by_way.slots);
+}
+
+static void reset_places(size_t n)
+{
+    free(tree.by_place.slots);
+    tree.by_place.n_slots = n;
+    tree.by_place.slots = zalloc(n, sizeof *tree.by_place.slots);
+    tree.by_place.shift = 64;
+    for (; n > 1; n /= 2)
+        tree.by_place.shift--;
+}
+
+static void empty(void)
+{
+    tree.arena = (struct arena){ 0 };
+    tree.nodes = NULL;
+    tree.cells = NULL;
+    tree.nodes_capacity = tree.cells_capacity = tree.n_cells = 0;
+    tree.n_nodes = 1;
+    tree.n_touched = 0;
+    reset_ways(LEAST_SLOTS);
+    reset_places(LEAST_SLOTS);
+    nodes_epoch++;
+    nodes_serial++;
 }
 
 void nodes_forget(void)
@@ -56,15 +57,30 @@ void nodes_forget(void)
     arena_free(&tree.arena);
     free(tree.nodes);
     free(tree.cells);
-    tree.nodes = NULL;
-    tree.cells = NULL;
-    tree.nodes_capacity = tree.cells_capacity = tree.n_cells = 0;
-    tree.n_nodes = 1;
-    tree.n_touched = 0;
+    empty();
     tree.folded = 0;
-    table_reset(&tree.by_way, LEAST_SLOTS);
-    table_reset(&tree.by_place, LEAST_SLOTS);
-    nodes_epoch++;
+    nodes_looked();
+}
+
+/* From which number on it is worth while to look again; so the work stays in proportion. */
+static uint32_t many(uint32_t n, uint64_t limit)
+{
+    uint64_t next = 2 * (uint64_t)n > limit / MANY ? 2 * (uint64_t)n : limit / MANY;
+
+    if (next <= limit)
+        return (uint32_t)next;
+    return n < limit - limit / MANY ? (uint32_t)limit : UINT32_MAX;
+}
+
+void nodes_looked(void)
+{
+    tree.many_nodes = many(tree.n_nodes, tree.limit);
+    tree.many_cells = many(tree.n_cells, CELLS_A_NODE / 2 * tree.limit);
+}
+
+bool nodes_are_many(void)
+{
+    return tree.n_nodes >= tree.many_nodes || tree.n_cells >= tree.many_cells;
 }
 
 static uint64_t hash_of_way(const struct way *w)
@@ -92,7 +108,7 @@ static size_t slot_of_way(const struct way *way)
 
 static void more_ways(void)
 {
-    table_reset(&tree.by_way, 2 * tree.by_way.n_slots);
+    reset_ways(2 * tree.by_way.n_slots);
     for (uint32_t node = 1; node < tree.n_nodes; node++)
         tree.by_way.slots[slot_of_way(&tree.nodes[node].way)] = node;
 }
@@ -127,6 +143,29 @@ static bool is_full(uint32_t parent)
     return tree.n_nodes > tree.limit || (parent && tree.nodes[parent].depth >= MOST_DEPTH);
 }
 
+/* What was found last of each few: calls come again and again. */
+#define RECENT (1u << 12)
+
+static struct recent {
+    uint64_t site;
+    const struct block *block;
+    uint32_t serial, parent, node;
+    enum entry entry;
+} recents[RECENT];
+
+static struct recent *recent_of(const struct way *w)
+{
+    uint64_t h = (w->site + w->parent * UINT64_C(0x9e3779b97f4a7c15)) ^ (uintptr_t)w->block / sizeof *w->block;
+
+    return &recents[h * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+static bool is_recent(const struct recent *r, const struct way *w)
+{
+    return r->serial == nodes_serial && r->site == w->site && r->block == w->block && r->parent == w->parent &&
+           r->entry == w->entry;
+}
+
 /* Roots are always made: there is one a task, and one an entry of interrupts. */
 static uint32_t node_found(const struct way *way)
 {
@@ -144,12 +183,21 @@ static uint32_t node_found(const struct way *way)
 
 uint32_t node_of(const struct way *way, bool count)
 {
+    struct recent *recent = recent_of(way);
+
+    if (is_recent(recent, way)) {
+        if (count)
+            node_entered(recent->node);
+        return recent->node;
+    }
     if (way->parent && tree.nodes[way->parent].way.entry == ENTRY_FOLDED) {
         tree.folded += count;
         return way->parent;
     }
     uint32_t node = node_found(way);
 
+    if (way->parent && !way->site_is_return && tree.nodes[node].way.entry == way->entry)
+        *recent = (struct recent){ way->site, way->block, nodes_serial, way->parent, node, way->entry };
     if (count)
         node_entered(node);
     return node;
@@ -171,28 +219,26 @@ void node_hang(uint32_t node, const struct way *way)
         tree.by_way.slots[slot] = node;
 }
 
-static size_t slot_of_cell(uint32_t node, const struct block *block)
+static struct place *place_of(uint32_t node, const struct block *block)
 {
-    size_t mask = tree.by_place.n_slots - 1;
-    size_t i = mixed((uint64_t)node << 32 | (block ? block->id + 1 : 0)) & mask;
+    uint64_t key = (uint64_t)node << 32 | (block ? block->id + 1 : 0);
+    size_t i = key * UINT64_C(0x9e3779b97f4a7c15) >> tree.by_place.shift;
+    struct place *slots = tree.by_place.slots;
 
-    for (; tree.by_place.slots[i]; i = (i + 1) & mask) {
-        const struct cell *c = tree.cells[tree.by_place.slots[i]];
-
-        if (c->node == node && c->block == block)
-            break;
-    }
-    return i;
+    while (slots[i].cell && slots[i].key != key)
+        i = (i + 1) & (tree.by_place.n_slots - 1);
+    slots[i].key = key;
+    return &slots[i];
 }
 
 static void more_places(void)
 {
-    table_reset(&tree.by_place, 2 * tree.by_place.n_slots);
+    reset_places(2 * tree.by_place.n_slots);
     for (uint32_t i = 1; i <= tree.n_cells; i++)
-        tree.by_place.slots[slot_of_cell(tree.cells[i]->node, tree.cells[i]->block)] = i;
+        place_of(tree.cells[i]->node, tree.cells[i]->block)->cell = tree.cells[i];
 }
 
-static struct cell *cell_new(uint32_t node, struct block *block, size_t slot)
+static struct cell *cell_new(uint32_t node, struct block *block, struct place *place)
 {
     if (tree.n_cells + 1 >= tree.cells_capacity) {
         tree.cells_capacity = tree.cells_capacity ? 2 * tree.cells_capacity : 1 << 14;
@@ -203,13 +249,13 @@ static struct cell *cell_new(uint32_t node, struct block *block, size_t slot)
     c->node = node;
     c->block = block;
     tree.cells[++tree.n_cells] = c;
-    tree.by_place.slots[slot] = tree.n_cells;
+    place->cell = c;
     if (2 * tree.n_cells > tree.by_place.n_slots)
         more_places();
     return c;
 }
 
-static void touch(struct cell *c)
+void cell_touch(struct cell *c)
 {
     c->epoch = nodes_epoch;
     if (tree.n_touched == tree.touched_capacity) {
@@ -229,27 +275,24 @@ static uint32_t root_of(uint32_t node)
 
 struct cell *cell_of(uint32_t node, struct block *block)
 {
-    size_t slot = slot_of_cell(node, block);
+    struct place *place = place_of(node, block);
 
-    if (!tree.by_place.slots[slot] && block && tree.n_cells > CELLS_A_NODE * tree.limit) {
+    if (!place->cell && block && tree.n_cells > CELLS_A_NODE * tree.limit) {
         node = root_of(node);
-        slot = slot_of_cell(node, block);
+        place = place_of(node, block);
         tree.folded++;
     }
-    uint32_t found = tree.by_place.slots[slot];
-    struct cell *c = found ? tree.cells[found] : cell_new(node, block, slot);
+    struct cell *c = place->cell ? place->cell : cell_new(node, block, place);
 
     if (c->epoch != nodes_epoch)
-        touch(c);
+        cell_touch(c);
     return c;
 }
 
-struct extra *extra_of(struct cell *cell, uint16_t group)
+static struct extra *extra_in(struct cell *cell, uint16_t group)
 {
     struct extra *e = cell->extras;
 
-    if (cell->epoch != nodes_epoch)
-        touch(cell);
     while (e && e->group != group)
         e = e->next;
     if (!e) {
@@ -259,6 +302,13 @@ struct extra *extra_of(struct cell *cell, uint16_t group)
         cell->extras = e;
     }
     return e;
+}
+
+struct extra *extra_of(struct cell *cell, uint16_t group)
+{
+    if (cell->epoch != nodes_epoch)
+        cell_touch(cell);
+    return extra_in(cell, group);
 }
 
 static void add(struct tally *sum, struct tally *waiting)
@@ -284,133 +334,109 @@ void nodes_cut(enum context context)
     nodes_epoch++;
 }
 
-static void add_nodes(struct bytes *rows)
+const struct cell *tree_entered(uint32_t node)
 {
-    for (uint32_t node = 1; node < tree.n_nodes; node++) {
-        const struct node *n = &tree.nodes[node];
-        size_t slot = slot_of_cell(node, NULL);
-        const struct cell *entered = tree.by_place.slots[slot] ? tree.cells[tree.by_place.slots[slot]] : NULL;
+    return place_of(node, NULL)->cell;
+}
 
-        bytes_u64(rows, n->way.site);
-        bytes_u32(rows, n->way.parent);
-        bytes_u32(rows, n->way.task);
-        bytes_u32(rows, n->way.block ? n->way.block->id : UINT32_MAX);
-        bytes_u32(rows, n->way.site_block ? n->way.site_block->id : UINT32_MAX);
-        bytes_u32(rows, n->way.entry);
-        bytes_u32(rows, n->way.site_is_return);
+/* Nodes from this one up to the nearest that has a value already, which are then on the stack; parents may be younger. */
+static uint32_t climb(uint32_t node, const uint32_t *values, const struct node *nodes, struct bytes *stack)
+{
+    for (; node && !values[node]; node = nodes[node].way.parent)
+        bytes_u32(stack, node);
+    return node;
+}
+
+static uint32_t popped(struct bytes *stack)
+{
+    uint32_t node;
+
+    stack->size -= sizeof node;
+    memcpy(&node, stack->data + stack->size, sizeof node);
+    return node;
+}
+
+uint32_t *tree_programs(void)
+{
+    uint32_t *found = zalloc(tree.n_nodes, sizeof *found);
+    struct bytes stack = { 0 };
+
+    for (uint32_t i = 1; i < tree.n_nodes; i++) {
+        uint32_t above = climb(i, found, tree.nodes, &stack);
+
+        while (stack.size) {
+            uint32_t node = popped(&stack);
+
+            found[node] = above ? found[above] : tree.nodes[node].way.task;
+            above = node;
+        }
+    }
+    free(stack.data);
+    return found;
+}
+
+/* The number that each node has now, by the one that it had. */
+static uint32_t *nodes_again(const struct tree *old, const uint32_t *to)
+{
+    uint32_t *number = zalloc(old->n_nodes, sizeof *number);
+    struct bytes stack = { 0 };
+
+    for (uint32_t i = 1; i < old->n_nodes; i++) {
+        uint32_t above = climb(i, number, old->nodes, &stack);
+
+        while (stack.size) {
+            uint32_t node = popped(&stack);
+            struct way way = old->nodes[node].way;
+
+            way.parent = number[above];
+            way.task = way.parent ? 0 : to[way.task];
+            size_t slot = slot_of_way(&way);
+
+            number[node] = tree.by_way.slots[slot] ? tree.by_way.slots[slot] : node_new(&way, slot);
+            above = node;
+        }
+    }
+    free(stack.data);
+    return number;
+}
+
+static struct cell *cell_again(const struct cell *c, uint32_t node)
+{
+    struct place *place = place_of(node, c->block);
+    struct cell *now = place->cell ? place->cell : cell_new(node, c->block, place);
+
+    for (int context = 0; context < CONTEXTS; context++)
+        now->sum[context] += c->sum[context];
+    for (struct extra *e = c->extras; e; e = e->next) {
+        struct extra *sums = extra_in(now, e->group);
+
         for (int context = 0; context < CONTEXTS; context++)
-            bytes_u64(rows, entered ? entered->sum[context] : 0);
+            add(&sums->sum[context], &e->sum[context]);
     }
+    return now;
 }
 
-/* Returns how many. */
-static uint64_t add_cells(struct bytes *rows)
+void tree_renumber(const uint32_t *to, struct cell **kept)
 {
-    uint64_t n = 0;
+    struct tree old = tree;
+    struct cell *found = NULL;
 
-    for (uint32_t i = 1; i <= tree.n_cells; i++) {
-        const struct cell *c = tree.cells[i];
+    tree.by_way.slots = NULL;
+    tree.by_place.slots = NULL;
+    empty();
+    uint32_t *number = nodes_again(&old, to);
 
-        for (uint32_t context = 0; c->block && context < CONTEXTS; context++) {
-            if (!c->sum[context])
-                continue;
-            bytes_u64(rows, c->sum[context]);
-            bytes_u32(rows, c->node);
-            bytes_u32(rows, c->block->id);
-            bytes_u32(rows, context);
-            bytes_u32(rows, 0);
-            n++;
-        }
+    for (uint32_t i = 1; i <= old.n_cells; i++) {
+        struct cell *now = cell_again(old.cells[i], number[old.cells[i]->node]);
+
+        if (old.cells[i] == *kept)
+            found = now;
     }
-    return n;
-}
-
-static uint64_t add_extras_of(struct bytes *rows, const struct cell *c)
-{
-    uint64_t n = 0;
-
-    for (const struct extra *e = c->extras; e; e = e->next)
-        for (uint32_t context = 0; context < CONTEXTS; context++) {
-            const struct tally *t = &e->sum[context];
-
-            if (!(t->entered | t->lost | t->elements | t->mmio) || e->group >= c->block->origin->n_groups)
-                continue; /* a group that was dropped never was */
-            bytes_u32(rows, c->node);
-            bytes_u32(rows, c->block->id);
-            bytes_u32(rows, context);
-            bytes_u32(rows, e->group);
-            bytes_add(rows, t, sizeof *t);
-            n++;
-        }
-    return n;
-}
-
-static void say_folded(const struct region *region)
-{
-    char line[sizeof region->name + 96];
-
-    snprintf(line, sizeof line, "the tree of calls of region %s has as many nodes as it may: calls put together",
-             region->name);
-    output_warning(line, tree.folded);
-}
-
-/* The blocks that nodes begin in or were called from, beside those that the region touched. */
-static void define_blocks(struct bytes *blocks)
-{
-    for (uint32_t node = 1; node < tree.n_nodes; node++) {
-        const struct way *w = &tree.nodes[node].way;
-
-        if (w->block)
-            output_define(blocks, w->block);
-        if (w->site_block)
-            output_define(blocks, w->site_block);
-    }
-}
-
-static void add_shapes(struct bytes *rows, const struct region *region)
-{
-    for (size_t i = 0; i < region->n_blocks; i++) {
-        const struct block *b = region->blocks[i];
-
-        bytes_u32(rows, b->id);
-        bytes_u32(rows, b->insns);
-        bytes_add(rows, b->origin->shapes, b->insns * sizeof *b->origin->shapes);
-    }
-}
-
-void nodes_output(const struct region *region, bool all)
-{
-    struct bytes head = { 0 }, nodes = { 0 }, cells = { 0 }, extras = { 0 }, shapes = { 0 }, blocks = { 0 };
-    uint32_t length = (uint32_t)strlen(region->name);
-    uint64_t n_cells = add_cells(&cells), n_extras = 0;
-
-    for (uint32_t i = 1; i <= tree.n_cells; i++)
-        if (tree.cells[i]->block)
-            n_extras += add_extras_of(&extras, tree.cells[i]);
-    if (tree.folded)
-        say_folded(region);
-    define_blocks(&blocks);
-    add_nodes(&nodes);
-    add_shapes(&shapes, region);
-    bytes_u32(&head, all);
-    bytes_u32(&head, length);
-    bytes_u64(&head, region->n_iterations + region->iterations_lost);
-    bytes_u64(&head, tree.n_nodes - 1);
-    bytes_u64(&head, n_cells);
-    bytes_u64(&head, n_extras);
-    bytes_u64(&head, region->n_blocks);
-    bytes_add(&head, region->name, length);
-    const struct part parts[] = {
-        { head.data, head.size },   { nodes.data, nodes.size },   { cells.data, cells.size },
-        { extras.data, extras.size }, { shapes.data, shapes.size },
-    };
-
-    output_blocks(&blocks);
-    output_parts("CALL", parts, sizeof parts / sizeof *parts);
-    free(head.data);
-    free(nodes.data);
-    free(cells.data);
-    free(extras.data);
-    free(shapes.data);
-    free(blocks.data);
+    *kept = found;
+    free(number);
+    arena_free(&old.arena);
+    free(old.nodes);
+    free(old.cells);
+    free(old.by_way.slots);
+    free(old.by_place.slots);
 }

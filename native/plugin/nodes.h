@@ -26,10 +26,11 @@ struct extra {
 
 struct cell {
     uint64_t n;                 /* entries in the segment under way */
-    uint64_t sum[CONTEXTS];
     struct block *block;        /* NULL: of the node itself, how often control came to it */
-    struct extra *extras;
     uint32_t node, epoch;
+    struct cell *next;          /* what was counted after it the last time: as a rule, the next time, too */
+    uint64_t sum[CONTEXTS];
+    struct extra *extras;
 };
 
 /* How a node was entered, which is what tells it from others. */
@@ -43,6 +44,7 @@ struct way {
 };
 
 extern uint32_t nodes_epoch;    /* of cells: one more with each segment */
+extern uint32_t nodes_serial;   /* of numbers of nodes: another one when those of before are nobody's */
 
 void nodes_want(uint64_t limit);
 bool nodes_wanted(void);
@@ -53,9 +55,13 @@ uint32_t node_of(const struct way *way, bool count);
 void node_hang(uint32_t node, const struct way *way);
 /* The cell, in the segment under way. */
 struct cell *cell_of(uint32_t node, struct block *block);
+void cell_touch(struct cell *cell);
 struct extra *extra_of(struct cell *cell, uint16_t group);
 /* What is waiting belongs to that context. */
 void nodes_cut(enum context context);
+/* There are so many that it is worth while to look which are alike; and that has been done. */
+bool nodes_are_many(void);
+void nodes_looked(void);
 /* Writes the tree of the region that has ended. all: user code was followed, too. */
 void nodes_output(const struct region *region, bool all);
 

@@ -28,7 +28,7 @@ struct pending {
 struct frame {
     struct way way;          /* its parent is the frame below */
     uint64_t back, slot;
-    uint32_t node;           /* of the region that its stack's serial says */
+    uint32_t node;           /* by the numbers that its stack's serial says */
     uint32_t more;           /* handlers of signals that follow this one */
     struct pending pending;  /* what was under way when an interrupt came */
 };
@@ -36,7 +36,7 @@ struct frame {
 struct stack {
     struct frame *frames;    /* the oldest first */
     uint32_t n, capacity;
-    uint64_t serial;         /* of the region of which its frames' nodes are */
+    uint64_t serial;         /* of the numbers that its frames' nodes are by */
 };
 
 #define MOST_FRAMES (1u << 16)

@@ -86,7 +86,7 @@ static void fork_push(uint64_t region, bool joined)
         ambiguous_forks++;
         return;
     }
-    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, joined, calls_wanted ? calls_program() : 0 };
+    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, joined, calls_wanted ? calls_forked() : 0 };
 }
 
 /* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
@@ -159,9 +159,9 @@ void task_event(uint16_t event)
             calls_decided(0);
         running->undecided = false;
         break;
-    case EVENT_EXITS: running->dead = true; break;
     case EVENT_SIGNALLED: frames_end(); break;
     case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
+    case EVENT_EXITS: running->dead = true; /* fall through */
     case EVENT_EXECS: case EVENT_HANDLES: case EVENT_SIGRETURN:
         if (calls_wanted)
             calls_event(event);

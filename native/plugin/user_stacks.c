@@ -19,7 +19,7 @@ static void use_stack(struct stack *s)
     task->others = must(realloc(task->others, (task->n_others + 1) * sizeof *task->others));
     task->others[task->n_others++] = task->user;
     task->user = s;
-    if (s->serial != now.region.serial)
+    if (s->serial != nodes_serial)
         renew(s, 0);
 }
 

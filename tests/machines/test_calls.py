@@ -29,7 +29,18 @@ from kdelta.store.store import Store
 from kdelta.studies.command import run_command
 from kdelta.studies.lab import Done, profiles_of
 from kdelta.studies.requests import LabRequest, RunRequest, Silent
-from tests.machines.bench import ARM, ARM64, NEW, OLD, counts_of, guest, new_setting, process_folder
+from kdelta.workloads.catalog import build_workload, find_workload
+from tests.machines.bench import (
+    ARM,
+    ARM64,
+    NEW,
+    OLD,
+    counts_of,
+    guest,
+    new_setting,
+    process_folder,
+    syscalls_job,
+)
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
@@ -356,6 +367,36 @@ def test_a_limit_is_kept_and_said() -> None:
     for region, profile in limited.profiles.items():
         assert profile.row_costs().total() == whole.profiles[region].row_costs().total()
         assert Entry.FOLDED in profile.tree.entry or len(whole.profiles[region].tree) < 40
+
+
+def _executing(recording: Recording) -> Followed:
+    """One program after another, each of them the same."""
+    where, job = guest(), syscalls_job("--scale", "40", "vfork-exec")
+
+    async def go() -> Outcome:
+        found = await obtain_snapshot(where, new_setting())
+        assert not isinstance(found, Outcome)
+        setting = msgspec.structs.replace(new_setting(), recording=recording)
+        return await run(where, job_archive(job), setting, found)
+
+    outcome = asyncio.run(go())
+    assert outcome.symbols
+    assert outcome.counts
+    program = build_workload(find_workload("syscalls"), arch="x86_64").read_bytes()
+    sources = Sources(outcome.symbols, binaries={"syscalls": program})
+    (profile,) = read_profiles(outcome.counts, sources)
+    return Followed(counts_of(outcome), {profile.region: profile})
+
+
+@pytest.mark.parametrize("mode", ["all", "kernel"])
+def test_programs_that_are_executed_again_and_again_take_no_more_room(mode: CallsMode) -> None:
+    whole = _executing(Recording(calls=mode))
+    limited = _executing(Recording(calls=mode, calls_limit=20_000))
+    assert limited.counts.warnings == ()
+    assert list(partings(whole.counts, limited.counts)) == []
+    (one,), (other,) = whole.profiles.values(), limited.profiles.values()
+    assert _shape(one) == _shape(other)
+    assert [task.program for task in one.tasks] == [task.program for task in other.tasks]
 
 
 def test_a_run_that_lacks_its_profile_is_made_again_and_counts_the_same() -> None:
