@@ -161,7 +161,8 @@ def _run(machine: Machine, folder: Path, initramfs: Path) -> None:
         deadline = time.monotonic() + machine.seconds
         try:
             while qemu.poll() is None and time.monotonic() < deadline:
-                if machine.nmis_a_second and control.exists():
+                # Not before: firmware and early kernels do not survive one.
+                if machine.nmis_a_second and _text(folder / "report"):
                     _nmis(control, machine.nmis_a_second, deadline)
                 time.sleep(0.1)
         finally:

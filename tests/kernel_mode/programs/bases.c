@@ -63,7 +63,7 @@ static void under(const char *name, unsigned long base)
 	spin();
 	timer_delete(timer);
 	end(other);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 30; i++) {
 		__asm__ volatile("int3");
 		__asm__ volatile("pushf\n\torl $0x100, (%%rsp)\n\tpopf\n\tnop\n\tnop\n\t"
 				 "pushf\n\tandl $~0x100, (%%rsp)\n\tpopf" ::: "memory");
@@ -73,7 +73,7 @@ static void under(const char *name, unsigned long base)
 		wrong += gs() != wanted;
 	}
 	munmap((void *)page, 1 << 20);
-	check(name, !wrong && handled > 200, "%ld wrong, %ld signals", wrong, handled);
+	check(name, !wrong && handled > 60, "%ld wrong, %ld signals", wrong, handled);
 	set_gs(0);
 }
 
@@ -82,7 +82,7 @@ static void *own_base(void *arg)
 	unsigned long base = (unsigned long)arg, bad = 0;
 
 	set_gs(base);
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 100; i++) {
 		bad += gs() != base;
 		sched_yield();
 		for (volatile int j = 0; j < 3000; j++)

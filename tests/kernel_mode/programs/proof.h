@@ -182,6 +182,14 @@ __attribute__((unused)) static double now(void)
 	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
+/* Whether to go on: for that long, and until there is enough, which takes longer on a busy host. */
+__attribute__((unused)) static int going(double begun, double seconds, int enough)
+{
+	double spent = now() - begun;
+
+	return spent < seconds || (!enough && spent < 30);
+}
+
 /* How many interrupts of the local timer there were, on all CPUs. */
 __attribute__((unused)) static unsigned long ticks(void)
 {

@@ -55,14 +55,14 @@ int main(void)
 	timer_t timer = storm(SIGRTMIN, 500);
 	double begun = now();
 
-	while (now() < begun + 1)
+	while (going(begun, 1, aborted > 50))
 		aborted += sequence(1000000, area());
 	timer_delete(timer);
 	check("aborted-by-signals", aborted > 50 && handled > 50, "%ld, %ld signals", aborted, handled);
 	pid_t other = hog();
 
 	aborted = 0;
-	for (begun = now(); now() < begun + 1;)
+	for (begun = now(); going(begun, 1, aborted > 3);)
 		aborted += sequence(10000000, area());
 	end(other);
 	check("aborted-by-preemption", aborted > 3, "%ld", aborted);

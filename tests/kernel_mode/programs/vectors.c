@@ -89,7 +89,7 @@ static void over_signals(void)
 	handle(SIGRTMIN, spoil, 0);
 	timer_t timer = storm(SIGRTMIN, 400);
 
-	for (unsigned seed = 0; now() < begun + 1; seed++) {
+	for (unsigned seed = 0; going(begun, 1, handled > 50); seed++) {
 		choose(seed);
 		load(&wanted);
 		spin(200000);
