@@ -126,6 +126,15 @@ def test_a_case_of_a_static_program(run: Run, static_calling: Path, case: str) -
     assert done.calls
 
 
+def test_what_a_static_program_starts_calls_so_too(
+    run: Run, calling: Path, static_calling: Path
+) -> None:
+    """Even with an environment of its own. What a dynamic program leaves out is left out."""
+    assert run(static_calling, "own-environment", report="").stdout == "yes test\n"
+    assert run(static_calling, "own-environment", call="", report="").stdout == "yes\n"
+    assert run(calling, "own-environment", report="").stdout == "yes\n"
+
+
 def test_what_is_told_adds_up(run: Run, static_calling: Path) -> None:
     for argv in (["/bin/true"], [static_calling, "six"]):
         told = run(*argv).told

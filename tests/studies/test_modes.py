@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kdelta.guests.job import Job
-from kdelta.guests.kernel_mode import LIBRARY
+from kdelta.guests.kernel_mode import CALL_CACHE, LIBRARY
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, Mode, RunStatus
@@ -50,7 +50,8 @@ def test_the_same_program_in_kernel_mode_is_another_job() -> None:
 def test_a_workload_that_calls_directly_is_linked_with_the_library(mode: Mode, told: str) -> None:
     user = workload_work(SYSCALLS, ("getppid",), X86)
     direct = workload_work(SYSCALLS, ("getppid",), X86, mode=mode)
-    assert dict(direct.job.env) == {"LD_PRELOAD": LIBRARY, "KDELTA_CALL": told}
+    env = {"LD_PRELOAD": LIBRARY, "KDELTA_CALL": told, "KDELTA_CALL_CACHE": CALL_CACHE}
+    assert dict(direct.job.env) == env
     assert {file.guest: file.mode for file in direct.job.files} == {
         SYSCALLS.program: 0o755,
         LIBRARY: 0o755,

@@ -24,8 +24,10 @@ FAILED = 125
 LIBRARY_FLAGS = (*PLUGIN_FLAGS, "-Wl,-z,initfirst", "-Wl,-z,now")
 """It is to be initialised before all others: they may start threads, and text is rewritten once."""
 
-STATIC_CALL_FLAGS = ("-Wl,--eh-frame-hdr",)
-"""By that table it knows where functions begin. Static programs have none otherwise."""
+STATIC_CALL_FLAGS = ("-Wl,--eh-frame-hdr", "-Wl,--wrap=execve", "-DKDELTA_CALL_STATIC")
+"""It knows where functions begin by a table that static programs do not have otherwise; and what
+they start with an environment of their own is to call directly, too.
+"""
 
 
 def direct_library(arch: str, talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.guests.job import Job, JobFile
-from kdelta.guests.kernel_mode import LIBRARY, direct_calls, direct_library
+from kdelta.guests.kernel_mode import CALL_CACHE, LIBRARY, direct_calls, direct_library
 from kdelta.host.command import quiet
 from kdelta.kernels.mode_series import ARCH
 from kdelta.kernels.model import Kernel
@@ -27,8 +27,12 @@ def in_mode(job: Job, mode: Mode, kernel: Kernel, talk: Callable[[str], None] = 
     if mode not in CALLS:
         return job
     library = JobFile(direct_library(kernel.arch, talk), LIBRARY, 0o755)
-    env = (*job.env, ("LD_PRELOAD", LIBRARY), ("KDELTA_CALL", CALLS[mode]))
-    return msgspec.structs.replace(job, env=env, files=(*job.files, library))
+    more = (
+        ("LD_PRELOAD", LIBRARY),
+        ("KDELTA_CALL", CALLS[mode]),
+        ("KDELTA_CALL_CACHE", CALL_CACHE),
+    )
+    return msgspec.structs.replace(job, env=(*job.env, *more), files=(*job.files, library))
 
 
 def library_of(job: Job) -> dict[str, bytes]:

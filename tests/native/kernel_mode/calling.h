@@ -42,5 +42,6 @@ void case_fork(void);
 void case_vfork(void);
 void case_spawn(void);
 void case_exec(void);
+void case_own_environment(void);
 
 #endif

@@ -64,6 +64,16 @@ void case_spawn(void)
     EXPECT(shell && fscanf(shell, "%d", &parent) == 1 && parent == getpid() && pclose(shell) == 0);
 }
 
+/* A program with an environment of its own, which says what it was given. */
+void case_own_environment(void)
+{
+    char *argv[] = {"sh", "-c", "echo $OWN $KDELTA_CALL", NULL};
+    char *own[] = {"OWN=yes", NULL};
+
+    execve("/bin/sh", argv, own);
+    EXPECT(!"execve() comes back");
+}
+
 /* This program again, which does another case. */
 void case_exec(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does one of the cases; "all" is all but exec, which comes last. Says how often it called by itself. */
+/* Does one of the cases. */
 #include "calling.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct {
     {"storm", case_storm},         {"longjmp", case_longjmp},   {"altstack", case_altstack},
     {"threads", case_threads},     {"cancel", case_cancel},     {"fork-in-thread", case_fork_in_thread},
     {"fork", case_fork},           {"vfork", case_vfork},       {"spawn", case_spawn},
-    {"exec", case_exec},
+    {"exec", case_exec},           {"own-environment", case_own_environment},
 };
 
 int main(int argc, char **argv)
