@@ -163,6 +163,18 @@ def test_other_machines_are_other_series(store: Store) -> None:
     assert found.left_out == ("alone on its machine, or with what it ran: image:lone",)
 
 
+def test_another_mode_is_another_series_and_can_be_asked_for(store: Store) -> None:
+    three(store)
+    direct = {**MACHINE, "mode": "kernel-direct"}
+    ran(store, "image:a", {"stat": 5, "uname": 6}, machine=direct)
+    ran(store, "image:b", {"stat": 6, "uname": 6}, machine=direct)
+    assert [len(one.kernels) for one in log(store).series] == [3, 2]
+    assert only(log(store, mode="kernel-direct")).machine["mode"] == "kernel-direct"
+    assert "mode" not in only(log(store, mode="user")).machine
+    with pytest.raises(UserError, match="nobody ran syscalls in the mode kernel-skip"):
+        log(store, mode="kernel-skip")
+
+
 def test_another_form_of_the_workload_is_another_series(store: Store) -> None:
     """A step would be the workload's own."""
     three(store)

@@ -42,6 +42,14 @@ def log(
             "where traces are kept; may be repeated.",
         ),
     ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="Only runs whose programs were in this mode, as of kdelta compare.",
+        ),
+    ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     since: Annotated[
         str,
@@ -72,6 +80,7 @@ def log(
         operations=tuple(operation or ()),
         kernels=tuple(kernel or ()),
         cpus=options.known_cpus(cpu or ()),
+        mode=options.known_mode(mode) if mode else None,
         since=since,
         limit=limit,
         layouts=layouts,

@@ -6,19 +6,21 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.infer.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.placement_model import DEFAULT_MARGIN
+from kdelta.spec.run import Mode
 
 
 class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A workload's history. operations: none means a summary over all. kernels: words that name
     some of those in the store, none means all. cpus: those on whose machines runs were made; model
-    cycles are judged on them, too. since: a date or a version; limit: the last so many kernels.
-    layouts, margin: as of a comparison.
+    cycles are judged on them, too. mode: in which programs ran, None means any. since: a date or a
+    version; limit: the last so many kernels. layouts, margin: as of a comparison.
     """
 
     workload: str
     operations: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     cpus: tuple[CPU, ...] = ()
+    mode: Mode | None = None
     since: str = ""
     limit: int = 20
     layouts: int = DEFAULT_LAYOUTS

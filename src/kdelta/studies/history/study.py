@@ -25,7 +25,7 @@ from kdelta.report.history_model import (
     PathStep,
 )
 from kdelta.spec.errors import UserError
-from kdelta.spec.run import RunStatus
+from kdelta.spec.run import Mode, RunStatus
 from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
@@ -35,7 +35,7 @@ from kdelta.studies.history.groups import Group, groups_of, worth_showing
 from kdelta.studies.history.kernels import Kernels
 from kdelta.studies.history.lineage import Lineage, distinct_names, lineages, ordered_by
 from kdelta.studies.history.request import HistoryRequest
-from kdelta.studies.lab import Done
+from kdelta.studies.lab import Done, mode_of
 from kdelta.studies.reports import machine_facts, reported_cpu
 from kdelta.studies.requests import Progress
 from kdelta.workloads.catalog import find_workload
@@ -104,6 +104,8 @@ def _runs(request: HistoryRequest, store: Store) -> list[Run]:
             f"nobody ran the workload {request.workload} yet",
             f"kdelta compare A B -w {request.workload} does, and keeps it",
         )
+    if request.mode:
+        runs = _in_mode(runs, request.workload, request.mode)
     if not request.cpus:
         return runs
     found = [run for run in runs if any(_is_like(run, cpu) for cpu in request.cpus)]
@@ -112,6 +114,16 @@ def _runs(request: HistoryRequest, store: Store) -> list[Run]:
         raise UserError(
             f"nobody ran {request.workload} on a machine that looks like {names}",
             f"kdelta compare A B -w {request.workload} --cpu {request.cpus[0].name} does",
+        )
+    return found
+
+
+def _in_mode(runs: Sequence[Run], workload: str, mode: Mode) -> list[Run]:
+    found = [run for run in runs if mode_of(run) == mode]
+    if not found:
+        raise UserError(
+            f"nobody ran {workload} in the mode {mode}",
+            f"kdelta compare A B -w {workload} --mode {mode} does",
         )
     return found
 
