@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The client libraries of databases, as the distribution has them: loaded by name, so that none of their headers is needed. */
+/* The client libraries of databases, as the distribution has them: loaded by name, so that no header is needed. */
 #include "wisconsin.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the relations into a database, and runs queries, each as a region: an iteration is one execution of it. What was found is
- * checked, and taken back, outside the regions. "total" is all of them, one after the other, as one iteration.
+/* Loads the relations into a database, and runs queries, each as a region: an iteration is one execution of it. What
+ * was found is checked, and taken back, outside the regions. "total" is all of them, one after the other, as one
+ * iteration.
  */
 #include "wisconsin.h"
 
@@ -194,8 +195,8 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "wisconsin: %s\n"
-            "usage: wisconsin [--list] [--database sqlite|mariadb|postgresql] [--loops N] [--clock] [--settle SECONDS]\n"
-            "                 [--server WORD] [--expect QUERY:ROWS:CHECKSUM] [OPERATION...]\n",
+            "usage: wisconsin [--list] [--database sqlite|mariadb|postgresql] [--loops N] [--clock]\n"
+            "                 [--settle SECONDS] [--server WORD] [--expect QUERY:ROWS:CHECKSUM] [OPERATION...]\n",
             wrong);
     _exit(2);
 }
@@ -246,8 +247,8 @@ static void must_have_memory(void)
     must(sysinfo(&info), "the guest's memory");
     mib = (unsigned long long)info.freeram * info.mem_unit >> 20;
     if (mib < db->free_mib)
-        fail("%llu MiB of memory are free, and %s with the relations needs %u: give the guest more (--memory)", mib, db->name,
-             db->free_mib);
+        fail("%llu MiB of memory are free, and %s with the relations needs %u: give the guest more (--memory)", mib,
+             db->name, db->free_mib);
 }
 
 static void make_relations(char **names, size_t n)

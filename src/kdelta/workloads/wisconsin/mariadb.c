@@ -11,8 +11,8 @@
 /* Of mysql.h, whose functions libmariadb keeps since version 3 of its interface. */
 static struct {
     void *(*init)(void *mysql);
-    void *(*connect)(void *mysql, const char *host, const char *user, const char *password, const char *db, unsigned port,
-                     const char *socket, unsigned long flags);
+    void *(*connect)(void *mysql, const char *host, const char *user, const char *password, const char *db,
+                     unsigned port, const char *socket, unsigned long flags);
     int (*query)(void *mysql, const char *sql);
     void *(*store_result)(void *mysql);
     unsigned (*num_fields)(void *result);
@@ -24,15 +24,18 @@ static struct {
 } api;
 static void *connection;
 
-/* Without its own tables (users, time zones, ...), which nothing here needs. Joins without an index hash one relation: the default, nested
- * loops, takes 1e7 steps for each of three queries, all in user code. Threads are as few as can be, and what they would do later
- * (statistics, the buffer pool's dump) is off; https://mariadb.com/kb/en/innodb-system-variables has the options. */
+/* Without its own tables (users, time zones, ...), which nothing here needs. Joins without an index hash one relation:
+ * the default, nested loops, compares ten million pairs for each of three queries. Threads are as few as can be, and
+ * what they would do later (statistics, the buffer pool's dump) is off. The options are those of
+ * https://mariadb.com/kb/en/server-system-variables and .../innodb-system-variables. */
 static char *const words[] = {
-    "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir=" DATA, "--socket=" SOCKET, "--pid-file=" WORK_FOLDER "/pid",
-    "--tmpdir=/tmp", "--lc-messages-dir=/usr/share/mysql", "--skip-networking", "--skip-grant-tables", "--skip-log-bin",
-    "--performance-schema=OFF", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M", "--innodb-use-native-aio=0",
-    "--innodb-flush-method=fsync", "--innodb-stats-persistent=0", "--innodb-stats-auto-recalc=0", "--innodb-purge-threads=1",
-    "--join-cache-level=4", "--innodb-read-io-threads=2", "--innodb-write-io-threads=2", "--innodb-buffer-pool-dump-at-shutdown=0",
+    "/usr/sbin/mariadbd", "--no-defaults", "--user=root", "--datadir=" DATA, "--socket=" SOCKET,
+    "--pid-file=" WORK_FOLDER "/pid", "--tmpdir=/tmp", "--lc-messages-dir=/usr/share/mysql",
+    "--skip-networking", "--skip-grant-tables", "--skip-log-bin", "--performance-schema=OFF",
+    "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M", "--innodb-use-native-aio=0",
+    "--innodb-flush-method=fsync", "--innodb-stats-persistent=0", "--innodb-stats-auto-recalc=0",
+    "--innodb-purge-threads=1", "--join-cache-level=4", "--innodb-read-io-threads=2",
+    "--innodb-write-io-threads=2", "--innodb-buffer-pool-dump-at-shutdown=0",
     "--innodb-buffer-pool-load-at-startup=0", NULL,
 };
 

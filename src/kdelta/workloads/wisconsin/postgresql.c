@@ -11,7 +11,6 @@
 
 #define DATA WORK_FOLDER "/data"
 #define USER 1000 /* it refuses to be root */
-#define MIB_OF_WAL "1"
 
 /* Of libpq-fe.h. */
 #define CONNECTION_OK 0
@@ -85,18 +84,20 @@ static void make_user(void)
     setenv("TZ", "UTC", 1);
 }
 
-/* What would be done later or by more processes is off: autovacuum, replication, parallel scans, writing ahead of a checkpoint, and the
- * compiler of expressions; https://www.postgresql.org/docs/15/runtime-config.html has them. */
+/* What would be done later or by more processes is off: autovacuum, replication, parallel scans, writing ahead of a
+ * checkpoint, and the compiler of expressions; https://www.postgresql.org/docs/15/runtime-config.html has them. */
 static void start(void)
 {
     char *init[] = {
-        (char *)found_file("/usr/lib/postgresql/*/bin/initdb"), "--pgdata=" DATA, "--username=wisconsin", "--auth=trust", "--encoding=UTF8",
-        "--no-locale", "--no-sync", "--no-instructions", "--wal-segsize=" MIB_OF_WAL, NULL,
+        (char *)found_file("/usr/lib/postgresql/*/bin/initdb"), "--pgdata=" DATA, "--username=wisconsin",
+        "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions", "--wal-segsize=1",
+        NULL,
     };
     char *words[] = {
         (char *)found_file("/usr/lib/postgresql/*/bin/postgres"), "-D", DATA, "-c", "listen_addresses=", "-c",
-        "unix_socket_directories=" WORK_FOLDER, "-c", "autovacuum=off", "-c", "jit=off", "-c", "max_parallel_workers_per_gather=0", "-c",
-        "max_logical_replication_workers=0", "-c", "bgwriter_lru_maxpages=0", "-c", "checkpoint_timeout=1d", "-c", "max_wal_size=1GB", "-c",
+        "unix_socket_directories=" WORK_FOLDER, "-c", "autovacuum=off", "-c", "jit=off", "-c",
+        "max_parallel_workers_per_gather=0", "-c", "max_logical_replication_workers=0", "-c",
+        "bgwriter_lru_maxpages=0", "-c", "checkpoint_timeout=1d", "-c", "max_wal_size=1GB", "-c",
         "shared_buffers=64MB", NULL,
     };
 

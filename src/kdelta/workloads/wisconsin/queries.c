@@ -42,8 +42,8 @@ const struct query queries[QUERIES] = {
     {"project-1pct", "INSERT INTO result_18 SELECT DISTINCT two, four, ten, twenty, onepercent, string4 FROM tenktup1",
      PROJECTED_6, false, 0, 0},
     {"project-100pct",
-     "INSERT INTO result_19 SELECT DISTINCT two, four, ten, twenty, onepercent, tenpercent, twentypercent, fiftypercent, unique3,"
-     " evenonepercent, oddonepercent, stringu1, stringu2, string4 FROM tenktup1",
+     "INSERT INTO result_19 SELECT DISTINCT two, four, ten, twenty, onepercent, tenpercent, twentypercent,"
+     " fiftypercent, unique3, evenonepercent, oddonepercent, stringu1, stringu2, string4 FROM tenktup1",
      PROJECTED_14, false, 0, 0},
     {"min", AGGREGATE("20", "", "MIN(unique2)", ""), ONE_VALUE, false, 0, 0},
     {"min-groups", AGGREGATE("21", "", "MIN(unique3)", BY_PERCENT), ONE_VALUE, false, 0, 0},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The relations by their definition, and how they are loaded: plain ones, and copies with a clustered index on unique2 and another
- * one on unique1. */
+/* The relations by their definition, and how they are loaded: plain ones, and copies with a clustered index on unique2
+ * and another one on unique1. */
 #include "wisconsin.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define NEW_UNIQUE 10001
 #define TUPLE_BYTES 320
 
-/* unique1 is unique2 in an order that repeats powers of a generator of a prime field make, those left out that are too large: the
+/* unique1 is unique2 in the order that powers of a generator modulo a prime make, without those that are too large: the
  * published program's. TENKTUP2 begins at another place of the same sequence. */
 static const struct relation {
     const char *name;
@@ -29,8 +29,8 @@ static const struct relation {
 
 #define INTEGERS 13
 static const char *const integers[INTEGERS] = {
-    "unique1", "unique2", "two", "four", "ten", "twenty", "onepercent", "tenpercent", "twentypercent", "fiftypercent", "unique3",
-    "evenonepercent", "oddonepercent",
+    "unique1", "unique2", "two", "four", "ten", "twenty", "onepercent", "tenpercent", "twentypercent",
+    "fiftypercent", "unique3", "evenonepercent", "oddonepercent",
 };
 static const char *const strings[] = {"stringu1", "stringu2", "string4"};
 
@@ -53,8 +53,9 @@ static size_t tuple(char *text, size_t room, uint64_t unique1, uint64_t unique2)
     memset(string4, 'x', STRING_BYTES);
     memset(string4, cycle[u2 % 4], 4);
     string4[STRING_BYTES] = '\0';
-    return (size_t)snprintf(text, room, "(%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,'%s','%s','%s')", u1, u2, u1 % 2, u1 % 4, u1 % 10,
-                            u1 % 20, percent, u1 % 10, u1 % 5, u1 % 2, u1, 2 * percent, 2 * percent + 1, stringu1, stringu2, string4);
+    return (size_t)snprintf(text, room, "(%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,'%s','%s','%s')", u1, u2, u1 % 2,
+                            u1 % 4, u1 % 10, u1 % 20, percent, u1 % 10, u1 % 5, u1 % 2, u1, 2 * percent, 2 * percent + 1,
+                            stringu1, stringu2, string4);
 }
 
 const char *relations_new_tuple(void)
@@ -152,7 +153,9 @@ void relations_make(const struct database *db, bool indexed)
 void relations_make_results(const struct database *db, size_t query)
 {
     static const char *const prefixes[] = {"a_", "b_", "c_"};
-    static const char six[] = "two INTEGER, four INTEGER, ten INTEGER, twenty INTEGER, onepercent INTEGER, string4 CHAR(52)";
+    static const char six[] =
+        "two INTEGER, four INTEGER, ten INTEGER, twenty INTEGER, onepercent INTEGER, string4 CHAR(52)";
+    static const char three[] = "stringu1 CHAR(52), stringu2 CHAR(52), string4 CHAR(52)";
     char sql[8192];
     size_t used = (size_t)snprintf(sql, sizeof sql, "CREATE TABLE result_%02zu (", query + 1), tuples = 0;
 
@@ -166,7 +169,7 @@ void relations_make_results(const struct database *db, size_t query)
     case PROJECTED_14:
         for (size_t i = 2; i < INTEGERS; i++)
             used += (size_t)snprintf(sql + used, sizeof sql - used, "%s INTEGER, ", integers[i]);
-        used += (size_t)snprintf(sql + used, sizeof sql - used, "stringu1 CHAR(52), stringu2 CHAR(52), string4 CHAR(52)");
+        used += (size_t)snprintf(sql + used, sizeof sql - used, "%s", three);
     }
     for (size_t i = 0; i < tuples; i++) {
         used += (size_t)snprintf(sql + used, sizeof sql - used, "%s", i ? ", " : "");

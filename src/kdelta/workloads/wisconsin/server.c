@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A database's server: a partner of the measured task from its first instruction on, with all threads and processes that it makes. */
+/* A database's server: a partner of the measured task from its first instruction on, with all that it makes. */
 #include "wisconsin.h"
 
 #include <errno.h>

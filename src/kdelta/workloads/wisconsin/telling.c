@@ -49,7 +49,8 @@ void last_lines(const char *path, char *text, size_t room)
     static char log[LOG_BYTES];
     const char *lines[LAST_LINES] = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? 0 : pread(fd, log, sizeof log - 1, lseek(fd, 0, SEEK_END) > LOG_BYTES ? lseek(fd, 0, SEEK_CUR) - LOG_BYTES + 1 : 0);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END), from = end < LOG_BYTES ? 0 : end - LOG_BYTES + 1;
+    ssize_t size = fd < 0 ? 0 : pread(fd, log, sizeof log - 1, from);
     size_t used = 0;
 
     snprintf(text, room, "it said nothing");

@@ -25,10 +25,10 @@ struct rows {
 /* A database: how it is started (no region has begun), and told SQL. What it refuses ends the process. */
 struct database {
     const char *name;
-    unsigned free_mib;     /* what it and the relations take of the guest's memory */
-    const char *empty;     /* removes all rows of the relation %s, and leaves nothing to be done later */
+    unsigned free_mib;      /* what it and the relations take of the guest's memory */
+    const char *empty;      /* removes all rows of the relation %s, and leaves nothing to be done later */
     const char *statistics; /* gathers what the planner knows of the relation %s */
-    const char *cluster;   /* orders the relation %s by its primary key, where that is not so from the start */
+    const char *cluster;    /* orders the relation %s by its primary key, where that is not so from the start */
     void (*start)(void);
     void (*execute)(const char *sql, struct rows *rows); /* rows may be NULL where there are none */
 };
@@ -51,7 +51,8 @@ extern const struct query queries[QUERIES];
 void relations_make(const struct database *db, bool indexed);
 void relations_make_results(const struct database *db, size_t query);
 const char *relations_new_tuple(void); /* the values of the tuple that is inserted */
-size_t relations_state(char *sql, size_t room, const char *relation); /* a query for one row that differs if the relation does */
+/* A query for one row, which differs if the relation does. */
+size_t relations_state(char *sql, size_t room, const char *relation);
 
 /* rows.c */
 void rows_clear(struct rows *rows);
