@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.counts.model import Cost, Iterations, RegionCounts
 from kdelta.counts.profile import Profile, Task
-from kdelta.infer.processes import ProgramCost, processes
+from kdelta.infer.processes import Processes, ProgramCost, processes
 from kdelta.report.processes_text import processes_text
 from kdelta.spec.errors import LabError
 from tests.profiles import profile_of
@@ -35,6 +35,11 @@ def made() -> Profile:
 
 def counted(profile: Profile, ticks: int | None = None) -> RegionCounts:
     return RegionCounts("make", Iterations(), profile.function_costs(), ticks)
+
+
+def found(ticks: int | None = None) -> Processes:
+    """By process, what `made` has."""
+    return processes(made(), counted(made(), ticks))
 
 
 def test_each_program_has_its_own_and_the_kernels_work_for_it() -> None:

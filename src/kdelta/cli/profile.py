@@ -23,7 +23,9 @@ from kdelta.cli.publish import write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
-from kdelta.infer.profile import Part, Selection, Sort
+from kdelta.infer.profile import Part, Selection, Sort, chosen_regions
+from kdelta.report.processes_json import processes_json
+from kdelta.report.processes_model import ProcessesReport
 from kdelta.report.processes_text import processes_text
 from kdelta.report.profile_json import profile_json
 from kdelta.report.profile_model import ProfileReport
@@ -36,6 +38,7 @@ from kdelta.studies.exported import Recording, kernel_recording, run_recording
 from kdelta.studies.lab import open_store
 from kdelta.studies.processes import processes_of_kernel, processes_of_run
 from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
+from kdelta.studies.reports import reported_run
 from kdelta.studies.requests import LabRequest, RunRequest, machine_like
 from kdelta.studies.views import Views
 
@@ -204,7 +207,7 @@ def profile(
     )
     given = list(words or [LAST])
     if processes:
-        return _by_process(given, workload, request, tuple(file or ()))
+        return _by_process(given, workload, request, tuple(file or ()), html, json=json)
     if is_run(given, workload):
         report: ProfileReport | Recording | Run | None = _of_run(
             given, request, recorded=wanted is not None
@@ -224,19 +227,21 @@ def profile(
         return failed(report if isinstance(report, Run) else None)
     text = profile_text(report, functions, sort, tuple(columns or ()))
     if html is not None:
-        _write_page(html, report, functions)
+        _write_page(html, "profile", "Where do the instructions go", report, functions)
     emit(profile_json(report, __version__) if json else text)
     return 0
 
 
-def _write_page(path: Path, report: ProfileReport, functions: int) -> None:
+def _write_page(
+    path: Path, kind: str, asks: str, report: ProfileReport | ProcessesReport, functions: int
+) -> None:
     run = report.run.run
     with open_store() as store:
         write_unkept(
             path,
             store,
-            kind="profile",
-            question=f"Where do the instructions of {run.workload} go on {run.kernel_release}?",
+            kind=kind,
+            question=f"{asks} of {run.workload} on {run.kernel_release}?",
             reports=[report],
             started=run.started,
             functions=functions,
@@ -302,7 +307,13 @@ def _of_kernel(
 
 
 def _by_process(
-    words: Sequence[str], workload: str, request: ProfileRequest, files: tuple[str, ...]
+    words: Sequence[str],
+    workload: str,
+    request: ProfileRequest,
+    files: tuple[str, ...],
+    html: Path | None,
+    *,
+    json: bool,
 ) -> int:
     with open_store() as store:
         run: Run | None = None
@@ -315,10 +326,13 @@ def _by_process(
                 asked = _asked(spec, command, workload, request, files)
                 making = processes_of_kernel(spec, asked, store, progress, request.lab)
                 run, found = asyncio.run(making)
-    if not found:
-        return failed(run)
-    wanted = [one for one in found if not request.regions or one.region in request.regions]
-    emit(processes_text(wanted))
+        if run is None or not found:
+            return failed(run)
+        wanted = chosen_regions({one.region: one for one in found}, request.regions)
+        report = ProcessesReport(reported_run(run, store, stored=True), tuple(wanted.values()))
+    emit(processes_json(report, __version__) if json else processes_text(report.regions))
+    if html is not None:
+        _write_page(html, "processes", "Which processes execute the instructions", report, 0)
     return 0
 
 

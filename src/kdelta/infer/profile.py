@@ -4,6 +4,7 @@
 import difflib
 import enum
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from kdelta.counts.model import (
 )
 from kdelta.counts.symbols import NO_SYMBOL
 from kdelta.spec.errors import LabError, UserError
+
+_Region = TypeVar("_Region")
 
 
 class Part(enum.StrEnum):
@@ -110,9 +113,7 @@ def region_profile(region: RegionCounts) -> RegionProfile:
     return RegionProfile(region.name, region.iteration_count, tuple(lines))
 
 
-def chosen_regions(
-    regions: dict[str, RegionCounts], asked: Sequence[str]
-) -> dict[str, RegionCounts]:
+def chosen_regions(regions: dict[str, _Region], asked: Sequence[str]) -> dict[str, _Region]:
     """The regions of these names, all if none is named; UserError, with the nearest, for others."""
     for name in asked:
         if name not in regions:

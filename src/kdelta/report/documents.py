@@ -15,6 +15,7 @@ from kdelta.report.history_json import JsonHistory
 from kdelta.report.json import JsonCompare, JsonRunReport, JsonRuns
 from kdelta.report.layout_json import JsonLayout
 from kdelta.report.place_json import JsonPlace
+from kdelta.report.processes_json import JsonProcessesReport
 from kdelta.report.profile_json import JsonProfile
 from kdelta.report.series_json import JsonSeries
 from kdelta.report.studies_json import JsonStudies
@@ -29,6 +30,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.layout/1": JsonLayout,
     "kdelta.log/1": JsonHistory,
     "kdelta.place/2": JsonPlace,
+    "kdelta.processes/1": JsonProcessesReport,
     "kdelta.profile/1": JsonProfile,
     "kdelta.run/1": JsonRunReport,
     "kdelta.runs/1": JsonRuns,

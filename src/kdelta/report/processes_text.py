@@ -8,12 +8,13 @@ from kdelta.report.layout import finished, wrapped
 from kdelta.spec.errors import LabError
 
 _NAME = 24
-_NOTE = (
+NOTE = (
     "A process belongs to the program that it executes, from its start or its last exec on; a "
     "shell's child is a shell until then. Ended: how many processes ended as that program. Kernel: "
     "system calls, faults and switches on their behalf; in it: that part of the line. All figures "
     "are instructions; a string operation is one."
 )
+"""What a process is, and its figures are."""
 
 
 def processes_text(regions: Iterable[Processes]) -> str:
@@ -22,7 +23,7 @@ def processes_text(regions: Iterable[Processes]) -> str:
     for region in regions:
         lines += processes_lines(region)
         lines.append("")
-    return finished([*lines, *wrapped(_NOTE, "", "")]) if lines else ""
+    return finished([*lines, *wrapped(NOTE, "", "")]) if lines else ""
 
 
 def processes_lines(region: Processes) -> list[str]:

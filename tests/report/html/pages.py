@@ -11,8 +11,10 @@ from kdelta.infer.gate import Decision, Exit, Judged
 from kdelta.report.gate_model import GateReport
 from kdelta.report.html.flame import Flame, flames
 from kdelta.report.model import CompareReport, OptionChange
+from kdelta.report.processes_model import ProcessesReport
 from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
+from tests.infer import test_processes
 from tests.profiles import Stack, profile_of
 from tests.report import (
     example_history,
@@ -84,6 +86,11 @@ def every() -> dict[str, Stored]:
             stored("run", run_report(), command="kdelta profile one other"),
             kind="profile",
             reports=(test_profile_report.profile_report("getppid", "open-close"),),
+        ),
+        "processes": msgspec.structs.replace(
+            stored("run", run_report(), command="kdelta profile one other --processes"),
+            kind="processes",
+            reports=(ProcessesReport(run_report().run, (test_processes.found(),)),),
         ),
         "run": stored("run", run_report()),
         "run-failed": stored("run", failed_report()),

@@ -131,7 +131,7 @@ def test_the_policy_allows_what_the_page_has_and_nothing_else(name: str) -> None
 
 
 def test_every_kind_has_a_page() -> None:
-    assert {one.kind for one in every().values()} == {*KINDS, "profile"}
+    assert {one.kind for one in every().values()} == {*KINDS, "processes", "profile"}
 
 
 @EVERY_PAGE

@@ -19,6 +19,7 @@ from kdelta.report.html import (
     history,
     layout,
     place,
+    processes,
     profile,
     run,
     series,
@@ -29,6 +30,7 @@ from kdelta.report.html.model import Document
 from kdelta.report.layout_model import LayoutReport
 from kdelta.report.model import CompareReport, RunReport
 from kdelta.report.place_model import PlaceReport
+from kdelta.report.processes_model import ProcessesReport
 from kdelta.report.profile_model import ProfileReport
 from kdelta.report.series_model import SeriesReport
 from kdelta.report.stored import Stored
@@ -49,8 +51,9 @@ _DOCUMENTS: Mapping[str, Callable[[Stored], Document]] = {
     "history": lambda s: history.document(s, s.one(HistoryReport)),
     "layout": lambda s: layout.document(s, s.one(LayoutReport)),
     "place": lambda s: place.document(s, s.one(PlaceReport)),
+    "processes": lambda s: processes.document(s, s.one(ProcessesReport)),
     "profile": lambda s: profile.document(s, s.one(ProfileReport)),
     "run": lambda s: run.document(s, s.of(RunReport)),
     "series": lambda s: series.document(s, s.one(SeriesReport)),
 }
-"""By the study's kind; and a profile, which is no study."""
+"""By the study's kind; and profiles, which are no studies."""
