@@ -58,6 +58,28 @@ def test_two_kernels_are_held_against_each_other_by_source_name() -> None:
     assert found[*below, "added"] == (0, 700)
 
 
+def test_a_function_that_went_from_a_module_into_the_image_is_one() -> None:
+    base = profile_of({("work:main",): 5, ("work:main", "[nf_nat]:nf_nat_setup.isra.0"): 70})
+    other = profile_of({("work:main",): 5, ("work:main", "nf_nat_setup"): 90})
+    found = flame(base, other)
+    assert paths(found)[base.region, "work", "main", "nf_nat_setup"] == (70, 90)
+    assert ("kernel", "nf_nat_setup") in found.names
+    assert found.kind[-1] == KERNEL_CODE
+
+
+def test_a_function_of_a_program_is_not_the_kernels_of_the_same_name() -> None:
+    base = profile_of({("work:main",): 5, ("work:main", "copy"): 70})
+    other = profile_of({("work:main",): 5, ("work:main", "work:copy"): 90})
+    found = flame(base, other)
+    assert sorted(zip(*found.own["insns"], strict=True)) == [
+        (0, 0),
+        (0, 0),
+        (0, 90),
+        (5, 5),
+        (70, 0),
+    ]
+
+
 def test_the_kind_says_whose_code_it_is() -> None:
     found = flame(two_profiles()[0])
     kinds = {found.names[name][1]: kind for name, kind in zip(found.name, found.kind, strict=True)}

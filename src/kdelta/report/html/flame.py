@@ -5,14 +5,14 @@ A frame is a function on one path of calls, whatever the sites of these calls. W
 up in a frame of its own below its caller, so that each frame is the sum of what is above it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kdelta.counts.model import CONTEXTS, KERNEL, VDSO, is_kernel
 from kdelta.counts.profile import I64, Entry, Profile
-from kdelta.infer.functions import strip_suffixes
+from kdelta.infer.matching import match_functions
 
 SMALLEST = 1 / 2000
 """The part of a region from which on a frame is kept: half a pixel of a screen, so that something
@@ -88,12 +88,12 @@ class _Tree:
                     column.append(0)
         return found
 
-    def add(self, profile: Profile, side: int) -> None:
-        """Merges a profile's nodes in as one side."""
+    def add(self, profile: Profile, side: int, labels: Mapping[Name, Name]) -> None:
+        """Merges a profile's nodes in as one side; labels: what each of its functions is called."""
         tree, costs = profile.tree, profile.node_costs()
         columns = {figure: getattr(costs, figure).tolist() for figure in FIGURES}
-        functions = [(one.origin, strip_suffixes(one.name)) for one in profile.functions]
-        kinds = [_kind(one.origin) for one in profile.functions]
+        functions = [labels[one.origin, one.name] for one in profile.functions]
+        kinds = [_kind(origin) for origin, _ in functions]
         to: list[int] = []
         for index in range(len(tree)):
             parent = int(tree.parent[index])
@@ -113,6 +113,16 @@ class _Tree:
         return self.node(0, ("", name), GROUP, int(Entry.ROOT))
 
 
+def _labels(profiles: Sequence[Profile]) -> list[dict[Name, Name]]:
+    """By side, what each function is called on both."""
+    keys = [{(one.origin, one.name) for one in profile.functions} for profile in profiles]
+    labels: list[dict[Name, Name]] = [{} for _ in profiles]
+    for match in match_functions(keys[0], keys[-1]):
+        for found, same in zip(labels, (match.a, match.b), strict=False):
+            found.update(dict.fromkeys(same, (match.origin, match.name)))
+    return labels
+
+
 def _kind(origin: str) -> int:
     if origin == KERNEL:
         return KERNEL_CODE
@@ -130,12 +140,12 @@ def flame(
     """The flame graph of a profile, or of two of one region held against each other.
 
     smallest: the part of the region, on the side where it is more, that a frame needs to be kept.
-    Functions are taken for the same by their origin and their name without a compiler's suffixes.
+    Which functions are the same is what `kdelta diff` says, without debug info.
     """
     profiles = [base] if other is None else [base, other]
     tree = _Tree(base.region, len(profiles))
-    for side, profile in enumerate(profiles):
-        tree.add(profile, side)
+    for side, (profile, labels) in enumerate(zip(profiles, _labels(profiles), strict=True)):
+        tree.add(profile, side, labels)
     return _cut(tree, profiles, tuple(sides[: len(profiles)]), smallest)
 
 
