@@ -17,9 +17,9 @@ from kdelta.store.store import Store
 from kdelta.studies.command import command_work, run_command
 from kdelta.studies.compare import workload_work
 from kdelta.studies.lab import mode_of
-from kdelta.studies.modes import in_mode
+from kdelta.studies.modes import in_mode, linked_in
 from kdelta.studies.requests import LabRequest, RunRequest, Silent
-from kdelta.workloads.catalog import find_workload
+from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import OLD
 
 X86 = Kernel("0" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
@@ -59,6 +59,21 @@ def test_a_workload_that_calls_directly_is_linked_with_the_library(mode: Mode, t
     assert direct.binaries["syscalls"] != user.binaries["syscalls"]
     assert set(direct.binaries) == {"syscalls", "kernel_mode.so"}
     assert user.job.files == ()
+
+
+def test_what_a_workload_starts_calls_as_it_does() -> None:
+    """A compile's own programs: the workload makes their environment."""
+    kbuild = find_workload("kbuild")
+    programs = {
+        mode: build_workload(kbuild, arch="x86_64", more=linked_in(mode, X86)).read_bytes()
+        for mode in MODES
+    }
+    told = {
+        mode: b"LD_PRELOAD=" + LIBRARY.encode() in program for mode, program in programs.items()
+    }
+    assert told == {"user": False, "kernel": False, "kernel-direct": True, "kernel-skip": True}
+    assert b"KDELTA_CALL=skip" in programs["kernel-skip"]
+    assert programs["user"] == programs["kernel"]
 
 
 def test_a_dynamic_command_is_given_the_library() -> None:

@@ -32,7 +32,14 @@ static const struct operation {
 };
 #define OPERATIONS (sizeof operations / sizeof *operations)
 
-static char *const environment[] = {"PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C", "SHELL=/bin/sh", "TMPDIR=/tmp", NULL};
+#ifdef KDELTA_CALL /* what it starts is to call the kernel as it does itself */
+#define AS_ITSELF "LD_PRELOAD=" KDELTA_PRELOAD, "KDELTA_CALL=" KDELTA_CALL,
+#else
+#define AS_ITSELF
+#endif
+
+static char *const environment[] = {"PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C", "SHELL=/bin/sh", "TMPDIR=/tmp",
+                                    AS_ITSELF NULL};
 
 static struct tree tree;
 static bool clock_wanted;
