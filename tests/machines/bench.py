@@ -3,8 +3,8 @@
 
 import asyncio
 import atexit
+import contextlib
 import functools
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.image import base_image
 from kdelta.guests.job import Job, job_archive
-from kdelta.host.dirs import cache_dir
+from kdelta.host.work import work_folder
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree
@@ -73,10 +73,12 @@ def new_setting(seconds: float = SECONDS) -> Setting:
 
 @functools.cache
 def process_folder() -> Path:
-    """Where this process's runs leave their files until it ends."""
-    folder = Path(tempfile.mkdtemp(prefix="test-", dir=cache_dir("work")))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    """Where this process's runs leave their files until it ends. If it is killed, the next kdelta
+    removes them.
+    """
+    held = contextlib.ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(work_folder())
 
 
 def syscalls_job(*words: str, index: int = 0, seconds: int = 120) -> Job:

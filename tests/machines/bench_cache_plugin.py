@@ -12,8 +12,6 @@ It goes by where the host has the guest's memory; in one block of that, sets are
 
 import re
 import resource
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +24,7 @@ from kdelta.counts.trace import Trace
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
 from kdelta.guests.job import Job, job_archive
-from kdelta.host.dirs import cache_dir
+from kdelta.host.work import work_folder
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.chunks import read_messages
 from kdelta.machines.process import emulator
@@ -122,8 +120,7 @@ def ways(example: Example) -> dict[str, Way]:
 
 async def watched(where: Guest, snapshot: Snapshot, job: Job, way: Way) -> Ran:
     """One run from the snapshot to QEMU's end."""
-    work = Path(tempfile.mkdtemp(dir=cache_dir("work")))
-    try:
+    with work_folder() as work:
         (work / "job").write_bytes(job_archive(job))
         (work / "rules").write_text(arch_machine(where.arch).rules())
         argv = _command(where, snapshot, work, way)
@@ -132,8 +129,6 @@ async def watched(where: Guest, snapshot: Snapshot, job: Job, way: Way) -> Ran:
             await resume(qemu, snapshot)
             await qemu.wait_exit()
         return _found(work, way, children_seconds() - before)
-    finally:
-        shutil.rmtree(work)
 
 
 def _command(where: Guest, snapshot: Snapshot, work: Path, way: Way) -> list[str]:

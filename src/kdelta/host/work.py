@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kdelta.host.files import lab_errors
 from kdelta.host.lock import locked
 
 _PREFIX = "run-"
+_OLD_SECONDS = 2 * 24 * 3600
 
 
 @contextlib.contextmanager
@@ -41,11 +43,18 @@ def _new() -> tuple[Path, int]:
 
 
 def _remove_left(root: Path) -> None:
-    for folder in root.glob(f"{_PREFIX}*"):
+    for folder in root.iterdir():
         with contextlib.suppress(OSError):
+            # Nobody holds folders of other names, so only their age says that they are left.
+            if not folder.name.startswith(_PREFIX) and not _is_old(folder):
+                continue
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(descriptor)
+
+
+def _is_old(folder: Path) -> bool:
+    return time.time() - folder.stat().st_mtime > _OLD_SECONDS
