@@ -293,11 +293,12 @@ static void name(const struct state *state, struct insn *insn)
 
 struct insn kc_insn_read(const uint8_t *code, uint64_t size)
 {
-    uint8_t copy[2 * INSN_LONGEST] = {0};
+    uint8_t copy[2 * INSN_LONGEST];
     struct state state = {.code = code};
     struct insn insn = {0};
 
     if (size < sizeof(copy)) {
+        memset(copy, 0, sizeof(copy));
         for (uint64_t i = 0; i < size; i++)
             copy[i] = code[i];
         state.code = copy;

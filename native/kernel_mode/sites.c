@@ -15,10 +15,12 @@
 #define HOP_BYTES 2
 #define SIGRETURN 15
 
-/* The instructions before a site, the last one first. */
-struct before {
-    struct insn insn[CHAIN_MOST];
-    uint8_t *at[CHAIN_MOST];
+/* Reads a function from its beginning, so that it is known where instructions begin, up to each of its sites. */
+struct reader {
+    struct span unit;
+    uint8_t *at; /* the next instruction */
+    struct insn insn[CHAIN_MOST]; /* the last ones, at their number modulo CHAIN_MOST */
+    uint8_t *begins[CHAIN_MOST];
     unsigned count;
 };
 
@@ -44,27 +46,19 @@ unsigned kc_sites_most(struct span text)
     return count;
 }
 
-/* Reads from the function's beginning, so that it is known where instructions begin. */
-static enum site_state read_before(struct span unit, uint8_t *site, struct before *before)
+static enum site_state read_to(struct reader *reader, uint8_t *site)
 {
-    uint8_t *at = unit.begin;
+    while (reader->at < site) {
+        unsigned slot = reader->count % CHAIN_MOST;
 
-    before->count = 0;
-    while (at < site) {
-        struct insn insn = kc_insn_read(at, (uint64_t)(unit.end - at));
-
-        if (insn.kind == INSN_UNKNOWN)
+        reader->insn[slot] = kc_insn_read(reader->at, (uint64_t)(reader->unit.end - reader->at));
+        if (reader->insn[slot].kind == INSN_UNKNOWN)
             return SITE_UNREADABLE;
-        for (unsigned i = CHAIN_MOST - 1; i > 0; i--) {
-            before->insn[i] = before->insn[i - 1];
-            before->at[i] = before->at[i - 1];
-        }
-        before->insn[0] = insn;
-        before->at[0] = at;
-        before->count += before->count < CHAIN_MOST;
-        at += insn.length;
+        reader->begins[slot] = reader->at;
+        reader->at += reader->insn[slot].length;
+        reader->count++;
     }
-    return at == site ? SITE_JUMPS : SITE_NONE;
+    return reader->at == site ? SITE_JUMPS : SITE_NONE;
 }
 
 static bool moves(const struct insn *insn)
@@ -73,11 +67,16 @@ static bool moves(const struct insn *insn)
 }
 
 /* The nearest instruction before a site that has room for a jump of so many bytes, and all from it on can be moved. */
-static uint8_t *with_room(const struct before *before, unsigned bytes)
+static uint8_t *with_room(const struct reader *reader, unsigned bytes)
 {
-    for (unsigned i = 0; i < before->count && moves(&before->insn[i]); i++)
-        if (before->insn[i].length >= bytes)
-            return before->at[i];
+    for (unsigned i = 1; i <= CHAIN_MOST && i <= reader->count; i++) {
+        unsigned slot = (reader->count - i) % CHAIN_MOST;
+
+        if (!moves(&reader->insn[slot]))
+            return NULL;
+        if (reader->insn[slot].length >= bytes)
+            return reader->begins[slot];
+    }
     return NULL;
 }
 
@@ -108,15 +107,16 @@ static bool is_sigreturn(struct span text, const uint8_t *site)
            (site - text.begin >= 5 && !memcmp(site - 5, narrow, 5));
 }
 
-static void choose(const struct module *module, struct span unit, struct site *site, const struct before *before,
+static void choose(const struct module *module, const struct reader *reader, struct site *site,
                    const struct site *others, unsigned count)
 {
-    uint8_t *jump = with_room(before, JUMP_BYTES);
-    uint8_t *hop = with_room(before, HOP_BYTES);
+    uint8_t *jump = with_room(reader, JUMP_BYTES);
+    uint8_t *hop = with_room(reader, HOP_BYTES);
+    bool is_last = jump && jump == reader->begins[(reader->count - 1) % CHAIN_MOST];
 
     site->from = jump;
     site->state = SITE_JUMPS;
-    if (jump && (jump == before->at[0] || !is_entered(unit, jump, site->at)))
+    if (is_last || (jump && !is_entered(reader->unit, jump, site->at)))
         return;
     site->hole = hop ? kc_padding_near(module, hop, others, count) : NULL;
     if (site->hole) {
@@ -127,11 +127,10 @@ static void choose(const struct module *module, struct span unit, struct site *s
     }
 }
 
-static enum site_state judge(const struct module *module, struct span text, struct site *site,
+static enum site_state judge(const struct module *module, struct span text, struct reader *reader, struct site *site,
                              const struct site *others, unsigned count)
 {
     struct span unit;
-    struct before before;
 
     if (module->vdso)
         return SITE_VDSO;
@@ -139,20 +138,24 @@ static enum site_state judge(const struct module *module, struct span text, stru
         return SITE_SIGRETURN;
     if (!kc_unit_of(module, site->at, &unit))
         return SITE_NO_UNIT;
-    site->state = read_before(unit, site->at, &before);
+    if (unit.begin != reader->unit.begin || reader->at > site->at)
+        *reader = (struct reader){.at = unit.begin};
+    reader->unit = unit;
+    site->state = read_to(reader, site->at);
     if (site->state == SITE_JUMPS)
-        choose(module, unit, site, &before, others, count);
+        choose(module, reader, site, others, count);
     return site->state;
 }
 
 unsigned kc_sites_find(const struct module *module, struct span text, struct site *sites)
 {
+    struct reader reader = {.count = 0};
     unsigned count = 0;
 
     for (uint8_t *at = next_site(text.begin, text.end); at; at = next_site(at + 1, text.end)) {
         sites[count] = (struct site){.at = at};
         if (at != kc_raw_call_site)
-            sites[count].state = judge(module, text, &sites[count], sites, count);
+            sites[count].state = judge(module, text, &reader, &sites[count], sites, count);
         count += at != kc_raw_call_site && sites[count].state != SITE_NONE;
     }
     return count;
