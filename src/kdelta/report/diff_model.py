@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the report of two profiles' difference is made of; the study fills it."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kdelta.infer.annotate import Pair
@@ -18,6 +20,15 @@ class SideBySide(msgspec.Struct, frozen=True):
     name: str
     names: tuple[str, str]
     pairs: tuple[Pair, ...]
+
+
+def without_lines(unlined: tuple[Sequence[str], Sequence[str]]) -> list[str]:
+    """Origins of which no line is known, in words: those of both sides, then those of one."""
+    both = set(unlined[0]).intersection(unlined[1])
+    told = sorted(both)
+    for who, origins in zip("AB", unlined, strict=True):
+        told += [f"{origin} of {who}" for origin in origins if origin not in both]
+    return told
 
 
 class DiffViews(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from kdelta.infer.matching import How
 from kdelta.infer.profile import Part, RegionProfile, Sort, by_part
 from kdelta.report import figures
 from kdelta.report.calls_text import changed_calls_lines
-from kdelta.report.diff_model import DiffReport
+from kdelta.report.diff_model import DiffReport, without_lines
 from kdelta.report.layout import (
     WIDTH,
     finished,
@@ -64,11 +64,7 @@ def _views(report: DiffReport, limit: int) -> list[str]:
     lines = [] if views.changes is None else changed_calls_lines(views.changes, views.part)
     if views.lines is not None:
         lines += changed_lines(views.lines, limit)
-        both = set(views.unlined[0]).intersection(views.unlined[1])
-        told = sorted(both)
-        for who, origins in zip("AB", views.unlined, strict=True):
-            told += [f"{origin} of {who}" for origin in origins if origin not in both]
-        lines += no_lines(told)
+        lines += no_lines(without_lines(views.unlined))
     for one in views.annotated:
         lines += side_by_side_lines(one.name, one.pairs, one.names)
     return lines

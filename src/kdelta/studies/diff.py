@@ -24,7 +24,7 @@ from kdelta.infer.profile import (
 )
 from kdelta.infer.source import by_line, inlined_in, line_changes
 from kdelta.machines.arch import arch_machine
-from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide
+from kdelta.report.diff_model import DiffReport, DiffViews, SideBySide, without_lines
 from kdelta.report.layout import function_name
 from kdelta.report.model import ReportedRun
 from kdelta.spec.errors import UserError
@@ -198,6 +198,9 @@ async def with_recordings(
         )
         unlined = _unlined(sides, selection)
         views = msgspec.structs.replace(views, lines=changes, unlined=unlined)
+    elif request.inlined and (unknown := without_lines(_unlined(sides, selection))):
+        said = f"No debug info, so what is inlined there is not known: {', '.join(unknown)}."
+        report = msgspec.structs.replace(report, notes=(*report.notes, said))
     return msgspec.structs.replace(report, lines=lines, views=views)
 
 
