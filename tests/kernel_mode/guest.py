@@ -5,6 +5,7 @@ The tests and scripts/proofs/kernel_mode.py share it. A step is a command in one
 programs/init.c runs them one after the other, and says on a serial line of its own how each ended.
 """
 
+import os
 import re
 import signal
 import socket
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from kdelta.guests.cpio import Entry, archive, file
 from kdelta.host.native import NativeProgram, build_program
@@ -27,11 +30,27 @@ CPU = (
     # Without xsaveopt, kernels with xsave do not get through their boot in QEMU 7.2.
     "+xsave,+xsaveopt"
 )
-APPEND = "console=ttyS0 panic=-1 oops=panic nokaslr random.trust_cpu=off"
+# no_timer_check: on a busy host the boot's check of the timer may find it too slow, and panics.
+APPEND = "console=ttyS0 panic=-1 oops=panic nokaslr random.trust_cpu=off no_timer_check"
 NAMES = tuple(
     sorted(path.stem for path in PROGRAMS.glob("*.c") if path.stem not in {"init", "unsafe"})
 )
 """The programs that prove one thing each."""
+
+UNSAFE = {
+    "control-register": False,
+    "port": False,
+    "model-specific-register": False,
+    "halt": False,
+    "read-kernel": False,
+    "write-kernel": False,
+    "gate": False,
+    "call-kernel-code": False,
+    "no-interrupts": True,
+    "gate-with-code": True,
+    "swapgs": True,
+}
+"""What programs/unsafe.c tries, which ring 0 does not catch. Whether it is the end of all."""
 
 _FLAGS = ("-static", "-no-pie", "-pthread")
 
@@ -46,7 +65,11 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What the guest's QEMU is told. `seconds` is when it is ended, whatever it does."""
+    """What the guest's QEMU is told. `seconds` is when it is ended, whatever it does.
+
+    `steady`: its time is what it executes, 16 ns an instruction, however busy the host is. Two CPUs
+    at the same time, or interrupts of the host's making, cannot be had so.
+    """
 
     kernel: Path
     cpu: str = CPU
@@ -55,6 +78,7 @@ class Machine(msgspec.Struct, frozen=True):
     append: str = ""
     seconds: float = 300.0
     nmis_a_second: float = 0.0
+    steady: bool = True
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -71,12 +95,21 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """What a boot left. `whole`: all steps were gone through, and the guest ended by itself."""
+    """What a boot left. `whole`: all steps were gone through, and the guest ended by itself.
+
+    `cpu_seconds` is what its emulator took of the host's CPUs.
+    """
 
     steps: dict[str, Ended]
     console: str
     whole: bool
-    seconds: float
+    cpu_seconds: float
+
+    @property
+    def banner(self) -> str:
+        """What the kernel says of itself in its first line; empty if it said nothing."""
+        found = re.search(r"Linux version .*", self.console)
+        return found.group() if found else ""
 
     @property
     def core(self) -> bytes:
@@ -130,26 +163,25 @@ def boot(machine: Machine, folder: Path, entries: Iterable[Entry], plan: Sequenc
     entries = [*entries, init, file("plan", "".join(lines).encode())]
     initramfs = folder / "initramfs"
     initramfs.write_bytes(archive(entries))
-    began = time.monotonic()
-    _run(machine, folder, initramfs)
-    seconds = time.monotonic() - began
+    seconds = _run(machine, folder, initramfs)
     initramfs.unlink()
     report = _text(folder / "report")
     return Boot(
         steps=_ended(report),
         console=_text(folder / "console"),
         whole="@@ all" in report,
-        seconds=seconds,
+        cpu_seconds=seconds,
     )
 
 
-def _run(machine: Machine, folder: Path, initramfs: Path) -> None:
+def _run(machine: Machine, folder: Path, initramfs: Path) -> float:
+    """Until the guest is gone, or out of time; how long it kept the host's CPUs busy."""
     ports = [f"file:{folder / name}" for name in ("console", "report")]
     control = folder / "control"
     argv = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-machine", "pc", "-cpu", machine.cpu, "-smp", str(machine.cpus),
-        "-accel", "tcg,thread=multi" if machine.cpus > 1 else "tcg",
+        *_accelerator(machine),
         "-m", str(machine.megabytes), "-kernel", str(machine.kernel), "-initrd", str(initramfs),
         "-append", f"{APPEND} {machine.append}".strip(),
         *(word for port in ports for word in ("-serial", port)),
@@ -160,15 +192,59 @@ def _run(machine: Machine, folder: Path, initramfs: Path) -> None:
         qemu = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + machine.seconds
         try:
-            while qemu.poll() is None and time.monotonic() < deadline:
+            while _runs(qemu.pid) and time.monotonic() < deadline:
                 # Not before: firmware and early kernels do not survive one.
                 if machine.nmis_a_second and _text(folder / "report"):
                     _nmis(control, machine.nmis_a_second, deadline)
                 time.sleep(0.1)
         finally:
-            if qemu.poll() is None:
-                qemu.send_signal(signal.SIGKILL)
-            qemu.wait()
+            if _runs(qemu.pid):
+                os.kill(qemu.pid, signal.SIGKILL)
+            _, status, used = os.wait4(qemu.pid, 0)
+            qemu.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def symbol(vmlinux: Path, name: str) -> str:
+    """The address of one of the kernel's symbols, in hexadecimal; ValueError if it has none."""
+    with vmlinux.open("rb") as opened:
+        table = ELFFile(opened).get_section_by_name(".symtab")
+        found = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
+    if not found:
+        raise ValueError(f"{vmlinux} has no symbol {name}")
+    return f"{found[0]['st_value']:x}"
+
+
+def differences(user: Boot, kernel: Boot) -> dict[str, tuple[str, str]]:
+    """Of what the programs tell of the CPU, what is not the same: by name, in the one and the other
+    mode. Facts of a mode alone are of ways to call that the other does not have.
+    """
+    facts = [
+        {
+            f"{step.name}: {name}": what
+            for step in one.steps.values()
+            for name, _, what in (fact.partition(" ") for fact in step.said("fact"))
+        }
+        for one in (user, kernel)
+    ]
+    there = [name for name in facts[0] if name in facts[1]]
+    return {
+        name: (facts[0][name], facts[1][name]) for name in there if facts[0][name] != facts[1][name]
+    }
+
+
+def _accelerator(machine: Machine) -> list[str]:
+    if machine.cpus > 1:
+        return ["-accel", "tcg,thread=multi"]
+    if machine.nmis_a_second or not machine.steady:
+        return ["-accel", "tcg"]
+    return ["-accel", "tcg,thread=single", "-icount", "shift=4,sleep=off", "-rtc", "clock=vm"]
+
+
+def _runs(pid: int) -> bool:
+    """Whether a child has not ended yet. It is left to be waited for, with what it used."""
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, flags) is None
 
 
 def _nmis(control: Path, a_second: float, deadline: float) -> None:

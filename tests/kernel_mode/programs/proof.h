@@ -24,7 +24,8 @@
 #define PR_KERNEL_MODE 0x4b4d4f44
 enum { KERNEL_MODE_GET, KERNEL_MODE_ENTER, KERNEL_MODE_LEAVE, KERNEL_MODE_ENTRIES };
 #define DIRECTORY "/proc/sys/kernel/kernel_mode_directory"
-/* In holes of Documentation/arch/x86/x86_64/mm.rst: the kernel's half, and neither half. */
+/* Of Documentation/arch/x86/x86_64/mm.rst: all memory without KASLR; a hole; and what is in neither half. */
+#define DIRECT_MAP 0xffff888000000000ul
 #define KERNEL_HOLE 0xffffe90000000000ul
 #define NOWHERE 0x0000900000000000ul
 #define NOWHERE_HIGH 0xdead000000000000ul

@@ -132,9 +132,9 @@ int main(void)
 		signals_on(&places[i]);
 	}
 	/* Mapped by the kernel, but not for this: its text cannot be written, its data not executed. */
-	unsigned long text = kernel_symbol("_text"), data = kernel_symbol("jiffies_64");
+	unsigned long text = kernel_symbol("_text"), data = DIRECT_MAP + (1 << 20);
 
-	if (!text || !data) {
+	if (!text) {
 		skip("kernel-text", "the kernel does not tell its symbols");
 		return finish();
 	}
