@@ -1,49 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A report as KTAP, read by the kernel's own parser."""
 
-import importlib.util
+import importlib
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from kdelta.host.command import talk_to_stderr
+from kdelta.kernels.source import Source, source_file, source_of
 from kdelta.report.ktap import ktap
 from kdelta.report.outline import Outcome
 from kdelta.report.outlines.kinds import outline_of
+from kdelta.spec.kernel import DebSrcSpec, parse_kernel_spec
+from kdelta.workloads.catalog import find_workload
 from tests.report.example_stored import EVERY, EXAMPLES, nasty
 
-
-def kunit_trees() -> Iterator[Path]:
-    home = Path.home() / ".cache" / "kdelta" / "trees"
-    yield from home.glob("*/src/tools/testing/kunit")
+FILES = ("kunit_parser.py", "kunit_printer.py")
+FOLDER = "tools/testing/kunit"
 
 
 @pytest.fixture(scope="module")
-def kunit_parser() -> ModuleType:
-    """The kernel's own reader, where a tree that was built here has it."""
-    for folder in kunit_trees():
-        if not (folder / "kunit_parser.py").exists():
-            continue
-        sys.path.insert(0, str(folder))
-        try:
-            spec = importlib.util.spec_from_file_location(
-                "kunit_parser", folder / "kunit_parser.py"
-            )
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules["kunit_parser"] = module
-            spec.loader.exec_module(module)
-        finally:
-            sys.path.remove(str(folder))
-        return module
-    pytest.skip("no kernel tree here with tools/testing/kunit")
+def kunit_parser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The kernel's own reader, of the source that the workload kbuild compiles, too."""
+    tree = find_workload("kbuild").kernel_tree
+    assert tree is not None
+    spec = parse_kernel_spec(tree.source)
+    assert isinstance(spec, DebSrcSpec)
+    source = source_of(spec, talk_to_stderr)
+    assert isinstance(source, Source)
+    folder = tmp_path_factory.mktemp("kunit")
+    for name in FILES:
+        text = source_file(source, f"{FOLDER}/{name}")
+        assert text is not None, f"{source.name} has no {FOLDER}/{name}"
+        (folder / name).write_text(text)
+    sys.path.insert(0, str(folder))
+    try:
+        yield importlib.import_module("kunit_parser")
+    finally:
+        sys.path.remove(str(folder))
+        for name in FILES:
+            sys.modules.pop(name.removesuffix(".py"), None)
 
 
+@pytest.mark.network
 @EVERY
 def test_the_kernels_parser_reads_it(name: str, kunit_parser: ModuleType) -> None:
     outline = outline_of(EXAMPLES[name])
