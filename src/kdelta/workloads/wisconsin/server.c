@@ -71,6 +71,7 @@ void run_to_end(char *const argv[], uid_t user, const char *what)
     must(waitpid(child, &status, 0), what);
     if (status)
         fail("%s: %s %s", what, argv[0], end_of(status));
+    must(truncate(LOG, 0), LOG); /* what the server says is not to be looked for among it */
 }
 
 const char *server_trouble(void)
