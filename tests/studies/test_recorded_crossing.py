@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What docs/cases/crossing keeps of system calls in five arms holds what its text says."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.infer.crossing import ARMS, PARTS
+from kdelta.report.crossing_json import JsonCrossing, JsonCrossingReport
+
+CASE = Path(__file__).parents[2] / "docs/cases/crossing"
+RECORDS = sorted(CASE.glob("*.json"))
+
+
+def record(path: Path) -> JsonCrossingReport:
+    return msgspec.json.decode(path.read_bytes(), type=JsonCrossingReport)
+
+
+@pytest.fixture(scope="module")
+def getppid() -> JsonCrossing:
+    (one,) = record(CASE / "getppid.json").operations
+    return one
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_all_arms_are_there_and_shares_add_up(path: Path) -> None:
+    found = record(path)
+    assert [arm.name for arm in found.arms] == list(ARMS)
+    for one in (*found.operations, found.total):
+        assert one.whole is not None
+        assert [part for share in one.shares for part in share.parts] == list(PARTS)
+        for figure in ("insns", "user", "system"):
+            parts = sum(getattr(share, figure) for share in one.shares)
+            assert parts == pytest.approx(getattr(one.whole, figure), abs=1e-6)
+        for arm in one.arms:
+            assert arm.user.value + arm.system.value == pytest.approx(arm.insns.value)
+
+
+def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: JsonCrossing) -> None:
+    ways = {arm.arm: arm.specials for arm in getppid.arms}
+    assert all(arm.insns.exact for arm in getppid.arms)
+    assert ways["stock"] == {"cli-sti": 2, "swapgs": 2, "syscall": 1, "sysret": 1}
+    assert ways["kernel"] == {"cli-sti": 2, "iret": 1, "swapgs": 2, "syscall": 1}
+    assert ways["kernel-direct"] == {"cli-sti": 3, "iret": 1, "swapgs": 2}
+    assert ways["kernel-skip"] == {"cli-sti": 4, "swapgs": 2}
+
+
+def test_most_operations_gain_the_same_for_each_call() -> None:
+    found = record(CASE / "syscalls.json")
+    assert len(found.operations) == 44
+    each = {}
+    for one in found.operations:
+        assert one.whole is not None
+        if calls := one.arms[0].specials.get("syscall", 0):
+            each[one.name] = one.whole.insns / calls
+    plain = [name for name, insns in each.items() if 111 <= insns < 126]
+    assert len(plain) == 28
+    assert {"getppid", "open-close", "write-null-1b", "poll-1000"} <= set(plain)
+    for arm in found.total.arms[2:]:
+        assert "sysret" not in arm.specials
+
+
+def test_what_getppid_gains_is_the_entry_work(getppid: JsonCrossing) -> None:
+    arms = {arm.arm: arm for arm in getppid.arms}
+    system = {name: arm.system.value for name, arm in arms.items()}
+    assert system == {
+        "stock": 199,
+        "mitigations-off": 199,
+        "kernel": 195,
+        "kernel-direct": 195,
+        "kernel-skip": 80,
+    }
+    # 43 of these are getppid itself, in every arm: what is left is the way in and out.
+    own = 43
+    assert (system["stock"] - own, system["kernel-skip"] - own) == (156, 37)
+    by_part = {share.parts[0]: share.insns for share in getppid.shares}
+    assert by_part == {"mitigations": 0, "crossing": 4, "direct call": -4, "entry work": 117}
