@@ -120,6 +120,7 @@ def test_slips_are_said_before_anything_is_run(
     stored(own_data, example())
     profile = ["profile", "--export"]
     failed([*profile, "kallgrind"], ["no export format", 'did you mean "callgrind"?'], capsys)
+    failed([*profile, "foo"], ['"foo" is no export format', "callgrind, pprof, folded"], capsys)
     failed([*profile, "folded", "--figure", "lods"], ['"lods" is no column', '"loads"'], capsys)
     failed([*profile, "folded", "--top"], ["--export folded and --top at once"], capsys)
     failed([*profile, "folded", "--json"], ["--export folded and --json at once"], capsys)
@@ -129,6 +130,11 @@ def test_slips_are_said_before_anything_is_run(
     failed([*profile, "folded", "-o", "raed"], ["no region 'raed'", "read"], capsys)
     nowhere = str(tmp_path / "none" / "file")
     failed([*profile, "folded", "--output", nowhere], ["there is no folder"], capsys)
+    file = tmp_path / "file"
+    file.write_text("")
+    below = str(file / "page.html")
+    failed(["profile", "--html", below], [f"there is no folder {file}"], capsys)
+    failed([*profile, "folded", "--output", below], [f"there is no folder {file}"], capsys)
     failed(
         [*profile, "folded", "--output", "/proc/kdelta"],
         ["nothing can be written to /proc", "nothing was run yet"],

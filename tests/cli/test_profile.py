@@ -208,6 +208,17 @@ def test_a_region_that_is_not_there(own_data: Path, capsys: Captured) -> None:
     )
 
 
+def test_a_run_held_against_itself(own_data: Path, capsys: Captured) -> None:
+    stored(own_data, base_counts(0))
+    assert kdelta("diff", "last", "last", "--json") == 0
+    document = msgspec.json.decode(capsys.readouterr().out, type=JsonDiff)
+    assert document.notes == ["A and B are one run, so nothing differs."]
+    assert document.total.added == 0
+    stored(own_data, base_counts(0))
+    assert kdelta("diff", document.a.id, "last", "--json") == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=JsonDiff).notes == []
+
+
 def test_a_program_of_any_name(own_data: Path, capsys: Captured) -> None:
     name = "$(reboot) <b>"
     made = stored(own_data, run(region(name, {user(name, "a'b;c"): 5, own("f"): 3})))

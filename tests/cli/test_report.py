@@ -125,6 +125,8 @@ def test_a_file_is_written_in_the_form_of_its_name(
         ([], 2, "no study is stored yet", "kdelta compare makes one"),
         (["abc"], 2, "no study and no run is called 'abc'", "kdelta report --list"),
         (["--format", "jason"], 2, "no such format: jason", "did you mean json? there is text, "),
+        (["--format", "pdf"], 2, "no such format: pdf", "there is text, mail, html, json, ktap"),
+        (["nonsense"], 2, "no study and no run is called 'nonsense'", "kdelta report --list"),
         (["--format", "q"], 2, "no such format: q", "there is text, mail, html, json, ktap, junit"),
         (["--format", "TEXT"], 2, "no such format: TEXT", "did you mean text? "),
     ],

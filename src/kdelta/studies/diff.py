@@ -126,6 +126,7 @@ def plain_diff(
         each=each,
         left_out=tuple(name for name in {**sides[0], **sides[1]} if name not in names),
         notes=(
+            *(("A and B are one run, so nothing differs.",) if a.id == b.id else ()),
             *_notes(a, b, sides, unlike),
             *_nameless(request.selection, ours, " in A"),
             *_nameless(request.selection, theirs, " in B"),
