@@ -26,6 +26,7 @@ from tests.report import (
     test_series_report,
 )
 from tests.report.example import failed_report, report, run_report
+from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
 
@@ -70,6 +71,8 @@ def every() -> dict[str, Stored]:
     """A study of each kind, and some whose runs failed."""
     return {
         "ablate": stored("ablate", test_ablation.REPORT),
+        "crossing": stored("crossing", crossing_report()),
+        "crossing failed": stored("crossing", without_kernel_mode()),
         "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),
         "history": stored("history", example_history.summary()),
         "history-operations": stored("history", example_history.tracked()),
