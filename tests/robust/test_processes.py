@@ -6,8 +6,10 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from kdelta.report.profile_json import JsonProfile
 from tests.robust.lab import (
     Running,
     kdelta,
@@ -135,3 +137,27 @@ def test_two_at_once_with_nothing_in_the_cache(
     assert len([line for line in started if "-incoming" not in line]) == 1
     assert regions(ended[0]) == regions(ended[1])
     assert len({run.counts_blob for run in stored()}) == 1
+
+
+def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
+    no_snapshots: Path, user_cache: Path, tmp_path: Path, program: Programs
+) -> None:
+    shared_cache(no_snapshots, user_cache, "snapshots")
+    words = ["profile", "--calls", "--json", *run_words(program("good"))[1:]]
+    with Running(tmp_path, *words) as killed:
+        _stop_moment(killed, "run")
+        killed.send(signal.SIGKILL)
+        assert killed.end().code == -signal.SIGKILL
+    wait_until(lambda: not processes(_QEMU), "the end of the killed one's guest")
+    with Running(tmp_path, *words) as one, Running(tmp_path, *words) as two:
+        assert (one.process.wait(), two.process.wait()) == (0, 0)
+        ended = one.end(), two.end()
+    assert processes(_QEMU) == []
+    whole = [run for run in stored() if run.word == "ok"]
+    assert {run.word for run in stored()} == {"ok", "interrupted"}
+    assert len({run.counts_blob for run in whole}) == 1
+    documents = [msgspec.json.decode(each.out, type=JsonProfile) for each in ended]
+    assert documents[0].regions == documents[1].regions
+    assert documents[0].tree == documents[1].tree
+    assert kdelta(*run_words(program("good"), "--again")).code == 0
+    _no_work_left(no_snapshots)
