@@ -61,6 +61,19 @@ def test_most_operations_gain_the_same_for_each_call() -> None:
         assert "sysret" not in arm.specials
 
 
+def test_a_database_gains_its_calls_entry_work() -> None:
+    (total,) = record(CASE / "wisconsin.json").operations
+    assert total.whole is not None
+    stock, skip = total.arms[0], total.arms[-1]
+    assert (stock.insns.value, skip.insns.value) == (643_774_217, 642_292_694)
+    assert round(100 * total.whole.insns / stock.insns.value, 1) == 0.2
+    assert round(100 * total.whole.system / stock.system.value, 1) == 10.1
+    calls = stock.specials["syscall"]
+    assert (calls, round(total.whole.insns / calls)) == (12_823, 116)
+    assert "syscall" not in skip.specials
+    assert "syscall" not in total.arms[-2].specials
+
+
 def test_what_getppid_gains_is_the_entry_work(getppid: JsonCrossing) -> None:
     arms = {arm.arm: arm for arm in getppid.arms}
     system = {name: arm.system.value for name, arm in arms.items()}
