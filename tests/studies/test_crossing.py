@@ -28,7 +28,10 @@ from tests.report.example_crossing import counts
 
 STOCK = Kernel("a" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 CHANGED = msgspec.structs.replace(STOCK, identity="c" * 64, spec="tree:/linux +kernel-mode")
-VULNERABILITIES = b"meltdown: Not affected\nspectre_v2: Mitigation: Retpolines\n"
+VULNERABILITIES = (
+    b"meltdown: Not affected\nspectre_v1: Vulnerable: no swapgs barriers\n"
+    b"spectre_v2: Mitigation: Retpolines\n"
+)
 
 
 class FakeLab:
@@ -114,9 +117,11 @@ def test_each_arm_is_run_as_it_is_called(lab: type[FakeLab], tmp_path: Path) -> 
     assert report.machine == {"name": "tcg", "append": "quiet"}
     assert report.arms[0].chose == {
         "meltdown": "Not affected",
+        "spectre_v1": "Vulnerable: no swapgs barriers",
         "spectre_v2": "Mitigation: Retpolines",
     }
-    assert any("not affected by 1 of 2" in note for note in report.notes)
+    assert any("not affected by 1 of 3" in note for note in report.notes)
+    assert any("does nothing about spectre_v1: " in note for note in report.notes)
     assert report.warnings == ("kernel mode: the guest never became quiet",)
     assert not any("sysret" in note for note in report.notes)
 

@@ -280,6 +280,11 @@ def _kernel_notes(arms: Sequence[_Arm], reported: Sequence[CrossingArm]) -> list
             "as its kernel sees it, so their mitigations are not in the figures; --cpu makes it "
             "look like a CPU that is sold"
         )
+    if open_ones := [name for name, words in chose.items() if words.startswith("Vulnerable")]:
+        notes.append(
+            f"the stock kernel does nothing about {', '.join(open_ones)}: a config that does has "
+            "more to gain from mitigations=off"
+        )
     notes.append(
         "instructions tell nothing of what a change of privilege costs by itself; model cycles "
         "(--cpu) have a price of it, and misses and what speculation loses are in neither"
