@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Rewritten libraries, kept in files: finding and copying what a library needs costs millions of instructions, which
- * only the first program that uses it pays. Later ones map its text and its stubs, at the same distance from each other.
+ * only the first program that uses it pays. Later ones map its text and its stubs, as far from each other as they were.
  * Of a program or library without any system call it is only kept that it has none.
  */
 #define _GNU_SOURCE

@@ -86,9 +86,7 @@ static uint32_t units_before(const struct header *header, const uint8_t *pc)
     return low;
 }
 
-/* The unwind information of vfork() and clone() ends right before their `syscall`: a unit goes on for a bit, to the next
- * one at most.
- */
+/* The unwind information of vfork() and clone() ends right before their `syscall`: so a unit goes on for a bit. */
 bool kc_unit_of(const struct module *module, const uint8_t *pc, struct span *unit)
 {
     const struct header *header = header_of(module);
