@@ -104,37 +104,21 @@ def every() -> dict[str, Stored]:
 
 def two_profiles() -> tuple[Profile, Profile]:
     """Of one region in two kernels: a function more, one fewer, one that costs more itself."""
-    base = profile_of(
-        {
-            ("work:main",): 100,
-            ("work:main", "do_syscall_64"): 300,
-            ("work:main", "do_syscall_64", "do_sys_openat2"): 2_000,
-            ("work:main", "do_syscall_64", "do_sys_openat2", "alloc_fd.isra.0"): 400,
-            ("work:main", "do_syscall_64", "do_sys_openat2", "gone"): 250,
-            ("work:main", "do_syscall_64", "[ext4]:ext4_file_open"): 500,
-            ("work:main", "[vdso]:__vdso_time"): 50,
-            ("timer",): 150,
-        },
-        region="open-close",
-        iterations=10,
-        contexts={("timer",): 1},
+    opens: Stack = ("work:main", "do_syscall_64", "do_sys_openat2")
+    both: dict[Stack, int] = {
+        ("work:main",): 100,
+        ("work:main", "do_syscall_64"): 300,
+        ("work:main", "do_syscall_64", "[ext4]:ext4_file_open"): 500,
+        ("work:main", "[vdso]:__vdso_time"): 50,
+        ("timer",): 150,
+    }
+    base = {opens: 2_000, (*opens, "alloc_fd.isra.0"): 400, (*opens, "gone"): 250}
+    other = {opens: 2_600, (*opens, "alloc_fd"): 300, (*opens, "added"): 700}
+    a, b = (
+        profile_of({**both, **own}, region="open-close", iterations=10, contexts={("timer",): 1})
+        for own in (base, other)
     )
-    other = profile_of(
-        {
-            ("work:main",): 100,
-            ("work:main", "do_syscall_64"): 300,
-            ("work:main", "do_syscall_64", "do_sys_openat2"): 2_600,
-            ("work:main", "do_syscall_64", "do_sys_openat2", "alloc_fd"): 300,
-            ("work:main", "do_syscall_64", "do_sys_openat2", "added"): 700,
-            ("work:main", "do_syscall_64", "[ext4]:ext4_file_open"): 500,
-            ("work:main", "[vdso]:__vdso_time"): 50,
-            ("timer",): 150,
-        },
-        region="open-close",
-        iterations=10,
-        contexts={("timer",): 1},
-    )
-    return base, other
+    return a, b
 
 
 def two_flames() -> tuple[Flame, ...]:
