@@ -206,7 +206,7 @@ def test_a_real_crossing(tmp_path: Path) -> None:
     request = CrossingRequest(
         stock=stock,
         with_mode=changed or f"{stock} +kernel-mode",
-        what=Asked(operations=("getppid", "read")),
+        what=Asked(operations=("getppid", "uname")),
         lab=LabRequest(perturbations=2),
     )
     with Store.open(tmp_path / "store") as store:
