@@ -8,6 +8,7 @@ import functools
 import os
 import subprocess
 
+import msgspec
 import pytest
 
 from kdelta.counts.model import RegionCounts, merged_regions
@@ -16,7 +17,14 @@ from kdelta.guests.kernel_mode import direct_calls
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, native_folder
 from kdelta.machines.outcome import Outcome
 from kdelta.spec.run import CALLS, Mode
-from tests.machines.bench import clock_ticks, counts_of, guest, process_folder, run_job
+from tests.machines.bench import (
+    clock_ticks,
+    counts_of,
+    guest,
+    process_folder,
+    run_job,
+    syscalls_job,
+)
 from tests.machines.test_contexts import PROGRAM, SOURCES, _names
 
 pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.build]
@@ -106,3 +114,10 @@ def test_faults_of_ring_0_are_the_tasks_own() -> None:
     rows = _regions("kernel")["bad-load"].functions
     stubs = {row.context for row in rows if row.name.startswith("kernel_mode_page_fault")}
     assert stubs == {"own"}
+
+
+def test_a_cpu_that_keeps_smep_and_smap_on() -> None:
+    job = syscalls_job("empty")
+    outcome = run_job(msgspec.structs.replace(job, mode="kernel"), guest(SPEC, "nokernel_mode"))
+    assert outcome.status == "workload-failed"
+    assert outcome.detail.startswith("mode kernel: SMEP or SMAP is on: ")
