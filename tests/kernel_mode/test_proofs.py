@@ -105,15 +105,21 @@ def test_the_host_reads_its_core_file(boots: Boots, mode: str, tmp_path: Path) -
     assert ran.stdout.count("LWP ") >= 2, "both of its threads"
 
 
+def unsafe_words(kernel: Path, name: str) -> tuple[str, ...]:
+    """The command for one thing, with the address that it is done to: the system's names, or a
+    function that only returns.
+    """
+    of = "__x64_sys_ni_syscall" if name == "call-kernel-code" else "init_uts_ns"
+    return f"{INSIDE}/unsafe", name, symbol(kernel, of)
+
+
 @pytest.fixture(scope="module")
 def unsafe(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Boot]:
     """A boot for one thing that ring 0 does not catch, and a step after it."""
 
-    names = symbol(kernel, "init_uts_ns")
-
     def booted(name: str, directory: str) -> Boot:
         plan = [
-            Step(name, (f"{INSIDE}/unsafe", name, names), directory, seconds=5),
+            Step(name, unsafe_words(kernel, name), directory, seconds=5),
             Step("after", (f"{INSIDE}/unsafe",), seconds=5),
         ]
         folder = tmp_path_factory.mktemp(name)
@@ -125,8 +131,7 @@ def unsafe(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
 def test_user_mode_catches_all_of_it(
     kernel: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    names = symbol(kernel, "init_uts_ns")
-    plan = [Step(name, (f"{INSIDE}/unsafe", name, names), seconds=20) for name in UNSAFE]
+    plan = [Step(name, unsafe_words(kernel, name), seconds=20) for name in UNSAFE]
     ended = boot(Machine(kernel), tmp_path_factory.mktemp("safe"), programs(["unsafe"]), plan)
     for name in UNSAFE:
         # A segment for the stack that is the one it has anyway is nothing to catch.
