@@ -116,7 +116,7 @@ def kernel(spec: str) -> Kernel:
     return Kernel(identity(spec), spec, "/vmlinuz", "x86_64", "6.12.0")
 
 
-def work(workload: Workload, operations: tuple[str, ...], *_: object) -> Work:
+def work(workload: Workload, operations: tuple[str, ...], *_: object, **__: object) -> Work:
     return Work(workload.name, "b" * 64, Job(argv=operations), {})
 
 
