@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta.timings/1: what programs and single instructions took by the clock of some machine."""
+
+import math
+from typing import Literal
+
+import msgspec
+
+from kdelta.spec.errors import UserError
+
+SCHEMA = "kdelta.timings/1"
+
+Flow = Literal["fixed", "random", "mixed", "loop"]
+"""The order in which a program calls its functions. fixed: the same in each pass. random: drawn for
+each call. mixed: fixed, but for a part of the calls. loop: each call is repeated some times.
+"""
+
+
+class MachineFacts(msgspec.Struct, frozen=True):
+    """What was timed on.
+
+    id                hash of the machine's id: two results of one machine have the same
+    arch              as kdelta's targets are called
+    cpu               its name, as /proc/cpuinfo or the device tree has it
+    cpu_numbers       what identifies the core: x86 family, model, stepping; Arm implementer, part,
+                      variant; RISC-V mvendorid, marchid, mimpid, as text with spaces
+    cores             that were online
+    core              the one that the programs ran on
+    hypervisor        whether the CPU says that it is a virtual one
+    kernel            its release
+    clock             what was read: tsc, cntvct, rdtime or clock_gettime
+    page_bytes        of the kernel's small pages
+    """
+
+    id: str
+    arch: str
+    cpu: str
+    cpu_numbers: str
+    cores: int
+    core: int
+    hypervisor: bool
+    kernel: str
+    clock: str
+    page_bytes: int = 4096
+
+
+class Quiet(msgspec.Struct, frozen=True):
+    """How quiet the machine was while it was timed. All shares are of 0 to 1.
+
+    seconds            how long all of it took
+    steal_share        of the core's time that the hypervisor gave to others
+    other_share        of the core's time that other programs had
+    elsewhere_share    of the time of the other cores that other programs had
+    load_average       over a minute, before it began
+    reference_spread   how far the reference loop's slowest tenth was above its fastest tenth
+    dropped_share      of repetitions that were thrown away, since the frequency moved in them
+    ok                 whether all of that is within the limits of a quiet machine
+    said               what is not, in words
+    """
+
+    seconds: float
+    steal_share: float
+    other_share: float
+    elsewhere_share: float
+    load_average: float
+    reference_spread: float
+    dropped_share: float
+    ok: bool
+    said: tuple[str, ...] = ()
+
+
+class TimedLink(msgspec.Struct, frozen=True):
+    """One link of a program. Cycles are core cycles an iteration, which is a pass of its region.
+
+    iterations        passes that one repetition times: those of the region as it is traced
+    cycles_min        the least, taken for each of these passes and averaged over them
+    quantiles         likewise: 10 %, 25 % and 50 % of all repetitions of all processes
+    processes         the least in each process. Each has the program in other physical pages
+    ticks_per_cycle   of the clock that was read; the reference loop's, its median
+    """
+
+    seed: int
+    sha256: str
+    iterations: int
+    cycles_min: float
+    quantiles: tuple[float, float, float]
+    processes: tuple[float, ...]
+    ticks_per_cycle: float
+
+
+class TimedProgram(msgspec.Struct, frozen=True):
+    """A program. Programs of the same `code` are the same files with other arguments: as many
+    instructions a pass, in another order of calls or on more data, so one base serves all of them.
+
+    `arguments` tell a link of it which one it is to be, in a guest as on the machine.
+    `data_bytes` is the size of the data that it works on at random or in strides (`data`).
+    """
+
+    name: str
+    code: str
+    flow: Flow
+    functions: int
+    statements: int
+    data: str
+    data_bytes: int
+    footprint_bytes: int
+    arguments: tuple[str, ...]
+    links: tuple[TimedLink, ...]
+
+
+class TimedSpecial(msgspec.Struct, frozen=True):
+    """What one special instruction took: kind as the plugin names it, or "rep-movs" and "rep-stos"
+    with their bytes as `argument`, "page-fault", "syscall" (there and back). Cycles of one of them,
+    without the loop around it: the least, the median, and the upper end that nine in ten stay
+    below.
+    """
+
+    kind: str
+    argument: int
+    cycles_low: float
+    cycles_median: float
+    cycles_high: float
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """All that a machine said. `bundle` is the hash of the programs that were sent to it."""
+
+    when: str
+    machine: MachineFacts
+    quiet: Quiet
+    programs: tuple[TimedProgram, ...]
+    specials: tuple[TimedSpecial, ...]
+    bundle: str = ""
+    schema: str = SCHEMA
+
+    def program(self, name: str) -> TimedProgram:
+        """The program of that name; UserError if there is none."""
+        for one in self.programs:
+            if one.name == name:
+                return one
+        raise UserError(f"these timings have no program {name}")
+
+
+def encode_timings(timings: Timings) -> bytes:
+    """As JSON, with a newline at its end."""
+    return msgspec.json.format(msgspec.json.encode(timings), indent=1) + b"\n"
+
+
+def decode_timings(text: bytes, source: str) -> Timings:
+    """From JSON; UserError, which names `source`, if it is none of these or does not add up."""
+    try:
+        timings = msgspec.json.decode(text, type=Timings)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UserError(f"{source} has no timings: {error}") from error
+    if timings.schema != SCHEMA:
+        raise UserError(
+            f"{source} is of {timings.schema}, not {SCHEMA}", "use kdelta's same version"
+        )
+    for program in timings.programs:
+        for link in program.links:
+            figures = (link.cycles_min, *link.quantiles, *link.processes, link.ticks_per_cycle)
+            if not all(math.isfinite(figure) and figure > 0 for figure in figures):
+                raise UserError(f"{source}: {program.name}, seed {link.seed}: no times at all")
+            if link.cycles_min > link.quantiles[0]:
+                raise UserError(f"{source}: {program.name}, seed {link.seed}: least above a tenth")
+    return timings
+
+
+def same_machine(one: MachineFacts, other: MachineFacts) -> str:
+    """Why two results are not of one machine; empty if they are of one."""
+    if one.id != other.id:
+        return (
+            f"another machine's: {one.cpu} and {other.cpu}" if one.cpu != other.cpu else "another"
+        )
+    for name, mine, others in (
+        ("architecture", one.arch, other.arch),
+        ("CPU", one.cpu, other.cpu),
+        ("CPU's numbers", one.cpu_numbers, other.cpu_numbers),
+        ("clock", one.clock, other.clock),
+    ):
+        if mine != others:
+            return f"its {name} was {mine} and is {others}"
+    return ""
