@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a calibration is given, and what it finds: prices with intervals, and how good they are."""
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+
+UNPREDICTABLE = ("random", "mixed")
+"""Flows whose branches a predictor gets wrong."""
+
+LEAST_LINKS = 5
+"""Of a program, for its links to say anything."""
+
+
+class ProgramRows(msgspec.Struct, frozen=True, eq=False):
+    """The links of one program, timed and replayed: all figures are of one iteration (pass).
+
+    flow: "fixed", "random", "mixed" or "loop". cycles (n_links,): core cycles by a clock. noise: by
+    how many cycles the timing of one link differs when it is taken again. events: mechanism ->
+    (n_links,) how often that happened, by replay. insns: executed instructions. data: mechanism
+    whose count no link changes (a miss of data) -> its count.
+    """
+
+    name: str
+    flow: str
+    cycles: F64
+    noise: float
+    events: dict[str, F64]
+    insns: float = 0.0
+    data: dict[str, float] = {}
+
+    @property
+    def predictable(self) -> bool:
+        """Whether a predictor learns its flow."""
+        return self.flow not in UNPREDICTABLE
+
+
+class FittedPrice(msgspec.Struct, frozen=True):
+    """What one of a kind costs, in core cycles: the best value, and the interval that holds it.
+
+    programs: how many programs' links differ in it by enough to tell.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    programs: int = 0
+
+
+class ProgramFit(msgspec.Struct, frozen=True):
+    """How well links of one program are told apart by prices that were fitted to all others.
+
+    base: cycles of an iteration at the program's mean counts. spread: most less least cycles of
+    its links, and predicted the same by prediction. rank: Spearman's rank correlation of measured
+    and predicted cycles, None where all are equal; plain_rank: of measured cycles and plain misses
+    of the L1I. explained: share of the variance of cycles that the prediction takes away (may be
+    negative). noise: as given, above_noise: whether the spread is more than twice that.
+    """
+
+    name: str
+    flow: str
+    links: int
+    insns: float
+    base: float
+    spread: float
+    predicted_spread: float
+    noise: float
+    rank: float | None
+    plain_rank: float | None
+    explained: float | None
+
+    @property
+    def above_noise(self) -> bool:
+        """Whether there is anything to be explained."""
+        return self.spread > 2 * self.noise
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A mechanism that is no part of the fit. gain: by which share the error of leave-one-out
+    predictions became smaller with it; why: in words.
+    """
+
+    name: str
+    gain: float
+    why: str
+
+
+class Contribution(msgspec.Struct, frozen=True):
+    """A mechanism in the fit: by which share leave-one-out errors grow without it."""
+
+    name: str
+    gain: float
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A calibration. prices: of mechanisms that are kept, by name; data_prices: of what no link
+    changes, told from the differences between programs. base_rate: cycles an instruction where
+    nothing is missed. quality: each program predicted by prices of all others.
+    """
+
+    prices: dict[str, FittedPrice]
+    quality: tuple[ProgramFit, ...]
+    contributions: tuple[Contribution, ...]
+    left_out: tuple[LeftOut, ...]
+    data_prices: dict[str, FittedPrice] = {}
+    base_rate: FittedPrice | None = None
