@@ -10,17 +10,15 @@ from typing import Literal
 
 import msgspec
 
-from kdelta.spec.errors import UserError
+from kdelta.cpus.cache import LRU as LRU  # noqa: PLC0414 (for others to import from here)
+from kdelta.cpus.cache import Cache as Cache  # noqa: PLC0414
+from kdelta.cpus.cache import Replacement as Replacement  # noqa: PLC0414
+from kdelta.cpus.cache import is_power_of_two
 
 MissKind = Literal["l1i", "itlb", "btb", "l2"]
 """What can miss: a line of code, a page of code, a branch's target, a line in the unified L2."""
 
 MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
-
-Replacement = Literal["lru", "round-robin", "random"]
-"""What leaves a full set: what was used least recently, what came first, or any."""
-
-LRU: Replacement = "lru"
 
 Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
@@ -31,47 +29,6 @@ MEASURED = "measured:"
 
 MAX_WAYS = 64
 """Fully associative TLBs of the cores described here have up to so many entries."""
-
-
-class Cache(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A set-associative cache, TLB (a line is a page) or branch target buffer (a line is a byte).
-    One set is fully associative.
-
-    Raises UserError unless sets and line_bytes are powers of two and there is at least one way.
-    """
-
-    sets: int
-    ways: int
-    line_bytes: int
-    replacement: Replacement = LRU
-
-    def __post_init__(self) -> None:
-        """Checks the geometry."""
-        for name, value in (("sets", self.sets), ("line_bytes", self.line_bytes)):
-            if not _is_power_of_two(value):
-                raise UserError(f"a cache has {name} = {value}", "it has to be a power of two")
-        if self.ways < 1:
-            raise UserError(f"a cache has ways = {self.ways}", "it has at least one")
-
-    @property
-    def entries(self) -> int:
-        """How many lines it holds."""
-        return self.sets * self.ways
-
-    @property
-    def bytes(self) -> int:
-        """How much memory its lines cover."""
-        return self.entries * self.line_bytes
-
-    @property
-    def fully_associative(self) -> "Cache":
-        """One of the same size whose lines can lie anywhere."""
-        return Cache(1, self.entries, self.line_bytes, self.replacement)
-
-    @property
-    def least_recent(self) -> "Cache":
-        """The same, but evicting what was least recently used."""
-        return msgspec.structs.replace(self, replacement=LRU)
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -334,7 +291,7 @@ def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
         )
     for other in array.sizes or ():
         sets, rest = divmod(other, cache.ways * line)
-        if rest or not _is_power_of_two(sets):
+        if rest or not is_power_of_two(sets):
             raise CPUFileError(f"`{field}.sizes`: {other} bytes are no power of two of sets")
     return cache
 
@@ -364,15 +321,11 @@ def _of_entries(field: str, array: _Array, cache: Cache) -> Cache:
 
 def _cache(field: str, array: _Array, unit: str, line: int) -> Cache:
     for name, value in (("sets", array.sets), (unit, line)):
-        if not _is_power_of_two(value):
+        if not is_power_of_two(value):
             raise CPUFileError(f"`{field}.{name}` is {value}, which is no power of two")
     if not 1 <= array.ways <= MAX_WAYS:
         raise CPUFileError(f"`{field}.ways` is {array.ways}; it has to be from 1 to {MAX_WAYS}")
     return Cache(array.sets, array.ways, line, array.replacement)
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
 
 
 def _need(field: str, array: _Array, name: str) -> int:
