@@ -151,7 +151,7 @@ def test_the_same_size_without_sets() -> None:
         ("bytes = 32768", "bytes = 65536", r"64 sets x 8 ways x 64 bytes are 32768 bytes, not"),
         ("ways = 8", "ways = 6", r"`l1i`: 64 sets x 6 ways x 64 bytes are 24576 bytes, not 32768"),
         ("ways = 20", "ways = 0", r"`l2\.ways` is 0"),
-        ("sets = 1\nways = 48", "sets = 1\nways = 65", r"`itlb\.ways` is 65; .*from 1 to 64"),
+        ("sets = 1\nways = 48", "sets = 1\nways = 129", r"`itlb\.ways` is 129; .*from 1 to 128"),
         ("entries = 48", "entries = 64", r"`itlb`: 1 sets x 48 ways are 48 entries, not 64"),
         ("page_bytes = 2097152", "page_bytes = 3145728", r"`itlb\.page_bytes` is 3145728"),
         ("page_bytes = 2097152\n", "", r"`itlb` has no `page_bytes`"),

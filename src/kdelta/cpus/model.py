@@ -6,7 +6,7 @@ without a source is the user's slip, and named with its field.
 """
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -15,10 +15,20 @@ from kdelta.cpus.cache import Cache as Cache  # noqa: PLC0414
 from kdelta.cpus.cache import Replacement as Replacement  # noqa: PLC0414
 from kdelta.cpus.cache import is_power_of_two
 
-MissKind = Literal["l1i", "itlb", "btb", "l2"]
-"""What can miss: a line of code, a page of code, a branch's target, a line in the unified L2."""
+DataMissKind = Literal[
+    "l1d", "l1d-store", "l2-data", "l2-data-store", "dtlb", "dtlb-store", "stlb", "stlb-store"
+]
+"""What accesses to data can miss, loads and stores apart: a line in the L1D; in the L2, too; a page
+in the first-level TLB of data; in the second-level TLB, too."""
+
+DATA_MISS_KINDS: tuple[DataMissKind, ...] = get_args(DataMissKind)
+
+MissKind = Literal["l1i", "itlb", "btb", "l2", DataMissKind]
+"""What can miss: a line of code, a page of code, a branch's target, a line in the unified L2; and
+what accesses to data can."""
 
 MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
+"""Those that hang on where code lies; all CPUs have prices of them, if they have such a thing."""
 
 Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution
@@ -27,7 +37,9 @@ along predicted branches ("decoupled"), which hides misses."""
 ASSUMED = "assumed:"
 MEASURED = "measured:"
 
-MAX_WAYS = 64
+_DATA_TLBS = ("dtlb", "dtlb_large", "dtlb_store", "stlb")
+
+MAX_WAYS = 128
 """Fully associative TLBs of the cores described here have up to so many entries."""
 
 
@@ -101,6 +113,11 @@ class CPU(msgspec.Struct, frozen=True):
     itlb         for pages of the size in which the kernel's own code is mapped
     itlb_small   for pages of 4 KiB, in which modules and programs are; None where not published
     btb          None where its geometry was not published
+    dtlb         of data, for pages of 4 KiB; for all sizes where there is no other. None where
+                 nothing is known of the TLBs of data
+    dtlb_large   for larger pages, where these have one of their own
+    dtlb_store   for stores, where these have one of their own, for pages of all sizes
+    stlb         the second level, for pages of all sizes; None where there is none or it is unknown
     cycles_per_insn  the base rate: stated, not measured
     string_bytes_per_cycle  how fast string operations (rep movs) are, from worst to best
     misses       the prices of misses, by kind
@@ -130,13 +147,17 @@ class CPU(msgspec.Struct, frozen=True):
     sources: dict[str, str]
     clock_mhz: float | None = None
     sizes: dict[str, tuple[int, ...]] = {}
+    dtlb: Cache | None = None
+    dtlb_large: Cache | None = None
+    dtlb_store: Cache | None = None
+    stlb: Cache | None = None
 
     @property
     def least_recent(self) -> "CPU":
         """The same with caches that all evict what was least recently used."""
         caches = {
             name: cache.least_recent
-            for name in ("l1i", "l1d", "l2", "itlb", "itlb_small", "btb")
+            for name in ("l1i", "l1d", "l2", "itlb", "itlb_small", "btb", *_DATA_TLBS)
             if (cache := getattr(self, name)) is not None
         }
         return msgspec.structs.replace(self, **caches)
@@ -207,6 +228,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     misses: dict[MissKind, _Miss]
     itlb_small: _Array | None = None
     btb: _Array | None = None
+    dtlb: _Array | None = None
+    dtlb_large: _Array | None = None
+    dtlb_store: _Array | None = None
+    stlb: _Array | None = None
     clock: _Clock | None = None
     special: tuple[_Special, ...] = ()
     qemu: Qemu = Qemu()
@@ -251,9 +276,19 @@ def decode_cpu(text: bytes) -> CPU:
         sizes={
             field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
+        **_data_tlbs(raw),
     )
     _check_prices(cpu)
     return cpu
+
+
+def _data_tlbs(raw: _File) -> dict[str, Cache]:
+    """Those of data that the file has."""
+    given = {name: getattr(raw, name) for name in _DATA_TLBS}
+    found = {name: _pages(name, array) for name, array in given.items() if array is not None}
+    if found and "dtlb" not in found:
+        raise CPUFileError(f"there is a [{next(iter(found))}] and no [dtlb]")
+    return found
 
 
 def _check_names(raw: _File) -> None:
@@ -276,6 +311,10 @@ def _check_prices(cpu: CPU) -> None:
         if there and kind not in cpu.misses:
             raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
         if kind in cpu.misses and not there:
+            raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+    for kind in DATA_MISS_KINDS:
+        level = kind.partition("-")[0]
+        if kind in cpu.misses and level in _DATA_TLBS and getattr(cpu, level) is None:
             raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
 
 
@@ -374,6 +413,7 @@ def _sources(raw: _File) -> dict[str, str]:
         "itlb": raw.itlb.source,
         **({"itlb_small": raw.itlb_small.source} if raw.itlb_small else {}),
         **({"btb": raw.btb.source} if raw.btb else {}),
+        **{name: array.source for name in _DATA_TLBS if (array := getattr(raw, name))},
         "base": raw.base.source,
         **({"clock": raw.clock.source} if raw.clock else {}),
         "strings": raw.strings.source,
