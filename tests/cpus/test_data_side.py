@@ -3,7 +3,8 @@
 
 import pytest
 
-from kdelta.cpus.model import Cache, CPUFileError, MissPrice, decode_cpu
+from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.model import Cache, MissPrice
 
 from .test_model import GOOD
 

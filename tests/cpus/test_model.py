@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import Cache, load_cpu
-from kdelta.cpus.model import CPUFileError, MissPrice, Price, decode_cpu
+from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.model import MissPrice, Price
 from kdelta.spec.errors import UserError
 
 GOOD = """

@@ -8,7 +8,8 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-from kdelta.cpus.model import CPU, CPUFileError, decode_cpu
+from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.model import CPU
 from kdelta.cpus.options import with_options
 from kdelta.spec.errors import LabError, UserError
 

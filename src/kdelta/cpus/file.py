@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A CPU's file, taken apart: strictly, since what is unknown, impossible or without a source is the
+user's slip, and named with its field. docs/cpus.md describes the file.
+"""
+
+import math
+
+import msgspec
+
+from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
+from kdelta.cpus.model import (
+    ASSUMED,
+    CPU,
+    DATA_MISS_KINDS,
+    DATA_TLBS,
+    MAX_WAYS,
+    MEASURED,
+    MISS_KINDS,
+    Frontend,
+    KernelPath,
+    MissKind,
+    MissPrice,
+    Price,
+    Qemu,
+)
+
+
+class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`bytes` or `entries`, one of them: what the source says, to be checked by the rest."""
+
+    source: str
+    sets: int
+    ways: int
+    replacement: Replacement = LRU
+    bytes: int | None = None
+    entries: int | None = None
+    line_bytes: int | None = None
+    page_bytes: int | None = None
+    shared: bool | None = None
+    sizes: tuple[int, ...] | None = None
+
+
+class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cycles_per_insn: float
+    source: str
+
+
+class _Clock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    mhz: float
+    source: str
+
+
+class _Strings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    bytes_per_cycle: tuple[float, float]
+    source: str
+
+
+class _Miss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    cycles: tuple[float, float]
+    calibrated: bool
+    source: str
+
+
+class _Special(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kinds: tuple[str, ...]
+    cycles: tuple[float, float]
+    source: str
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of a CPU's TOML."""
+
+    name: str
+    title: str
+    arch: str
+    frontend: Frontend
+    frontend_source: str
+    sources: dict[str, str]
+    l1i: _Array
+    l1d: _Array
+    l2: _Array
+    itlb: _Array
+    base: _Base
+    strings: _Strings
+    misses: dict[MissKind, _Miss]
+    itlb_small: _Array | None = None
+    btb: _Array | None = None
+    dtlb: _Array | None = None
+    dtlb_large: _Array | None = None
+    dtlb_store: _Array | None = None
+    stlb: _Array | None = None
+    clock: _Clock | None = None
+    special: tuple[_Special, ...] = ()
+    qemu: Qemu = Qemu()
+    path: tuple[KernelPath, ...] = ()
+
+
+class CPUFileError(ValueError):
+    """What is wrong with a CPU's file, beginning with the field."""
+
+
+def decode_cpu(text: bytes) -> CPU:
+    """A CPU from the text of its file; raises CPUFileError, which names the field."""
+    try:
+        raw = msgspec.toml.decode(text, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CPUFileError(str(error)) from error
+    _check_names(raw)
+    cpu = CPU(
+        name=raw.name,
+        title=raw.title,
+        arch=raw.arch,
+        frontend=raw.frontend,
+        l1i=_lines("l1i", raw.l1i),
+        l1d=_lines("l1d", raw.l1d),
+        l2=_lines("l2", raw.l2, may_be_shared=True),
+        l2_shared=bool(raw.l2.shared),
+        itlb=_pages("itlb", raw.itlb),
+        itlb_small=_pages("itlb_small", raw.itlb_small) if raw.itlb_small else None,
+        btb=_targets(raw.btb) if raw.btb else None,
+        cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
+        string_bytes_per_cycle=_rate(raw.strings),
+        misses={kind: _miss(kind, miss) for kind, miss in raw.misses.items()},
+        specials={
+            kind: Price(*_interval(f"special.{kind}.cycles", special.cycles))
+            for special in raw.special
+            for kind in special.kinds
+        },
+        qemu=raw.qemu,
+        paths=raw.path,
+        sources=_sources(raw),
+        clock_mhz=_positive("clock.mhz", raw.clock.mhz) if raw.clock else None,
+        sizes={
+            field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
+        },
+        **_data_tlbs(raw),
+    )
+    _check_prices(cpu)
+    return cpu
+
+
+def _data_tlbs(raw: _File) -> dict[str, Cache]:
+    """Those of data that the file has."""
+    given = {name: getattr(raw, name) for name in DATA_TLBS}
+    found = {name: _pages(name, array) for name, array in given.items() if array is not None}
+    if found and "dtlb" not in found:
+        raise CPUFileError(f"there is a [{next(iter(found))}] and no [dtlb]")
+    return found
+
+
+def _check_names(raw: _File) -> None:
+    for field in ("name", "title", "arch"):
+        if not getattr(raw, field).strip():
+            raise CPUFileError(f"`{field}` is empty")
+    kinds = [kind for special in raw.special for kind in special.kinds]
+    for field, names in (("special", kinds), ("path", [path.name for path in raw.path])):
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise CPUFileError(f"`{field}` has {min(twice)!r} twice")
+    for path in raw.path:
+        if not (path.flags or path.without or path.foreign):
+            raise CPUFileError(f"`path` {path.name!r} says nothing by which it can be told")
+
+
+def _check_prices(cpu: CPU) -> None:
+    for kind in MISS_KINDS:
+        there = kind != "btb" or cpu.btb is not None
+        if there and kind not in cpu.misses:
+            raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
+        if kind in cpu.misses and not there:
+            raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+    for kind in DATA_MISS_KINDS:
+        level = kind.partition("-")[0]
+        if kind in cpu.misses and level in DATA_TLBS and getattr(cpu, level) is None:
+            raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+
+
+def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
+    """A cache of lines of memory."""
+    _refuse(field, array, "entries", "page_bytes", *(() if may_be_shared else ("shared",)))
+    size, line = _need(field, array, "bytes"), _need(field, array, "line_bytes")
+    cache = _cache(field, array, "line_bytes", line)
+    if cache.bytes != size:
+        raise CPUFileError(
+            f"`{field}`: {cache.sets} sets x {cache.ways} ways x {line} bytes are "
+            f"{cache.bytes} bytes, not {size}"
+        )
+    for other in array.sizes or ():
+        sets, rest = divmod(other, cache.ways * line)
+        if rest or not is_power_of_two(sets):
+            raise CPUFileError(f"`{field}.sizes`: {other} bytes are no power of two of sets")
+    return cache
+
+
+def _pages(field: str, array: _Array) -> Cache:
+    """A TLB."""
+    _refuse(field, array, "bytes", "line_bytes", "shared", "sizes")
+    page = _need(field, array, "page_bytes")
+    return _of_entries(field, array, _cache(field, array, "page_bytes", page))
+
+
+def _targets(array: _Array) -> Cache:
+    """A branch target buffer: its lines are branches, of a byte each."""
+    _refuse("btb", array, "bytes", "line_bytes", "page_bytes", "shared", "sizes")
+    return _of_entries("btb", array, _cache("btb", array, "", 1))
+
+
+def _of_entries(field: str, array: _Array, cache: Cache) -> Cache:
+    entries = _need(field, array, "entries")
+    if cache.entries != entries:
+        raise CPUFileError(
+            f"`{field}`: {cache.sets} sets x {cache.ways} ways are {cache.entries} entries, "
+            f"not {entries}"
+        )
+    return cache
+
+
+def _cache(field: str, array: _Array, unit: str, line: int) -> Cache:
+    for name, value in (("sets", array.sets), (unit, line)):
+        if not is_power_of_two(value):
+            raise CPUFileError(f"`{field}.{name}` is {value}, which is no power of two")
+    if not 1 <= array.ways <= MAX_WAYS:
+        raise CPUFileError(f"`{field}.ways` is {array.ways}; it has to be from 1 to {MAX_WAYS}")
+    return Cache(array.sets, array.ways, line, array.replacement)
+
+
+def _need(field: str, array: _Array, name: str) -> int:
+    value = getattr(array, name)
+    if not isinstance(value, int):
+        raise CPUFileError(f"`{field}` has no `{name}`")
+    return value
+
+
+def _refuse(field: str, array: _Array, *names: str) -> None:
+    for name in names:
+        if getattr(array, name) is not None:
+            raise CPUFileError(f"`{field}` has a `{name}`, which means nothing there")
+
+
+def _interval(field: str, cycles: tuple[float, float]) -> tuple[float, float]:
+    low, high = cycles
+    if not (0 <= low <= high and math.isfinite(high)):
+        raise CPUFileError(f"`{field}` is {list(cycles)}: it goes from 0 or more upwards")
+    return low, high
+
+
+def _positive(field: str, value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise CPUFileError(f"`{field}` is {value}; it has to be positive")
+    return value
+
+
+def _rate(strings: _Strings) -> Price:
+    field = "strings.bytes_per_cycle"
+    low, high = _interval(field, strings.bytes_per_cycle)
+    return Price(_positive(field, low), high)
+
+
+def _miss(kind: MissKind, miss: _Miss) -> MissPrice:
+    return MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
+
+
+def _sources(raw: _File) -> dict[str, str]:
+    """Where each field's figures are from, in full: the file names each document once."""
+    short = {
+        "frontend": raw.frontend_source,
+        "l1i": raw.l1i.source,
+        "l1d": raw.l1d.source,
+        "l2": raw.l2.source,
+        "itlb": raw.itlb.source,
+        **({"itlb_small": raw.itlb_small.source} if raw.itlb_small else {}),
+        **({"btb": raw.btb.source} if raw.btb else {}),
+        **{name: array.source for name in DATA_TLBS if (array := getattr(raw, name))},
+        "base": raw.base.source,
+        **({"clock": raw.clock.source} if raw.clock else {}),
+        "strings": raw.strings.source,
+        **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
+        **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
+        **{f"path.{path.name}": path.source for path in raw.path},
+    }
+    full = {field: _source(field, text, raw.sources) for field, text in short.items()}
+    used = {text.split(maxsplit=1)[0].rstrip(",:;") for text in short.values()}
+    for key in raw.sources:
+        if key not in used:
+            raise CPUFileError(f"`sources.{key}` is the source of nothing")
+    return full
+
+
+def _source(field: str, text: str, documents: dict[str, str]) -> str:
+    """In full: "assumed: why", "measured: how", or a document's key and the place in it."""
+    text = text.strip()
+    for word in (ASSUMED, MEASURED):
+        if text.startswith(word):
+            if not text.removeprefix(word).strip():
+                raise CPUFileError(f"`{field}`: its source is {word!r} and says no reason")
+            return text
+    if not text:
+        raise CPUFileError(f"`{field}` has no source")
+    key, _, place = text.partition(" ")
+    document = documents.get(key.rstrip(",:;"), "").strip()
+    if not document:
+        raise CPUFileError(
+            f"`{field}`: its source {text!r} is none of `sources`, and neither {ASSUMED!r} nor "
+            f"{MEASURED!r}"
+        )
+    return f"{document}, {place.strip()}" if place.strip() else document
