@@ -20,7 +20,8 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
     flow: "fixed", "random", "mixed" or "loop". cycles (n_links,): core cycles by a clock. noise: by
     how many cycles the timing of one link differs when it is taken again. events: mechanism ->
     (n_links,) how often that happened, by replay. insns: executed instructions. data: mechanism
-    whose count no link changes (a miss of data) -> its count.
+    whose count no link changes (a miss of data) -> its count. code: programs of the same code
+    execute the same functions in another order, or on other data.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
     events: dict[str, F64]
     insns: float = 0.0
     data: dict[str, float] = {}
+    code: str = ""
 
     @property
     def predictable(self) -> bool:
@@ -40,7 +42,8 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
 class FittedPrice(msgspec.Struct, frozen=True):
     """What one of a kind costs, in core cycles: the best value, and the interval that holds it.
 
-    programs: how many programs' links differ in it by enough to tell.
+    programs: of how many programs the links differ in it by more than the noise (of a price that is
+    told from differences between programs: by how many programs).
     """
 
     name: str
@@ -89,21 +92,22 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """A mechanism in the fit: by which share leave-one-out errors grow without it."""
+    """A mechanism in the fit: by which share leave-one-out errors are less with it."""
 
     name: str
     gain: float
 
 
 class Fitted(msgspec.Struct, frozen=True):
-    """A calibration. prices: of mechanisms that are kept, by name; data_prices: of what no link
-    changes, told from the differences between programs. base_rate: cycles an instruction where
-    nothing is missed. quality: each program predicted by prices of all others.
+    """A calibration. prices: of mechanisms that are kept, by name; between: of what links do not
+    tell, from the differences between programs. base_rate: cycles an instruction where nothing is
+    missed; its interval is that of the programs. quality: each program predicted by prices of all
+    others.
     """
 
     prices: dict[str, FittedPrice]
     quality: tuple[ProgramFit, ...]
     contributions: tuple[Contribution, ...]
     left_out: tuple[LeftOut, ...]
-    data_prices: dict[str, FittedPrice] = {}
+    between: dict[str, FittedPrice] = {}
     base_rate: FittedPrice | None = None
