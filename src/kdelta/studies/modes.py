@@ -47,10 +47,7 @@ def linked_in(mode: Mode, kernel: Kernel) -> LinkedIn:
     if mode not in CALLS:
         return NOTHING_MORE
     must_have_modes(mode, kernel)
-    more = direct_calls()
-    # For such as start dynamic programs, whose environment they make.
-    told = (f'-DKDELTA_CALL="{CALLS[mode]}"', f'-DKDELTA_PRELOAD="{LIBRARY}"')
-    return msgspec.structs.replace(more, flags=(*more.flags, *told))
+    return direct_calls()
 
 
 def must_have_modes(mode: Mode, kernel: Kernel) -> None:

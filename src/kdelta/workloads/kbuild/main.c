@@ -32,14 +32,9 @@ static const struct operation {
 };
 #define OPERATIONS (sizeof operations / sizeof *operations)
 
-#ifdef KDELTA_CALL /* what it starts is to call the kernel as it does itself */
-#define AS_ITSELF "LD_PRELOAD=" KDELTA_PRELOAD, "KDELTA_CALL=" KDELTA_CALL,
-#else
-#define AS_ITSELF
-#endif
-
+/* In a mode that calls the kernel directly, --wrap=execve adds what makes make do so, too. */
 static char *const environment[] = {"PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C", "SHELL=/bin/sh", "TMPDIR=/tmp",
-                                    AS_ITSELF NULL};
+                                    NULL};
 
 static struct tree tree;
 static bool clock_wanted;
