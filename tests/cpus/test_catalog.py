@@ -16,7 +16,11 @@ SHIPPED = {
 }  # fmt: skip
 FOLDER = Path(__file__).parents[2] / "src/kdelta/cpus"
 PLUGIN = Path(__file__).parents[2] / "native/plugin"
-SOURCES = {"x86_64": ("x86.c", "wrmsr"), "arm": ("arm.c", "svc"), "arm64": ("aarch64.c", "svc")}
+SOURCES = {
+    "x86_64": ("x86_special.h", "wrmsr"),
+    "arm": ("arm.c", "svc"),
+    "arm64": ("aarch64.c", "svc"),
+}
 
 every_cpu = pytest.mark.parametrize("cpu", list_cpus().values(), ids=lambda cpu: cpu.name)
 

@@ -4,18 +4,23 @@ user's slip, and named with its field. docs/cpus.md describes the file.
 """
 
 import math
+from datetime import datetime
 
 import msgspec
 
 from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
+from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, front_end
 from kdelta.cpus.model import (
     ASSUMED,
     CPU,
     DATA_MISS_KINDS,
     DATA_TLBS,
+    EXPOSED,
+    FRONT_END_KINDS,
     MAX_WAYS,
     MEASURED,
     MISS_KINDS,
+    Calibration,
     Frontend,
     KernelPath,
     MissKind,
@@ -23,6 +28,8 @@ from kdelta.cpus.model import (
     Price,
     Qemu,
 )
+
+_FRONT_END_TABLES = FrontEndTables.__struct_fields__
 
 
 class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,7 +75,7 @@ class _Special(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of a CPU's TOML."""
+    """The fields of a CPU's TOML, but for those of `FrontEndTables`."""
 
     name: str
     title: str
@@ -93,6 +100,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     special: tuple[_Special, ...] = ()
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
+    calibration: Calibration | None = None
 
 
 class CPUFileError(ValueError):
@@ -101,11 +109,9 @@ class CPUFileError(ValueError):
 
 def decode_cpu(text: bytes) -> CPU:
     """A CPU from the text of its file; raises CPUFileError, which names the field."""
-    try:
-        raw = msgspec.toml.decode(text, type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CPUFileError(str(error)) from error
+    raw, tables = _parsed(text)
     _check_names(raw)
+    ahead = _front_end(raw, tables)
     cpu = CPU(
         name=raw.name,
         title=raw.title,
@@ -117,7 +123,7 @@ def decode_cpu(text: bytes) -> CPU:
         l2_shared=bool(raw.l2.shared),
         itlb=_pages("itlb", raw.itlb),
         itlb_small=_pages("itlb_small", raw.itlb_small) if raw.itlb_small else None,
-        btb=_targets(raw.btb) if raw.btb else None,
+        btb=_targets(raw.btb) if raw.btb and not _for_front_end_only(raw, ahead) else None,
         cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
         string_bytes_per_cycle=_rate(raw.strings),
         misses={kind: _miss(kind, miss) for kind, miss in raw.misses.items()},
@@ -128,15 +134,48 @@ def decode_cpu(text: bytes) -> CPU:
         },
         qemu=raw.qemu,
         paths=raw.path,
-        sources=_sources(raw),
+        sources=_sources(raw, tables),
         clock_mhz=_positive("clock.mhz", raw.clock.mhz) if raw.clock else None,
         sizes={
             field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
+        front_end=ahead,
+        calibration=raw.calibration,
         **_data_tlbs(raw),
     )
     _check_prices(cpu)
+    _check_calibration(cpu)
     return cpu
+
+
+def _parsed(text: bytes) -> tuple[_File, FrontEndTables]:
+    """The file's tables: those of the front end have types of their own."""
+    try:
+        found = msgspec.toml.decode(text)
+        tables = {name: found.pop(name) for name in _FRONT_END_TABLES if name in found}
+        raw = msgspec.convert(found, _File)
+        return raw, msgspec.convert(tables, FrontEndTables)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CPUFileError(str(error)) from error
+
+
+def _front_end(raw: _File, tables: FrontEndTables) -> FrontEnd | None:
+    try:
+        return front_end(
+            tables,
+            decoupled=raw.frontend == "decoupled",
+            btb=_targets(raw.btb) if raw.btb else None,
+            cycles_per_insn=_positive("base.cycles_per_insn", raw.base.cycles_per_insn),
+        )
+    except FrontEndError as error:
+        raise CPUFileError(str(error)) from error
+
+
+def _for_front_end_only(raw: _File, ahead: FrontEnd | None) -> bool:
+    """Whether the BTB's geometry is assumed: then the plain replay, which knows no predictor, takes
+    none of it.
+    """
+    return ahead is not None and raw.btb is not None and raw.btb.source.startswith(ASSUMED)
 
 
 def _data_tlbs(raw: _File) -> dict[str, Cache]:
@@ -164,15 +203,56 @@ def _check_names(raw: _File) -> None:
 
 def _check_prices(cpu: CPU) -> None:
     for kind in MISS_KINDS:
-        there = kind != "btb" or cpu.btb is not None
+        there = kind != "btb" or cpu.btb is not None or counts_of_front_end(cpu)[kind]
         if there and kind not in cpu.misses:
             raise CPUFileError(f"`misses.{kind}` is missing: there is a [{kind}]")
         if kind in cpu.misses and not there:
             raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+    for front, there in counts_of_front_end(cpu).items():
+        if front in cpu.misses and front in FRONT_END_KINDS and not there:
+            raise CPUFileError(f"`misses.{front}` is the price of something that is not there")
     for kind in DATA_MISS_KINDS:
         level = kind.partition("-")[0]
         if kind in cpu.misses and level in DATA_TLBS and getattr(cpu, level) is None:
             raise CPUFileError(f"`misses.{kind}` is the price of something that is not there")
+
+
+def counts_of_front_end(cpu: CPU) -> dict[MissKind, bool]:
+    """What can miss in a front end -> whether this CPU has such a thing, as far as is known."""
+    ahead = cpu.front_end or FrontEnd()
+    return {
+        "conditional": ahead.conditional is not None,
+        "indirect": ahead.indirect is not None,
+        "return": bool(ahead.returns),
+        "btb-first": len(ahead.btb) > 1,
+        "btb": bool(ahead.btb),
+        EXPOSED: cpu.front_end is not None,
+        "fetch-windows": ahead.fetch_bytes is not None,
+        "op-cache": ahead.op_cache is not None,
+    }
+
+
+def _check_calibration(cpu: CPU) -> None:
+    found = cpu.calibration
+    if found is None:
+        return
+    for field in ("when", "host", "by"):
+        if not getattr(found, field).strip():
+            raise CPUFileError(f"`calibration.{field}` is empty")
+    try:
+        datetime.fromisoformat(found.when)
+    except ValueError as error:
+        raise CPUFileError(f"`calibration.when` is {found.when!r}, which is no date") from error
+    if min(found.programs, found.relinks) < 1:
+        raise CPUFileError("`calibration` is by no program, or by no link of it")
+    least, median = found.rank_correlation
+    if not -1 <= least <= median <= 1:
+        raise CPUFileError(
+            f"`calibration.rank_correlation` is {[least, median]}: the least and the median, "
+            "from -1 to 1"
+        )
+    if not any(price.calibrated for price in cpu.misses.values()):
+        raise CPUFileError("there is a [calibration], and no price of a miss is `calibrated`")
 
 
 def _lines(field: str, array: _Array, *, may_be_shared: bool = False) -> Cache:
@@ -260,7 +340,7 @@ def _miss(kind: MissKind, miss: _Miss) -> MissPrice:
     return MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
 
 
-def _sources(raw: _File) -> dict[str, str]:
+def _sources(raw: _File, tables: FrontEndTables) -> dict[str, str]:
     """Where each field's figures are from, in full: the file names each document once."""
     short = {
         "frontend": raw.frontend_source,
@@ -277,6 +357,7 @@ def _sources(raw: _File) -> dict[str, str]:
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
         **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
         **{f"path.{path.name}": path.source for path in raw.path},
+        **tables.sources(),
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}
     used = {text.split(maxsplit=1)[0].rstrip(",:;") for text in short.values()}
