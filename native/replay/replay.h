@@ -48,6 +48,21 @@ EXPORTED int replay_filter(const struct replay_trace *trace, const struct replay
                            struct replay_filtered *result);
 EXPORTED void replay_filter_free(struct replay_filtered *result);
 
+/* What a trace's accesses to data miss. A cache of no sets is not there: without an L2, code is passed over; without DATA_TLB, pages are.
+ * Lines of the L1I, the L1D and the L2 are of one size, if there is an L2. DATA_TLB_LARGE: for pages that are larger than DATA_TLB's;
+ * DATA_TLB_STORE: for all stores. stores, page_shifts: of each line of data. Of the trace, `functions` are rows, and `offsets` addresses.
+ * counts: (n_rows + 1) x CONTEXTS x misses in the L1D, the L2, the TLB and the second one, of loads and of stores each.
+ */
+enum { DATA_L1I, DATA_L1D, DATA_L2, DATA_TLB, DATA_TLB_LARGE, DATA_TLB_STORE, DATA_TLB2, DATA_CACHES };
+struct replay_data {
+    uint64_t flags, n_rows;
+    struct replay_cache caches[DATA_CACHES];
+    const uint8_t *stores, *page_shifts;
+    uint64_t *counts;
+};
+
+EXPORTED int replay_data(const struct replay_trace *trace, const struct replay_data *asked);
+
 /* A trace whose calls are followed. Of each block: its address; its function, or NONE if that is no function of the kernel; whether it
  * is where that is called. Of each function, as bits, the rules that have it in `calls` and in `through`. always: rules without these.
  */

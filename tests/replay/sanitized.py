@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.trace import DATA, Trace
+from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
 from kdelta.replay.collisions import collisions
+from kdelta.replay.data_side import data_misses
 from kdelta.replay.hierarchy import replay_hierarchy
 from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import Placed, PreparedTrace
@@ -22,6 +24,13 @@ from kdelta.spec.phase import PhaseRule
 from tests.replay.traces import Block, Made, looping, make_trace
 
 SMALL = Cache(16, 4, 64)
+CPU = msgspec.structs.replace(
+    load_cpu("zen4"),
+    dtlb=Cache(4, 2, 4096),
+    dtlb_large=Cache(1, 3, 2 << 20),
+    dtlb_store=Cache(1, 20, 4096, "round-robin"),
+    stlb=Cache(4, 4, 4096),
+)
 
 
 def with_data(trace: Trace) -> Trace:
@@ -68,6 +77,13 @@ def replay_all(made: Made) -> None:
         replay_hierarchy(
             with_data(trace), placed, layouts, l1i=SMALL, l1d=l1d, l2=l2, threads=2, warm=warm
         )
+        for portable in (True, False):
+            cpu = msgspec.structs.replace(CPU, l1i=SMALL, l1d=l1d, l2=l2)
+            rows = placed.function
+            n_rows = int(rows.max()) + 1
+            how = {"rows": rows, "n_rows": n_rows, "warm": warm, "portable": portable}
+            data_misses(with_data(trace), cpu, **how)
+            data_misses(msgspec.structs.replace(with_data(trace), physical=None), cpu)
 
 
 def nothing() -> Made:

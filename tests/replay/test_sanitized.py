@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.native import native_folder
 from tests.native.conftest import SANITIZERS
+
+from .libraries import built
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,15 +18,6 @@ ROOT = Path(__file__).parents[2]
 def _runtime(name: str) -> str:
     said = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, check=True)
     return said.stdout.decode().strip()
-
-
-def _built(output: Path, *flags: str) -> Path:
-    """The library with sanitizers."""
-    folder = native_folder() / "replay"
-    argv = ["gcc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread", *SANITIZERS, *flags]
-    argv += [f"-I{native_folder() / 'include'}", "-o", str(output)]
-    subprocess.run([*argv, *map(str, sorted(folder.glob("*.c")))], check=True)
-    return output
 
 
 def _replayed(library: Path) -> "subprocess.CompletedProcess[str]":
@@ -50,6 +42,6 @@ def _replayed(library: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def test_nothing_is_read_or_written_where_it_is_not(tmp_path: Path) -> None:
-    done = _replayed(_built(tmp_path / "replay.so"))
+    done = _replayed(built(tmp_path / "replay.so", "-O1", *SANITIZERS))
     assert done.stdout == "all is well\n", done.stderr
     assert done.returncode == 0

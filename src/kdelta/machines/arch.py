@@ -29,6 +29,14 @@ class ImageMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     below: int
 
 
+class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Addresses from `start` to before `end` that a kernel maps by pages of `page_bytes`."""
+
+    start: int
+    end: int
+    page_bytes: int
+
+
 class Board(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine that QEMU emulates. `cpu` is its usual CPU, as for QEMU; `cpus` are the models that
     it is for, none: any. `cpu_options` are added to whichever CPU it gets. `image` is the physical
@@ -73,7 +81,8 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `breakpoint_bytes` is the size of the instruction at which the guest's init is stopped. `names`
     has addresses of code that the kernel executes and has no symbols of. Accesses to data are
     traced in lines of `data_line_bytes`: the shortest that its CPUs' caches have. `jumps_on`: how
-    the names begin of functions that do nothing but go on to another one.
+    the names begin of functions that do nothing but go on to another one. `mapped`: what a kernel
+    usually maps by larger pages than those of 4 KiB.
     """
 
     breakpoint_bytes: int
@@ -83,6 +92,7 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: dict[str, str] = {}
     data_line_bytes: int = 64
     jumps_on: tuple[str, ...] = ()
+    mapped: tuple[Mapped, ...] = ()
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""

@@ -98,6 +98,19 @@ class NativeFiltered(ctypes.Structure):
     )
 
 
+class NativeData(ctypes.Structure):
+    """struct replay_data."""
+
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("n_rows", ctypes.c_uint64),
+        ("caches", NativeCache * 7),
+        ("stores", _U8),
+        ("page_shifts", _U8),
+        ("counts", _U64),
+    )
+
+
 class NativePhases(ctypes.Structure):
     """struct replay_phases."""
 
@@ -150,6 +163,8 @@ def library() -> ctypes.CDLL:
     loaded.replay_filter.restype = ctypes.c_int
     loaded.replay_filter_free.argtypes = (ctypes.POINTER(NativeFiltered),)
     loaded.replay_filter_free.restype = None
+    loaded.replay_data.argtypes = (ctypes.POINTER(NativeTrace), ctypes.POINTER(NativeData))
+    loaded.replay_data.restype = ctypes.c_int
     loaded.replay_split.argtypes = (ctypes.POINTER(NativePhases), ctypes.POINTER(NativeSplit))
     loaded.replay_split.restype = ctypes.c_int
     loaded.replay_split_free.argtypes = (ctypes.POINTER(NativeSplit),)
@@ -175,12 +190,15 @@ def copied(field: Any, n: int, kind: Any) -> npt.NDArray[Any]:
 
 def caches(*given: Cache) -> Any:
     """The caches of a job."""
-    return (NativeCache * 2)(
-        *(
-            NativeCache(c.sets, c.ways, log2(c.line_bytes), REPLACEMENTS.index(c.replacement))
-            for c in given
-        )
-    )
+    return (NativeCache * 2)(*map(cache_of, given))
+
+
+def cache_of(cache: Cache | None) -> NativeCache:
+    """One cache; without any, one of no sets."""
+    if cache is None:
+        return NativeCache()
+    policy = REPLACEMENTS.index(cache.replacement)
+    return NativeCache(cache.sets, cache.ways, log2(cache.line_bytes), policy)
 
 
 def log2(power: int) -> int:

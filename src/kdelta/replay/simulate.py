@@ -140,6 +140,8 @@ def _check_data(trace: Trace) -> None:
         )
     if len(trace.physical) != len(trace.addresses) or len(lines[0]) != len(lines[1]):
         raise _damaged(trace, "its tables of physical addresses differ in length from the others")
+    if trace.data_stores is not None and len(trace.data_stores) != len(lines[0]):
+        raise _damaged(trace, "its tables of data differ in length")
     items = trace.items[trace.items >= DATA]
     if len(items) and int(items.max()) - DATA >= len(lines[0]):
         raise _damaged(trace, "a piece has a line of data that is not there")
