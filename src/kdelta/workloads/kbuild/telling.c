@@ -4,12 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kdelta.h"
+#include "kdelta_failure.h"
 
 #define LOG_BYTES (64 << 10)
 
@@ -22,17 +22,10 @@ void tell_operation(const char *name)
 
 void fail(const char *format, ...)
 {
-    char text[1024] = "failure\n", *why = text + strlen(text);
-    size_t left = sizeof text - strlen(text);
     va_list arguments;
-    int size = snprintf(why, left, "%s: ", current);
 
     va_start(arguments, format);
-    vsnprintf(why + size, left - (size_t)size, format, arguments);
-    va_end(arguments);
-    dprintf(STDERR_FILENO, "kbuild: %s\n", why);
-    kdelta_message(text, strlen(text));
-    _exit(1);
+    kdelta_fail("kbuild", current, format, arguments);
 }
 
 long must(long result, const char *what)

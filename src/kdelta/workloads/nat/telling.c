@@ -3,7 +3,6 @@
 #include "nat.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "kdelta.h"
+#include "kdelta_failure.h"
 
 /* A message of one type for all operations; sent once, at the end. Their processes share it. */
 struct lines {
@@ -66,17 +66,10 @@ void tell_all(void)
 /* Why a workload fails is told to the host as well. */
 void fail(const char *format, ...)
 {
-    char text[OUTPUT_BYTES + 256] = "failure\n", *why = text + strlen(text);
-    size_t left = sizeof text - strlen(text);
     va_list arguments;
-    int size = snprintf(why, left, "%s: ", current ? current->name : "start");
 
     va_start(arguments, format);
-    vsnprintf(why + size, left - (size_t)size, format, arguments);
-    va_end(arguments);
-    dprintf(STDERR_FILENO, "nat: %s\n", why);
-    kdelta_message(text, strlen(text));
-    _exit(1);
+    kdelta_fail("nat", current ? current->name : "start", format, arguments);
 }
 
 void lacks(const char *needed)
