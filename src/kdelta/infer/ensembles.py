@@ -142,12 +142,14 @@ def box(prices: Prices, kinds: Sequence[str], *, calibrated_only: bool = False) 
     ends = []
     for kind in priced:
         price = prices.misses[kind]
-        free = calibrated_only and not price.calibrated
-        ends.append((0.0 if free else price.hidden, price.exposed))
+        unsure = calibrated_only and not price.calibrated
+        ends.append((0.0 if unsure else price.hidden, price.exposed))
     corners = list(itertools.product(*ends))
+    free = prices.guesses if calibrated_only else ()
+    lows = [0.0 if name in free else one.low for name, one in prices.executed.items()]
     return Box(
         executed=tuple(prices.executed),
-        low=np.array([one.low for one in prices.executed.values()], dtype=np.float64),
+        low=np.array(lows, dtype=np.float64),
         high=np.array([one.high for one in prices.executed.values()], dtype=np.float64),
         kinds=priced,
         corners=np.array(corners, dtype=np.float64).reshape(len(corners), len(priced)),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from kdelta.cpus.model import DATA_MISS_KINDS
 from kdelta.infer.effects import Word
 from kdelta.infer.ensembles import (
     Box,
@@ -26,7 +27,7 @@ from kdelta.infer.ensembles import (
     weigh_shipped,
     without_spread,
 )
-from kdelta.infer.estimate import Quantity
+from kdelta.infer.estimate import Estimate, Quantity
 from kdelta.infer.many import FALSE_DISCOVERIES, discoveries, error_of_each
 from kdelta.infer.placement_model import (
     DEFAULT_MARGIN,
@@ -39,7 +40,7 @@ from kdelta.infer.placement_model import (
     Region,
     Shipped,
 )
-from kdelta.infer.prices import Prices
+from kdelta.infer.prices import FIXED, Prices
 from kdelta.infer.student import two_sided, upper_tail
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
@@ -161,8 +162,10 @@ def _same_code(region: Region) -> bool:
 
 
 def _same_path(region: Region) -> bool:
-    """Whether the effect on all that is executed is nought, or within the runs' spread."""
-    names = region.base.executed.keys() | region.other.executed.keys()
+    """Whether the effect on all that is executed is nought, or within the runs' spread. What data
+    misses is not asked: with the same path it hangs on where data lie.
+    """
+    names = (region.base.executed.keys() | region.other.executed.keys()) - set(DATA_MISS_KINDS)
     effects = [
         Quantity(region.base.amount(name), region.other.amount(name)).effect for name in names
     ]
@@ -205,7 +208,10 @@ def _same_or_placement(case: _Case, shipped: Pair, margin: float, error: float) 
 
 
 def _guessed(case: _Case, prices: Prices) -> tuple[str, ...]:
-    return tuple(kind for kind in case.shown.prices.kinds if not prices.misses[kind].calibrated)
+    sides = (case.region.base, case.other)
+    of_data = [kind for kind in prices.guesses if any(side.amount(kind).value for side in sides)]
+    kinds = [kind for kind in case.shown.prices.kinds if not prices.misses[kind].calibrated]
+    return (*kinds, *of_data)
 
 
 def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> CycleVerdict:
@@ -231,12 +237,22 @@ def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> Cyc
     if _claim(exact, margin)[1] > 0:
         reason = "it hangs on the path's spread over perturbed runs"
     elif _claim(fixed, margin)[1] > 0:
-        reason = "it hangs on what special instructions and string operations cost"
+        reason = _hangs_on_executed(case, prices)
     else:
         reason = "it hangs on what a miss costs"
         if guessed := _guessed(case, prices):
             reason += f"; never calibrated for this CPU: {', '.join(guessed)}"
     return CycleVerdict(Word.UNRESOLVED, reason=reason)
+
+
+def _hangs_on_executed(case: _Case, prices: Prices) -> str:
+    """Why no word holds at all prices of what does not change with the layout."""
+    sides = (case.region.base, case.other)
+    if not any(side.amount(kind).value for side in sides for kind in FIXED):
+        return "it hangs on what special instructions and string operations cost"
+    reason = "it hangs on what special instructions, string operations and misses of data cost"
+    guessed = [kind for kind in _guessed(case, prices) if kind in FIXED]
+    return reason + (f"; never calibrated for this CPU: {', '.join(guessed)}" if guessed else "")
 
 
 def _effect(case: _Case, prices: Prices, margin: float, error: float) -> PlacementEffect:
@@ -262,6 +278,12 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
             kind: _compared(base, other, _unit(kind), errors, paired=shown.paired, keep=True)
             for kind in base.ensemble.misses
         },
+        data={
+            kind: _fixed(base.amount(kind), other.amount(kind))
+            for kind in DATA_MISS_KINDS
+            if kind in base.executed
+        },
+        data_cycles=_data_cycles(base, other, prices),
         hidden=layout_cycles[0],
         exposed=layout_cycles[1],
         cycles=shown.cycles(errors),
@@ -272,6 +294,27 @@ def _effect(case: _Case, prices: Prices, margin: float, error: float) -> Placeme
             placement=_placement(shipped, shown, errors),
         ),
     )
+
+
+def _fixed(base: Estimate, other: Estimate) -> Compared:
+    """A figure that is the same in all layouts."""
+    sides = [float(one.value) for one in (base, other)]
+    draws = [Draws(one, one, one, one, one, None) for one in sides]
+    diff = sides[1] - sides[0]
+    return Compared(draws[0], draws[1], Bounds(diff, diff, diff))
+
+
+def _data_cycles(base: RegionCost, other: RegionCost, prices: Prices) -> Interval | None:
+    """What of the effect is due to misses of data; None where they are not known."""
+    if not any(kind in base.executed for kind in FIXED):
+        return None
+    ends = []
+    for kind in FIXED:
+        if kind in prices.executed:
+            price = prices.executed[kind]
+            diff = float(other.amount(kind).value - base.amount(kind).value)
+            ends.append(sorted((diff * price.low, diff * price.high)))
+    return Interval(math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends))
 
 
 def _unit(kind: str) -> Box:

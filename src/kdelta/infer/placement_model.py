@@ -114,6 +114,8 @@ class PlacementEffect(msgspec.Struct, frozen=True):
                      all of these
     cycles           interval of the effect over all prices, model cycles an iteration
     relative         the same as a fraction of the base's mean
+    data             by kind, what accesses to data miss, which no layout of code changes
+    data_cycles      what of the effect is due to that, over its prices: a part of the path's cost
     lru              the verdict if all caches evicted what was least recently used; None where they
                      do, or where that was not asked
     """
@@ -132,3 +134,5 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     relative: Interval
     shipped: Shipped
     lru: CycleVerdict | None = None
+    data: dict[str, Compared] = {}
+    data_cycles: Interval | None = None

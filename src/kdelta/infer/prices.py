@@ -3,37 +3,71 @@
 
 import msgspec
 
-from kdelta.cpus.model import CPU, MissPrice, Price
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS, DataMissKind, MissPrice, Price
 from kdelta.infer.effects import Costs
 from kdelta.infer.estimate import Estimate
 
 INSNS = "insns"
 STRING_BYTES = "string_bytes"
+FIXED: tuple[DataMissKind, ...] = tuple(
+    kind for kind in DATA_MISS_KINDS if not kind.startswith("l2")
+)
+"""Misses of data that are the same under all layouts of code: a part of what a path costs. The L2
+holds code, too, so what data misses there goes with the layouts."""
+
+L2, L2_CODE, L2_DATA = "l2", "l2_code", "l2_data"
+"""Misses of the L2, and what they are made of."""
+
+_L2_OF_DATA: tuple[DataMissKind, ...] = ("l2-data", "l2-data-store")
 
 
 class Prices(msgspec.Struct, frozen=True):
     """What a CPU takes for what, in cycles apiece.
 
     executed  of an instruction ("insns"), of a byte of a string operation ("string_bytes"), of a
-              special instruction beyond its being one, by kind; what has no price costs nothing
+              special instruction beyond its being one, by kind; of a miss of data, by kind, as far
+              as no layout changes them (FIXED); what has no price costs nothing
     misses    of a miss, by kind; a kind without a price is shown, and costs nothing
+    guesses   those of `executed` that are prices of misses which nobody measured
     """
 
     executed: dict[str, Price]
     misses: dict[str, MissPrice]
+    guesses: tuple[str, ...] = ()
 
 
 def prices_of(cpu: CPU) -> Prices:
-    """All prices of a CPU."""
+    """All prices of a CPU. Where it has one for misses of the L2 by data, these and those by code
+    are priced apart, else their sum.
+    """
+    fixed = {str(kind): cpu.misses[kind] for kind in FIXED if kind in cpu.misses}
     fast, slow = cpu.string_bytes_per_cycle.high, cpu.string_bytes_per_cycle.low
     return Prices(
         executed={
             INSNS: Price(cpu.cycles_per_insn, cpu.cycles_per_insn),
             STRING_BYTES: Price(1 / fast, 1 / slow),
             **cpu.specials,
+            **{kind: Price(price.hidden, price.exposed) for kind, price in fixed.items()},
         },
-        misses={str(kind): price for kind, price in cpu.misses.items()},
+        misses=_varying(cpu),
+        guesses=tuple(kind for kind, price in fixed.items() if not price.calibrated),
     )
+
+
+def _varying(cpu: CPU) -> dict[str, MissPrice]:
+    """Of misses that layouts of code change."""
+    of_data = set(DATA_MISS_KINDS)
+    found = {str(kind): price for kind, price in cpu.misses.items() if kind not in of_data}
+    each = [price for kind in _L2_OF_DATA if (price := cpu.misses.get(kind)) is not None]
+    if L2 in found and each:
+        found[L2_CODE] = found.pop(L2)
+        # Loads and stores are not told apart there.
+        found[L2_DATA] = MissPrice(
+            hidden=min(price.hidden for price in each),
+            exposed=max(price.exposed for price in each),
+            calibrated=all(price.calibrated for price in each),
+        )
+    return found
 
 
 def executed_of(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Model cycles of two kernels on one CPU: traced runs, layouts drawn alike, effects, verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from kdelta.infer.effects import Word
 from kdelta.infer.ensembles import RegionCost
 from kdelta.infer.placement import placement_effects
 from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
-from kdelta.infer.prices import prices_of
+from kdelta.infer.prices import FIXED, prices_of
 from kdelta.kernels.model import Kernel
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
@@ -259,10 +259,16 @@ def _named(regions: Sequence[Region], cut: Sequence[CutRegion]) -> dict[str, Non
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
-    """Both without misses of the L2, if one has none."""
-    if (L2 in base.shipped) == (L2 in other.shipped):
-        return base, other
-    return without_l2(base), without_l2(other)
+    """Both without misses of the L2, if one has none; and with those of data that both have."""
+    if (L2 in base.shipped) != (L2 in other.shipped):
+        base, other = without_l2(base), without_l2(other)
+    unknown = {kind for kind in FIXED if (kind in base.executed) != (kind in other.executed)}
+    return _without(base, unknown), _without(other, unknown)
+
+
+def _without(cost: RegionCost, kinds: Collection[str]) -> RegionCost:
+    executed = {name: amount for name, amount in cost.executed.items() if name not in kinds}
+    return msgspec.structs.replace(cost, executed=executed)
 
 
 def _misses_pages(region: Region) -> bool:

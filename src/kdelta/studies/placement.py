@@ -9,6 +9,7 @@ A kernel is run once, traced, and from then on only replayed. Of one kernel:
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,9 @@ from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
+from kdelta.infer.estimate import Estimate
 from kdelta.infer.executed import executed_estimates
+from kdelta.infer.prices import FIXED, L2_CODE, L2_DATA
 from kdelta.kernels.built import DIGEST, VMLINUX, built_folder, load_built
 from kdelta.kernels.digest import Digest
 from kdelta.kernels.digest_file import is_current, load_digest
@@ -29,6 +32,7 @@ from kdelta.kernels.kconfig import Config, number, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.relink import Relink, orders_in_the_middle, relinking_variables
 from kdelta.kernels.toolchain import toolchain
+from kdelta.replay.data_side import data_misses
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
@@ -48,6 +52,10 @@ PAGES = (
     "ITLB: functions keep the order that somebody linked, and pages end at random places in it; a "
     "random order would spread them over more pages than a link does"
 )
+DATA_OF_ONE_RUN = (
+    "misses of data (l1d, dtlb and below) are those of the traced run, and the same under all "
+    "layouts of code; TLBs: the size of a page is taken from its address; prefetching is not in it"
+)
 WHERE_DATA_LIES = (
     "L2: where data lies in memory is as in the traced run, and is not drawn: two kernels may "
     "differ in misses by that alone"
@@ -57,8 +65,6 @@ REPLAYED: dict[MissKind, Kind] = {"l1i": "lines", "itlb": "pages", "btb": "branc
 """The kinds of misses that code alone has, and how they are replayed."""
 
 L2: MissKind = "l2"
-L2_CODE, L2_DATA = "l2_code", "l2_data"
-"""What the misses of the L2 are made of. Their sum has a price; they are shown."""
 
 _ALIGNMENT = "CONFIG_FUNCTION_ALIGNMENT"
 _MERGING = ("CONFIG_X86_KERNEL_IBT", "CONFIG_LTO_CLANG")
@@ -319,8 +325,11 @@ def costs(
             misses = {str(kind): row for kind, row in code.items()}
             if data and has_data(trace):
                 misses |= own_l2_misses(one, index, every["l1i"], cpu)
+            amounts = executed.get(trace.region, {})
+            if data and trace.data_virtual is not None:
+                amounts = amounts | own_data_misses(one, index, cpu, amounts)
         found[trace.region] = RegionCost(
-            executed=executed.get(trace.region, {}),
+            executed=amounts,
             ensemble=Ensemble(layouts.draws, {kind: row[1:] for kind, row in misses.items()}),
             shipped={kind: float(row[0]) for kind, row in misses.items()},
         )
@@ -363,6 +372,23 @@ def own_l2_misses(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict
     return {kind: row / per for kind, row in l2_totals(one, index, layouts, cpu).items()}
 
 
+def own_data_misses(
+    one: PlacedKernel, index: int, cpu: CPU, executed: Mapping[str, Estimate]
+) -> dict[str, Estimate]:
+    """By kind, what the region's own work misses of data an iteration, the same under all layouts
+    of code. They are those of the traced run, so their interval is none; that they were seen in one
+    run alone is said in a note. executed: whose number of runs is theirs.
+    """
+    runs = min((estimate.n for estimate in executed.values()), default=1)
+    per = Fraction(one.iterations(index))
+    counts = data_misses(one.traces[index], cpu).total()
+    return {
+        str(kind): Estimate(count / per, count / per, count / per, runs)
+        for kind, count in counts.items()
+        if kind in FIXED
+    }
+
+
 def l2_totals(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str, I64]:
     """The same in all iterations together.
 
@@ -378,7 +404,7 @@ def l2_totals(one: PlacedKernel, index: int, layouts: U64, cpu: CPU) -> dict[str
 
 def notes_on_l2(cpu: CPU, unknown: Sequence[str]) -> list[str]:
     """What is to be known about misses of the L2; unknown: the regions without any."""
-    notes = [WHERE_DATA_LIES]
+    notes = [DATA_OF_ONE_RUN, WHERE_DATA_LIES]
     if cpu.l2_shared:
         notes.append(f"L2: {cpu.name} shares it between cores; here one core has it to itself")
     if unknown:
