@@ -11,18 +11,17 @@ from types import MappingProxyType
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.model import CPU
 from kdelta.cpus.options import with_options
+from kdelta.cpus.user import HOST, SUFFIX, load_file, load_user_cpu, user_path, user_paths
 from kdelta.spec.errors import LabError, UserError
 
 DEFAULT_CPU = "generic-x86-64"
-_SUFFIX = ".toml"
-_LARGEST_BYTES = 1 << 20
 
 
 @functools.cache
 def list_cpus() -> Mapping[str, CPU]:
     """All CPUs that come with kdelta, by name, in the order of their names."""
     files = [
-        file for file in resources.files("kdelta.cpus").iterdir() if file.name.endswith(_SUFFIX)
+        file for file in resources.files("kdelta.cpus").iterdir() if file.name.endswith(SUFFIX)
     ]
     found = {}
     for file in sorted(files, key=lambda file: file.name):
@@ -35,40 +34,43 @@ def list_cpus() -> Mapping[str, CPU]:
 
 
 def load_cpu(name_or_path: str) -> CPU:
-    """The CPU of that name, or of a file of the user's: what has a slash or ends in .toml. Options
-    may follow, as in "cortex-a9,l2=256KiB,clock=1GHz"; options.py has them.
+    """The CPU of that name, of those that come with kdelta or the user's own; or of a file: what
+    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz";
+    options.py has them.
 
-    UserError if there is no such CPU or file, if the file is not as it must be, and for an option
-    that it has not; it says what.
+    UserError if there is no such CPU or file, if the file is not as it must be, if a file of the
+    user's has the name of one that comes with kdelta, and for an option that it has not.
     """
     name_or_path, _, options = name_or_path.partition(",")
     return with_options(_load(name_or_path), options)
 
 
 def _load(name_or_path: str) -> CPU:
-    if "/" in name_or_path or name_or_path.endswith(_SUFFIX):
-        return _load_file(Path(name_or_path))
-    known = list_cpus()
-    if name_or_path not in known:
-        near = difflib.get_close_matches(name_or_path, list(known), n=3, cutoff=0.4) or list(known)
+    if "/" in name_or_path or name_or_path.endswith(SUFFIX):
+        return load_file(Path(name_or_path))
+    known, own = list_cpus(), user_paths()
+    if name_or_path in own:
+        refuse_shadow(name_or_path)
+        return load_user_cpu(name_or_path)
+    if name_or_path in known:
+        return known[name_or_path]
+    if name_or_path == HOST:
         raise UserError(
-            f"no CPU is called {name_or_path!r}",
-            f"there is: {', '.join(near)}; a file of your own is given by its path",
+            "this host's CPU was not calibrated",
+            f"kdelta calibrate does it, and writes {user_path(HOST)}",
         )
-    return known[name_or_path]
+    names = [*known, *own]
+    near = difflib.get_close_matches(name_or_path, names, n=3, cutoff=0.4) or names
+    raise UserError(
+        f"no CPU is called {name_or_path!r}",
+        f"there is: {', '.join(near)}; a file of your own is given by its path",
+    )
 
 
-def _load_file(path: Path) -> CPU:
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_BYTES + 1)  # a device has no end
-        if len(text) > _LARGEST_BYTES:
-            raise UserError(f"{path} is no CPU file: it is too large", "docs/cpus.md describes it")
-        return decode_cpu(text)
-    except OSError as error:
+def refuse_shadow(name: str) -> None:
+    """UserError for a name of the user's that a CPU of kdelta's has already."""
+    if name in list_cpus():
         raise UserError(
-            f"the CPU file {path} cannot be read: {error.strerror}",
-            "kdelta cpus lists those that are known by name",
-        ) from error
-    except CPUFileError as error:
-        raise UserError(f"{path}: {error}", "docs/cpus.md describes the file") from error
+            f"{user_path(name)} has the name of a CPU that comes with kdelta",
+            "give it, and the `name` in it, another one",
+        )

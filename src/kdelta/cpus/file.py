@@ -21,6 +21,7 @@ from kdelta.cpus.model import (
     MEASURED,
     MISS_KINDS,
     Calibration,
+    Core,
     Frontend,
     KernelPath,
     MissKind,
@@ -101,6 +102,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     qemu: Qemu = Qemu()
     path: tuple[KernelPath, ...] = ()
     calibration: Calibration | None = None
+    core: Core | None = None
 
 
 class CPUFileError(ValueError):
@@ -112,6 +114,7 @@ def decode_cpu(text: bytes) -> CPU:
     raw, tables = _parsed(text)
     _check_names(raw)
     ahead = _front_end(raw, tables)
+    sources = _sources(raw, tables)
     cpu = CPU(
         name=raw.name,
         title=raw.title,
@@ -133,14 +136,17 @@ def decode_cpu(text: bytes) -> CPU:
             for kind in special.kinds
         },
         qemu=raw.qemu,
-        paths=raw.path,
-        sources=_sources(raw, tables),
+        paths=tuple(
+            msgspec.structs.replace(path, source=sources[f"path.{path.name}"]) for path in raw.path
+        ),
+        sources=sources,
         clock_mhz=_positive("clock.mhz", raw.clock.mhz) if raw.clock else None,
         sizes={
             field: sizes for field in ("l1i", "l1d", "l2") if (sizes := getattr(raw, field).sizes)
         },
         front_end=ahead,
         calibration=raw.calibration,
+        core=raw.core and msgspec.structs.replace(raw.core, source=sources["core"]),
         **_data_tlbs(raw),
     )
     _check_prices(cpu)
@@ -357,6 +363,7 @@ def _sources(raw: _File, tables: FrontEndTables) -> dict[str, str]:
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
         **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
         **{f"path.{path.name}": path.source for path in raw.path},
+        **({"core": raw.core.source} if raw.core else {}),
         **tables.sources(),
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}

@@ -116,6 +116,20 @@ class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: bool = False
 
 
+class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By what a machine's core is known to be such a one.
+
+    numbers        family, first and last model (x86), or implementer, first and last part (Arm)
+    flags, without features in its /proc/cpuinfo, where a hypervisor makes up the numbers: all of
+                   these and none of those
+    """
+
+    source: str
+    numbers: tuple[tuple[int, int, int], ...] = ()
+    flags: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By what the prices that are `calibrated` were measured.
 
@@ -157,6 +171,7 @@ class CPU(msgspec.Struct, frozen=True):
     sizes        "l1i", "l1d", "l2" -> what sizes it comes in, in bytes, where a licensee chooses
     front_end    what predicts branches and fetches ahead; None where nothing is known of it
     calibration  of the prices that were measured with a clock; None where none was, or nobody knows
+    core         by what such a core is known
     """
 
     name: str
@@ -185,6 +200,7 @@ class CPU(msgspec.Struct, frozen=True):
     stlb: Cache | None = None
     front_end: FrontEnd | None = None
     calibration: Calibration | None = None
+    core: Core | None = None
 
     @property
     def least_recent(self) -> "CPU":
