@@ -54,6 +54,7 @@ class Quiet(msgspec.Struct, frozen=True):
     load_average       over a minute, before it began
     reference_spread   how far the reference loop's slowest tenth was above its fastest tenth
     dropped_share      of repetitions that were thrown away, since the frequency moved in them
+    contended_share    of rounds in which another thread of the core had a share of its width
     ok                 whether all of that is within the limits of a quiet machine
     said               what is not, in words
     """
@@ -65,6 +66,7 @@ class Quiet(msgspec.Struct, frozen=True):
     load_average: float
     reference_spread: float
     dropped_share: float
+    contended_share: float
     ok: bool
     said: tuple[str, ...] = ()
 
@@ -73,7 +75,8 @@ class TimedLink(msgspec.Struct, frozen=True):
     """One link of a program. Cycles are core cycles an iteration, which is a pass of its region.
 
     iterations        passes that one repetition times: those of the region as it is traced
-    cycles_min        the least, taken for each of these passes and averaged over them
+    cycles_min        the third least, taken for each of these passes and averaged over them: of
+                      the least itself no other says that it is not a slip of the clock
     quantiles         likewise: 10 %, 25 % and 50 % of all repetitions of all processes
     processes         the least in each process. Each has the program in other physical pages
     ticks_per_cycle   of the clock that was read; the reference loop's, its median
@@ -161,8 +164,10 @@ def decode_timings(text: bytes, source: str) -> Timings:
             figures = (link.cycles_min, *link.quantiles, *link.processes, link.ticks_per_cycle)
             if not all(math.isfinite(figure) and figure > 0 for figure in figures):
                 raise UserError(f"{source}: {program.name}, seed {link.seed}: no times at all")
-            if link.cycles_min > link.quantiles[0]:
-                raise UserError(f"{source}: {program.name}, seed {link.seed}: least above a tenth")
+            if not link.cycles_min <= link.quantiles[0] <= link.quantiles[1] <= link.quantiles[2]:
+                raise UserError(
+                    f"{source}: {program.name}, seed {link.seed}: quantiles run backwards"
+                )
     return timings
 
 

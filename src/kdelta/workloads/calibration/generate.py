@@ -1,19 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs of the calibration, as C text: deterministic, of a footprint and a flow each."""
+"""The programs of the calibration, as C text: deterministic, of a footprint and a flow each.
 
+A *code* is a set of functions and a way to call them. What it works on is told by arguments: the
+order of its calls, the words by which its conditionals decide and its data are chosen, and how
+many bytes of data there are. So programs of one code execute the same instructions, and differ
+in what is predicted and in what misses.
+"""
+
+import random
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
 from kdelta.spec.timings import Flow
 
+Words = Literal["constant", "random", "strided"]
+INSNS_A_PASS = 100_000
+"""About as many: 25 to 75 microseconds on a core of today."""
+PASSES = 8
+"""As calls.h has it: each is other work where the order of calls is random."""
+_LEAST_CALLS, _MOST_CALLS = 256, 8000
+_INSNS_A_STATEMENT = 4
+_INSNS_A_CALL = 12
+
 
 class ProgramSource(msgspec.Struct, frozen=True):
     """One program: C text and the arguments that its links are run with.
 
-    Programs of one `code` have the same `c_source`, so that it is compiled and linked once; they
-    differ in `arguments` (order of calls, bytes of data). `relinks`: how many links of it tell
-    something, at most.
+    Programs of one `code` have the same text, so that it is compiled and linked once; they differ
+    in `arguments` (order of calls, words, bytes of data). `bodies` is the C text of a part of the
+    functions, of whose object so many `copies` are linked, since compilers take their time;
+    `c_source` has the rest. `relinks`: how many links of it tell something, at most. `data`: how
+    functions touch the data, and by which words.
     """
 
     name: str
@@ -25,13 +44,257 @@ class ProgramSource(msgspec.Struct, frozen=True):
     data_bytes: int
     arguments: tuple[str, ...]
     relinks: int
+    copies: int
+    bodies: str
     c_source: str
 
 
+class Code(msgspec.Struct, frozen=True):
+    """A set of functions.
+
+    functions       how many there are (of a chain: all are called in each turn of it): `copies` of
+                    as many bodies
+    statements      in each function, of about 4 instructions
+    call            how they are called: through a table of pointers, by a tree of comparisons and
+                    direct calls, or by a chain of direct calls
+    conditionals    in each function, which hang on the word of the call
+    loop            how often the middle of each function is repeated, at most; 0: no loop
+    data            what each function does with the data: nothing, a load whose place is known
+                    beforehand, a load whose place hangs on the one before, or a store
+    """
+
+    name: str
+    functions: int
+    statements: int
+    copies: int = 1
+    call: Literal["pointer", "tree", "chain"] = "pointer"
+    conditionals: int = 0
+    loop: int = 0
+    data: Literal["none", "load", "chase", "store"] = "none"
+
+    @property
+    def calls(self) -> int:
+        """Calls in a pass; of a chain whole turns of it."""
+        insns = self.statements * _INSNS_A_STATEMENT * max(1.0, self.loop / 2) + _INSNS_A_CALL
+        calls = min(_MOST_CALLS, max(_LEAST_CALLS, round(INSNS_A_PASS / insns)))
+        if self.call == "chain":
+            return max(1, round(calls / self.functions)) * self.functions
+        return calls
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A program of a code: with which order, words and data."""
+
+    flow: Flow
+    words: Words = "constant"
+    data_bytes: int = 4096
+    relinks: int = 30
+
+
+def bodies_of(code: Code) -> str:
+    """The C text of its functions."""
+    drawn = random.Random(f"kdelta {code.name}")
+    bodies = code.functions // code.copies
+    parts = [f"/* {code.name}: {bodies} functions of {code.statements} statements */"]
+    parts.append('#include "data.h"')
+    parts += [_function(code, number, drawn) for number in range(bodies)]
+    return "\n\n".join(parts) + "\n"
+
+
+def source_of(code: Code) -> str:
+    """The C text of what calls them: their names have a prefix, which says of which copy one is."""
+    bodies = code.functions // code.copies
+    names = [
+        f"{copy_prefix(copy)}f{number}" for copy in range(code.copies) for number in range(bodies)
+    ]
+    parts = [
+        f"/* {code.name}: {code.copies} copies of {bodies} functions */",
+        f"enum {{ FUNCTIONS = {code.functions}, CALLS = {code.calls} }};",
+        '#include "calls.h"',
+        "\n".join(f"function {name};" for name in names),
+        _CALLERS[code.call](names),
+        "int main(int argc, char **argv)\n{\n    return calls_main(argc, argv, pass);\n}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def copy_prefix(copy: int) -> str:
+    """What the names of that copy's functions begin with."""
+    return f"copy{copy}_"
+
+
+def _function(code: Code, number: int, drawn: random.Random) -> str:
+    lines = [
+        f"__attribute__((noinline)) word f{number}(word a, uint32_t r)",
+        "{",
+        f"    word b = r + {_constant(drawn)}, c = a ^ {_constant(drawn)}, d = a + b;",
+    ]
+    lines += _data_lines(code, drawn)
+    body = [_statement(drawn) for _ in range(code.statements)]
+    # Conditionals stand at equal distances, and each has a few statements on either side.
+    for which in range(code.conditionals):
+        at = (which + 1) * len(body) // (code.conditionals + 1)
+        body[at] = _conditional(which + number, drawn)
+    if code.loop:
+        first, last = len(body) // 3, 2 * len(body) // 3
+        turns = 2 + drawn.getrandbits(16) % (code.loop - 1)
+        body.insert(last, "}")
+        body.insert(first, f"for (unsigned int i = 0; i < {turns}; i++) {{")
+    lines += [f"    {line}" for line in body]
+    return "\n".join([*lines, "    return a ^ b ^ c ^ d;", "}"])
+
+
+def _data_lines(code: Code, drawn: random.Random) -> list[str]:
+    place = drawn.getrandbits(24) & ~63
+    return {
+        "none": [],
+        "load": [f"    d += LOAD(r ^ {place:#x}u);"],
+        "chase": [f"    a = LOAD(((uint32_t)a & 56u) ^ r ^ {place:#x}u);"],
+        "store": [f"    STORE(r ^ {place:#x}u, c);"],
+    }[code.data]
+
+
+def _constant(drawn: random.Random) -> str:
+    return f"{drawn.getrandbits(30) | 1:#x}u"
+
+
+def _statement(drawn: random.Random) -> str:
+    to, one, other = _three(drawn.getrandbits(30))
+    constant, shift = _constant(drawn), 1 + drawn.getrandbits(10) % 15
+    forms = (
+        f"{to} = ({to} ^ {constant}) + ({one} >> {shift});",
+        f"{to} += ({one} << {shift}) ^ {other};",
+        f"{to} = ({to} + {one}) ^ ({other} + {constant});",
+        f"{to} ^= ({one} & {constant}) + {other};",
+        f"{to} = {one} * {constant} + {to};",
+        f"{to} -= ({one} | {other}) >> {shift};",
+    )
+    return forms[drawn.getrandbits(16) % len(forms)]
+
+
+def _three(bits: int) -> list[str]:
+    """Three different ones of the four variables."""
+    left, chosen = list("abcd"), []
+    for _ in range(3):
+        bits, at = divmod(bits, len(left))
+        chosen.append(left.pop(at))
+    return chosen
+
+
+def _conditional(which: int, drawn: random.Random) -> str:
+    """A branch that goes either way for a random word; its sides are as long as each other."""
+    bit = 7 + which % 20
+    one, other = _constant(drawn), _constant(drawn)
+    return (
+        f"if (r & {1 << bit:#x}u) {{ ARM_OF_BRANCH(a); a += {one}; b ^= c; }} "
+        f"else {{ ARM_OF_BRANCH(b); b -= {other}; a ^= d; }}"
+    )
+
+
+_PASS = """__attribute__((noinline)) void pass(unsigned int k)
+{{
+    WORDS_OF(k);
+    word a = k;
+
+{loop}
+    result = a;
+}}"""
+
+
+def _through_pointers(names: list[str]) -> str:
+    loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
+    loop += "        a += table[order[k][i]](a, NEXT_WORD);"
+    table = f"static function *const table[] = {{{', '.join(names)}}};\n\n"
+    return table + _PASS.format(loop=loop)
+
+
+def _through_a_tree(names: list[str]) -> str:
+    cases = [f"    case {number}: return {name}(a, r);" for number, name in enumerate(names[1:], 1)]
+    tree = [
+        "__attribute__((noinline)) word tree(unsigned int n, word a, uint32_t r)\n{",
+        *("    switch (n) {", *cases, f"    default: return {names[0]}(a, r);"),
+        "    }\n}\n\n",
+    ]
+    loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
+    loop += "        a += tree(order[k][i], a, NEXT_WORD);"
+    return "\n".join(tree) + _PASS.format(loop=loop)
+
+
+def _through_a_chain(names: list[str]) -> str:
+    calls = "\n".join(f"        a += {name}(a, NEXT_WORD);" for name in names)
+    loop = f"    for (unsigned int i = 0; i < CALLS / FUNCTIONS; i++) {{\n{calls}\n    }}"
+    return _PASS.format(loop=loop)
+
+
+_CALLERS = {
+    "pointer": _through_pointers,
+    "tree": _through_a_tree,
+    "chain": _through_a_chain,
+}
+
+_DATA = (
+    *(Use("fixed", "random", kib << 10, relinks=3) for kib in (16, 256, 1024, 8192)),
+    Use("fixed", "strided", 8 << 20, relinks=3),
+)
+_SET: tuple[tuple[Code, tuple[Use, ...]], ...] = (
+    (Code("calls-8k", 40, 10), (Use("random"),)),
+    (Code("calls-24k", 120, 11), (Use("fixed"), Use("random"), Use("mixed"))),
+    (Code("calls-40k", 160, 14, copies=2), (Use("fixed"), Use("random"))),
+    (Code("calls-64k", 250, 15, copies=2), (Use("fixed"), Use("random"), Use("mixed"))),
+    (Code("calls-512k", 1000, 34, copies=20), (Use("random"), Use("fixed"))),
+    (Code("calls-2m", 4000, 36, copies=80), (Use("random", relinks=10),)),
+    (Code("calls-4m", 4000, 72, copies=80), (Use("random", relinks=10),)),
+    (
+        Code("branches-32k", 120, 14, conditionals=2),
+        (Use("fixed"), Use("fixed", "random"), Use("random", "random")),
+    ),
+    (
+        Code("branches-128k", 320, 22, copies=4, conditionals=3),
+        (Use("fixed", "random"), Use("random")),
+    ),
+    (Code("tree-16k", 64, 13, call="tree"), (Use("random"),)),
+    (Code("chain-32k", 250, 5, copies=2, call="chain"), (Use("fixed"),)),
+    (Code("chain-256k", 1500, 8, copies=15, call="chain"), (Use("fixed"),)),
+    (Code("loops-48k", 160, 18, copies=2, loop=9), (Use("loop"), Use("random"))),
+    (Code("long-64k", 12, 360, copies=4), (Use("random"),)),
+    (Code("loads", 100, 16, data="load"), _DATA),
+    (Code("chases", 100, 16, data="chase"), _DATA),
+    (Code("stores", 100, 16, data="store"), _DATA),
+)
+_QUICK_CODES = ("calls-24k", "calls-40k", "calls-64k", "branches-32k", "chain-32k", "loads")
+QUICK_RELINKS = 10
+
+
 def programs(*, quick: bool = False) -> Iterator[ProgramSource]:
-    """The default set, or fewer programs."""
-    yield from _QUICK if quick else _DEFAULT
+    """The default set, or fewer programs and fewer links."""
+    for code, uses in _SET:
+        if quick and code.name not in _QUICK_CODES:
+            continue
+        texts = bodies_of(code), source_of(code)
+        for use in uses:
+            relinks = min(use.relinks, QUICK_RELINKS) if quick else use.relinks
+            yield program(code, use, texts, relinks)
 
 
-_DEFAULT: tuple[ProgramSource, ...] = ()
-_QUICK: tuple[ProgramSource, ...] = ()
+def program(code: Code, use: Use, texts: tuple[str, str], relinks: int) -> ProgramSource:
+    """One program of a code, whose `texts` are known: of the bodies, and of what calls them."""
+    name = f"{code.name}-{use.flow}"
+    if use.words != "constant":
+        name += f"-{use.words}"
+    if code.data != "none":
+        name += f"-{use.data_bytes >> 10}k"
+    data = f"{code.data}-{use.words}" if code.data != "none" else "none"
+    return ProgramSource(
+        name=name,
+        code=code.name,
+        flow=use.flow,
+        functions=code.functions,
+        statements=code.statements,
+        data=data,
+        data_bytes=use.data_bytes if code.data != "none" else 0,
+        arguments=(use.flow, use.words, str(use.data_bytes)),
+        relinks=relinks,
+        copies=code.copies,
+        bodies=texts[0],
+        c_source=texts[1],
+    )

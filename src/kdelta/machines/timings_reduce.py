@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From ticks of a clock to cycles of a core. Pure functions.
+
+The reference loop beside each pass says how many ticks a cycle took just then; passes in which the
+frequency moved are left out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kdelta.machines.timings_text import Process, Processor, Said, Ticks
+from kdelta.spec.errors import UserError
+from kdelta.spec.timings import Quiet, TimedLink, TimedSpecial
+
+STEADY = 0.005
+"""Two reference loops, before and after a pass, that differ by more were not of one frequency: its
+steps are of 2 to 4 %, and two loops of one frequency differ by 0.1 %.
+"""
+CONTENDED = 1.15
+"""A width loop that takes so many times the least had not the whole core for itself."""
+_LEAST_SAMPLES = 5
+_NTH = 2
+
+LIMITS = {
+    "steal_share": (0.02, 0.10, "the hypervisor gave {:.0%} of the core's time to others"),
+    "other_share": (0.02, 0.10, "other programs had {:.0%} of the core's time"),
+    "elsewhere_share": (0.50, 1.01, "the other cores were busy for {:.0%} of the time"),
+    "reference_spread": (0.25, 1.00, "the frequency moved by {:.0%}"),
+    "dropped_share": (0.30, 0.80, "the frequency moved within {:.0%} of the repetitions"),
+    "contended_share": (0.50, 1.01, "another thread of the core was busy in {:.0%} of the rounds"),
+}
+"""What is said of a machine that is not quiet: from which share on, and from which refused."""
+
+
+def cycles_of(process: Process) -> tuple[Ticks, Ticks]:
+    """Cycles (rounds, passes), NaN where the frequency moved; and ticks a cycle, likewise."""
+    before = process.ticks[:, 1:-2:2]
+    after = process.ticks[:, 3:-1:2]
+    passes = process.ticks[:, 2:-2:2] - process.empty_ticks
+    rate = (before + after) / 2 / process.reference_cycles
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steady = np.abs(after / before - 1) < STEADY
+    rate = np.where(steady & (before > 0), rate, np.nan)
+    return passes / rate, rate
+
+
+def link_of(seed: int, sha256: str, name: str, processes: Sequence[Process]) -> TimedLink:
+    """All processes of one link. UserError when the frequency was never steady for long enough."""
+    both = [cycles_of(process) for process in processes]
+    cycles = np.sort(np.concatenate([one for one, _ in both]), axis=0)
+    samples = np.count_nonzero(~np.isnan(cycles), axis=0)
+    if not len(samples) or samples.min() < _LEAST_SAMPLES:
+        raise UserError(
+            f"{name}: the core's frequency moved in nearly every repetition",
+            "set it by the governor `performance`, or switch off what moves it",
+        )
+    quantiles = np.nanquantile(cycles, (0.10, 0.25, 0.50), axis=0).mean(axis=1)
+    of_each = [_least(one) for one, _ in both if not np.isnan(one).all(axis=0).any()]
+    rates = np.concatenate([rate.ravel() for _, rate in both])
+    least = min(float(cycles[_NTH].mean()), float(quantiles[0]))
+    return TimedLink(
+        seed=seed,
+        sha256=sha256,
+        iterations=cycles.shape[1],
+        cycles_min=least,
+        quantiles=(float(quantiles[0]), float(quantiles[1]), float(quantiles[2])),
+        processes=tuple(of_each),
+        ticks_per_cycle=float(np.nanmedian(rates)),
+    )
+
+
+def _least(cycles: Ticks) -> float:
+    return float(np.nanmin(cycles, axis=0).mean())
+
+
+def special_of(
+    kind: str, argument: int, turns: int, reference_cycles: int, ticks: Sequence[int]
+) -> TimedSpecial:
+    """One line of specials. The empty loop's least is what the loop itself takes."""
+    triples = np.array(ticks, dtype=np.float64).reshape(-1, 3)
+    rate = triples[:, 2] / reference_cycles
+    # A reference loop that was interrupted says nothing.
+    good = rate < np.median(rate) * (1 + 10 * STEADY)
+    empty = (triples[good, 0] / rate[good]).min()
+    cycles = np.maximum(triples[good, 1] / rate[good] - empty, 0) / turns
+    low, median, high = np.quantile(cycles, (0.0, 0.5, 0.9))
+    return TimedSpecial(kind, argument, float(low), float(median), float(high))
+
+
+def quiet_of(said: Said) -> Quiet:
+    """How quiet the machine was, by /proc/stat before and after, and by the loops beside passes."""
+    core = int(said.facts["core"])
+    first, second = said.processors
+    shares = _shares(first, second, core)
+    widths, references, steady, count = [], [], 0, 0
+    for process in said.processes:
+        cycles, _ = cycles_of(process)
+        steady, count = steady + int(np.count_nonzero(~np.isnan(cycles))), count + cycles.size
+        references.append(process.ticks[:, 1:-1:2].ravel() / process.reference_cycles)
+        widths.append(process.ticks[:, 0] / process.ticks[:, 1])
+    reference, width = np.concatenate(references), np.concatenate(widths)
+    fast, slow = np.quantile(reference, (0.1, 0.9))
+    shares |= {
+        "reference_spread": float(slow / fast - 1),
+        "dropped_share": 1 - steady / count,
+        "contended_share": float((width > CONTENDED * np.quantile(width, 0.02)).mean()),
+    }
+    remarks = tuple(
+        text.format(shares[name])
+        for name, (from_, _, text) in LIMITS.items()
+        if shares[name] > from_
+    )
+    return Quiet(
+        seconds=second.uptime - first.uptime,
+        load_average=said.load_average,
+        ok=not remarks,
+        said=remarks,
+        **shares,
+    )
+
+
+def refuse_busy(quiet: Quiet) -> None:
+    """UserError for a machine that was too busy for its times to mean anything."""
+    for name, (_, most, text) in LIMITS.items():
+        if getattr(quiet, name) > most:
+            raise UserError(
+                f"the machine was too busy: {text.format(getattr(quiet, name))}",
+                "stop what else runs there and try again, or go on with --busy-ok",
+            )
+
+
+def _shares(first: Processor, second: Processor, core: int) -> dict[str, float]:
+    busy = {one: second.busy[one] - first.busy[one] for one in second.busy if one in first.busy}
+    idle = {one: second.idle[one] - first.idle[one] for one in busy}
+    stolen = {one: second.stolen[one] - first.stolen[one] for one in busy}
+    own = second.own - first.own
+    time = max(busy[core] + idle[core] + stolen[core], 1e-9)
+    others = [one for one in busy if one != core]
+    others_time = max(sum(busy[one] + idle[one] for one in others), 1e-9)
+    return {
+        "steal_share": stolen[core] / time,
+        "other_share": max(0.0, busy[core] - own) / time,
+        "elsewhere_share": sum(busy[one] for one in others) / others_time,
+    }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bundle: a folder of static programs that a shell alone can run and time on their machine."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.command import quiet
+from kdelta.host.files import lab_errors, new_folder, sha256_file
+from kdelta.spec.errors import LabError
+from kdelta.spec.identity import identity
+from kdelta.spec.timings import Flow
+from kdelta.workloads.calibration.generate import PASSES, ProgramSource
+from kdelta.workloads.calibration.link import all_linked, compiled, compiled_file, footprint_bytes
+from kdelta.workloads.calibration.link import linked as linked_once
+
+HELPERS = ("facts", "specials")
+ROUNDS = 16
+WARM_ROUNDS = 3
+PROCESSES, QUICK_PROCESSES = 14, 7
+"""How many processes each link has. What they are needed for: docs/calibration/timings.md."""
+
+
+class ManifestProgram(msgspec.Struct, frozen=True):
+    """A program of a bundle, as kdelta.timings/1 has it; of each link the file's hash, from seed 1
+    on.
+    """
+
+    name: str
+    code: str
+    flow: Flow
+    functions: int
+    statements: int
+    data: str
+    data_bytes: int
+    footprint_bytes: int
+    arguments: tuple[str, ...]
+    sha256: tuple[str, ...]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a bundle has, and how often each of its programs is run: in so many processes, each of
+    which times so many rounds of `passes` passes.
+    """
+
+    arch: str
+    processes: int
+    rounds: int
+    passes: int
+    programs: tuple[ManifestProgram, ...]
+
+    @property
+    def id(self) -> str:
+        """By which results are known to be of these programs."""
+        return identity(self)
+
+
+def make_bundle(
+    folder: Path,
+    programs: Sequence[ProgramSource],
+    *,
+    arch: str,
+    relinks: int = 30,
+    processes: int = PROCESSES,
+    rounds: int = ROUNDS,
+    talk: Callable[[str], None] = quiet,
+) -> Manifest:
+    """Makes `folder` with all that run.sh needs, each program linked as often as it asks for, and
+    at most `relinks` times; what was there is gone. LabError when it cannot be built.
+    """
+    with new_folder(folder) as made:
+        links = {}
+        for code in {program.code: program for program in programs}.values():
+            talk(f"compiling and linking {code.code}")
+            objects = compiled(code, made / "objects", arch=arch)
+            wanted = max(one.relinks for one in programs if one.code == code.code)
+            links[code.code] = all_linked(objects, min(wanted, relinks), made / "links" / code.code)
+            shutil.rmtree(made / "objects")
+        manifest = Manifest(
+            arch=arch,
+            processes=processes,
+            rounds=rounds,
+            passes=PASSES,
+            programs=tuple(_described(program, links[program.code]) for program in programs),
+        )
+        _add_helpers(made, arch)
+        _write_texts(made, manifest)
+    return manifest
+
+
+def _described(program: ProgramSource, links: Sequence[Path]) -> ManifestProgram:
+    return ManifestProgram(
+        name=program.name,
+        code=program.code,
+        flow=program.flow,
+        functions=program.functions,
+        statements=program.statements,
+        data=program.data,
+        data_bytes=program.data_bytes,
+        footprint_bytes=footprint_bytes(links[0]),
+        arguments=program.arguments,
+        sha256=tuple(sha256_file(link) for link in links[: program.relinks]),
+    )
+
+
+def _add_helpers(folder: Path, arch: str) -> None:
+    here = Path(__file__).parent
+    for name in HELPERS:
+        text = (here / f"{name}.c").read_text()
+        linked_once([compiled_file(name, text, folder / "objects", arch=arch)], 0, folder / name)
+    shutil.rmtree(folder / "objects")
+    shutil.copyfile(here / "run.sh", folder / "run.sh")
+    (folder / "run.sh").chmod(0o755)
+
+
+def _write_texts(folder: Path, manifest: Manifest) -> None:
+    with lab_errors("writing", folder):
+        text = msgspec.json.encode(manifest) + b"\n"
+        (folder / "manifest.json").write_bytes(text)
+        numbers = {"PROCESSES": manifest.processes, "ROUNDS": manifest.rounds, "WARM": WARM_ROUNDS}
+        (folder / "settings").write_text(
+            "".join(f"{name}={number}\n" for name, number in numbers.items())
+        )
+        (folder / "plan").write_text(
+            "".join(
+                f"{one.name} {one.code} {len(one.sha256)} {' '.join(one.arguments)}\n"
+                for one in manifest.programs
+            )
+        )
+
+
+def read_manifest(text: bytes, source: str) -> Manifest:
+    """A bundle's manifest; LabError, which names `source`, if it is none."""
+    try:
+        return msgspec.json.decode(text, type=Manifest)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise LabError(f"{source} has no manifest: {error}", "make the bundle again") from error

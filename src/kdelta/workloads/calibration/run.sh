@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Times the programs that lie beside it, and writes what they say into RESULTS. It needs a POSIX shell, cat, cp, mv, rm, grep and cksum.
+#
+#     sh run.sh           all of it; the last core that may be used
+#     CORE=2 sh run.sh    another core
+#
+# Each process of a link has a fresh copy of its file, so that its code lies in other physical pages, and all links take turns, so that
+# what drifts in the machine hits all alike. Nothing is left over but RESULTS.
+cd "$(dirname "$0")" || exit 1
+rm -rf work RESULTS RESULTS.partial
+
+clean() {
+    rm -rf work RESULTS.partial
+}
+trap 'clean; exit 130' INT HUP TERM
+
+# How a program ended: killed by a signal counts as well.
+timed() {
+    "$@" </dev/null
+    echo "@status $?"
+}
+
+processor() {
+    grep '^cpu' /proc/stat
+    times
+    cat /proc/uptime
+}
+
+everything() {
+    echo "@results 1"
+    echo "@manifest"
+    cat manifest.json
+    echo "@facts"
+    timed ./facts $CORE
+    core=$CORE
+    [ -n "$core" ] || core=$(./facts 2>/dev/null | while read -r name value; do [ "$name" = core ] && echo "$value"; done)
+    echo "@machine"
+    cat /proc/sys/kernel/osrelease
+    cat /proc/sys/kernel/arch 2>/dev/null || echo unknown
+    cat /proc/device-tree/model 2>/dev/null
+    echo
+    echo "@cpuinfo"
+    cat /proc/cpuinfo
+    echo "@load"
+    cat /proc/loadavg
+    echo "@processor"
+    processor
+    if [ -n "$core" ]; then
+        process=1
+        while [ "$process" -le "$PROCESSES" ]; do
+            echo "round $process of $PROCESSES" >&2
+            while read -r name code links arguments; do
+                rm -rf work
+                cp -r "links/$code" work || return 1
+                seed=1
+                while [ "$seed" -le "$links" ]; do
+                    echo "@run $name $seed $process"
+                    timed "./work/$seed" time "$core" "$ROUNDS" "$WARM" $arguments
+                    seed=$((seed + 1))
+                done
+            done <plan
+            process=$((process + 1))
+        done
+        echo "@specials"
+        timed ./specials "$core"
+    fi
+    echo "@processor"
+    processor
+    echo "@end"
+}
+
+. ./settings
+everything >RESULTS.partial || { echo "run.sh: no space, or a file is missing" >&2; clean; exit 1; }
+rm -rf work
+cksum <RESULTS.partial >>RESULTS.partial
+mv RESULTS.partial RESULTS
