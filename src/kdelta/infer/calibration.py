@@ -35,6 +35,9 @@ LEAST_PROGRAMS = 3
 PLAIN = "l1i"
 """The misses that a model without a front end has."""
 
+ALTERNATIVES = (frozenset({PLAIN, "l1i-exposed"}),)
+"""Two ways to count one thing, of which one is priced at most."""
+
 _ROUNDS = 5  # of weights; they move by less than a percent after that
 _HUBER = 1.345  # 95 % as good as least squares where the errors are normal (Huber 1981)
 _MAD = 1.4826  # from the median of absolute deviations to a standard deviation of normal errors
@@ -45,13 +48,35 @@ _LEAST_GAIN = 0.01
 _TAIL = 2.5  # per cent, at either end of an interval
 
 
-class _Program(msgspec.Struct, frozen=True, eq=False):
-    """rows' cycles (n,) and events (n, k), and the differences that matter."""
+class _Table(msgspec.Struct, frozen=True, eq=False):
+    """Programs side by side: cycles, there (p, n), events (p, n, k), floors (p,): the differences
+    that matter. Where a program has fewer than n links, `there` is 0.
+    """
 
-    rows: ProgramRows
+    rows: tuple[ProgramRows, ...]
     cycles: F64
     events: F64
-    floor: float
+    there: F64
+    floors: F64
+
+    def of(self, programs: Sequence[int]) -> "_Table":
+        """Some of them."""
+        at = np.array(programs, dtype=np.int64)
+        return _Table(
+            tuple(self.rows[k] for k in programs),
+            self.cycles[at],
+            self.events[at],
+            self.there[at],
+            self.floors[at],
+        )
+
+    def middles(self, values: F64) -> F64:
+        """The median over the links of each program: (p,)."""
+        ordered = np.sort(np.where(self.there > 0, values, np.inf), axis=1)
+        n = self.there.sum(axis=1).astype(np.int64)
+        at = np.arange(len(n))
+        found: F64 = (ordered[at, (n - 1) // 2] + ordered[at, n // 2]) / 2
+        return found
 
 
 def fit(
@@ -75,20 +100,20 @@ def fit(
             f"give at least {LEAST_PROGRAMS}",
         )
     names = _mechanisms(usable, candidates)
-    programs = [_program(one, names) for one in usable]
-    varying = [
-        k for k in range(len(names)) if any(np.ptp(one.events[:, k]) > 0 for one in programs)
-    ]
-    kept, errors = _select(programs, varying)
+    programs = _table([_ordered(one, names) for one in usable], names)
+    ranges = _ranges(programs)
+    varying = [k for k in range(len(names)) if (ranges[:, k] > 0).any()]
+    kept, errors = _select(programs, varying, names)
     prices = _prices(programs, kept)
     low, high = _intervals(programs, kept, (seed, resamples))
+    noises = np.array([2 * one.noise for one in programs.rows])
     fitted = {
         names[k]: FittedPrice(
             names[k],
             float(prices[k]),
             float(min(low[k], prices[k])),
             float(max(high[k], prices[k])),
-            sum(_tells(one, k, float(prices[k])) for one in programs),
+            int((prices[k] * ranges[:, k] > noises).sum()),
         )
         for k in kept
     }
@@ -97,7 +122,7 @@ def fit(
         prices=fitted,
         quality=_quality(programs, kept),
         contributions=_contributions(programs, kept, names, errors),
-        left_out=_left_out(programs, kept, names, varying, errors),
+        left_out=_left_out(programs, kept, names, (varying, errors, (seed, resamples))),
         between=between,
         base_rate=base_rate,
     )
@@ -112,7 +137,6 @@ def predicted(prices: dict[str, FittedPrice], rows: ProgramRows) -> ProgramFit:
 def program_fit(rows: ProgramRows, cycles: F64) -> ProgramFit:
     """How well predicted cycles (n_links,), up to a constant, tell the links of a program apart."""
     measured = rows.cycles
-    offset = float(np.median(measured - cycles))
     deviation = measured - measured.mean()
     error = measured - cycles - (measured - cycles).mean()
     variance = float((deviation**2).sum())
@@ -122,7 +146,7 @@ def program_fit(rows: ProgramRows, cycles: F64) -> ProgramFit:
         flow=rows.flow,
         links=len(measured),
         insns=rows.insns,
-        base=offset,
+        cycles=float(np.median(measured)),
         spread=float(np.ptp(measured)),
         predicted_spread=float(np.ptp(cycles)),
         noise=rows.noise,
@@ -137,84 +161,96 @@ def _mechanisms(rows: Sequence[ProgramRows], candidates: Collection[str] | None)
     return sorted(common if candidates is None else common & set(candidates))
 
 
-def _program(rows: ProgramRows, names: Sequence[str]) -> _Program:
+def _ordered(rows: ProgramRows, names: Sequence[str]) -> ProgramRows:
     """The program with its links in an order that is not the caller's."""
     columns = {name: np.asarray(of, dtype=np.float64) for name, of in rows.events.items()}
     cycles = np.asarray(rows.cycles, dtype=np.float64)
     order = np.lexsort((*(columns[name] for name in names), cycles))
-    ordered = msgspec.structs.replace(
+    return msgspec.structs.replace(
         rows, cycles=cycles[order], events={name: of[order] for name, of in columns.items()}
     )
-    table = np.zeros((len(cycles), len(names)))
-    for k, name in enumerate(names):
-        table[:, k] = ordered.events[name]
-    floor = max(rows.noise, _FLOOR * float(np.median(cycles)))
-    return _Program(ordered, ordered.cycles, table, floor)
 
 
-def _centred(program: _Program, weights: F64) -> tuple[F64, F64]:
-    share = weights / weights.sum()
-    return program.cycles - share @ program.cycles, program.events - share @ program.events
+def _table(rows: Sequence[ProgramRows], names: Sequence[str]) -> _Table:
+    most = max(len(one.cycles) for one in rows)
+    cycles, there = np.zeros((2, len(rows), most))
+    events = np.zeros((len(rows), most, len(names)))
+    for p, one in enumerate(rows):
+        n = len(one.cycles)
+        cycles[p, :n], there[p, :n] = one.cycles, 1
+        for k, name in enumerate(names):
+            events[p, :n, k] = one.events[name]
+    floors = [max(one.noise, _FLOOR * float(np.median(one.cycles))) for one in rows]
+    return _Table(tuple(rows), cycles, events, there, np.array(floors))
 
 
-def _weights(residual: F64, floor: float) -> F64:
-    """Of each link: by the program's scale, less for links that are off."""
-    middle = residual - np.median(residual)
-    scale = max(floor, _MAD * float(np.median(np.abs(middle))))
-    off = np.abs(middle) / scale
-    return np.minimum(1.0, _HUBER / np.maximum(off, 1e-12)) / scale**2
-
-
-def _prices(programs: Sequence[_Program], kept: Sequence[int], rounds: int = _ROUNDS) -> F64:
-    """The price of each mechanism, (k,), 0 for those that are not in `kept`."""
-    k = programs[0].events.shape[1]
-    found = np.zeros(k)
-    if not kept:
-        return found
-    held = np.array(kept)
-    weights = [_weights(one.cycles, one.floor) for one in programs]
-    for _ in range(rounds):
-        gram, moments = np.zeros((len(held), len(held))), np.zeros(len(held))
-        for one, weight in zip(programs, weights, strict=True):
-            cycles, events = _centred(one, weight)
-            chosen = events[:, held]
-            gram += chosen.T @ (weight[:, None] * chosen)
-            moments += chosen.T @ (weight * cycles)
-        found[held] = nonnegative(gram, moments)
-        weights = [_weights(one.cycles - one.events @ found, one.floor) for one in programs]
+def _ranges(programs: _Table) -> F64:
+    """How far each mechanism's most and least are apart over the links of each program: (p, k)."""
+    there = programs.there[:, :, None] > 0
+    high = np.where(there, programs.events, -np.inf).max(axis=1)
+    found: F64 = high - np.where(there, programs.events, np.inf).min(axis=1)
     return found
 
 
-def _left_one_out(programs: Sequence[_Program], kept: Sequence[int]) -> list[F64]:
-    """Of each program the cycles that prices of all others predict, up to a constant. Programs of
-    one code are left out together: they are relinked alike.
+def _weights(programs: _Table, residual: F64) -> F64:
+    """Of each link: by the program's scale, less for links that are off."""
+    off = np.abs(residual - programs.middles(residual)[:, None])
+    scale = np.maximum(programs.floors, _MAD * programs.middles(off))[:, None]
+    found: F64 = np.minimum(1.0, _HUBER * scale / np.maximum(off, 1e-12)) / scale**2
+    return programs.there * found
+
+
+def _prices(programs: _Table, kept: Sequence[int], rounds: int = _ROUNDS) -> F64:
+    """The price of each mechanism, (k,), 0 for those that are not in `kept`."""
+    found = np.zeros(programs.events.shape[2])
+    if not kept:
+        return found
+    held = np.array(kept)
+    events = programs.events[:, :, held]
+    weights = _weights(programs, programs.cycles)
+    for _ in range(rounds):
+        share = weights / weights.sum(axis=1, keepdims=True)
+        apart = events - np.einsum("pn,pnk->pk", share, events)[:, None]
+        cycles = programs.cycles - (share * programs.cycles).sum(axis=1, keepdims=True)
+        weighted = (weights[:, :, None] * apart).reshape(-1, len(held))
+        gram = weighted.T @ apart.reshape(-1, len(held))
+        found[held] = nonnegative(gram, weighted.T @ cycles.reshape(-1))
+        weights = _weights(programs, programs.cycles - events @ found[held])
+    return found
+
+
+def _left_one_out(programs: _Table, kept: Sequence[int]) -> F64:
+    """The cycles (p, n) that prices of all other programs predict, up to a constant for each.
+    Programs of one code are left out together: they are relinked alike.
     """
-    found: dict[str, F64] = {}
-    for one in programs:
-        code = one.rows.code or one.rows.name
-        if code not in found:
-            others = [other for other in programs if (other.rows.code or other.rows.name) != code]
-            found[code] = _prices(others, kept) if others else np.zeros(one.events.shape[1])
-    return [one.events @ found[one.rows.code or one.rows.name] for one in programs]
+    codes = [one.code or one.name for one in programs.rows]
+    found = np.zeros(programs.cycles.shape)
+    for code in sorted(set(codes)):
+        mine = [p for p, other in enumerate(codes) if other == code]
+        others = [p for p, other in enumerate(codes) if other != code]
+        if others:
+            found[mine] = programs.events[mine] @ _prices(programs.of(others), kept)
+    return found
 
 
-def _error(programs: Sequence[_Program], kept: Sequence[int]) -> float:
+def _error(programs: _Table, kept: Sequence[int]) -> float:
     """Of leave-one-out predictions: the mean over programs of their squared error, as a share of
     the variance that there is; where there is hardly any, of what nobody asks for.
     """
-    shares = []
-    for one, guess in zip(programs, _left_one_out(programs, kept), strict=True):
-        residual = one.cycles - guess
-        low, high = np.percentile(one.cycles, [25, 75])
-        scale = float((high - low) / _QUARTILES) ** 2 + one.floor**2
-        limit = _MOST_OFF * np.sqrt(scale)  # a link that something slowed is not to decide
-        off = np.clip(residual - np.median(residual), -limit, limit)
-        shares.append(float(np.mean(off**2)) / scale)
-    return float(np.mean(shares))
+    residual = programs.cycles - _left_one_out(programs, kept)
+    quartiles = np.array([np.percentile(one.cycles, [25, 75]) for one in programs.rows])
+    scale = ((quartiles[:, 1] - quartiles[:, 0]) / _QUARTILES) ** 2 + programs.floors**2
+    limit = _MOST_OFF * np.sqrt(scale)[:, None]  # a link that something slowed does not decide
+    off = np.clip(residual - programs.middles(residual)[:, None], -limit, limit) * programs.there
+    return float(np.mean((off**2).sum(axis=1) / programs.there.sum(axis=1) / scale))
+
+
+def _is_alternative(name: str, kept: Iterable[str]) -> bool:
+    return any({name, other} == pair for other in kept for pair in ALTERNATIVES)
 
 
 def _select(
-    programs: Sequence[_Program], varying: Sequence[int]
+    programs: _Table, varying: Sequence[int], names: Sequence[str]
 ) -> tuple[list[int], dict[tuple[int, ...], float]]:
     """The mechanisms that improve the prediction of what was left out; errors of all tried sets."""
     errors: dict[tuple[int, ...], float] = {}
@@ -226,7 +262,11 @@ def _select(
         return errors[key]
 
     kept: list[int] = []
-    while rest := [k for k in varying if k not in kept]:
+    while rest := [
+        k
+        for k in varying
+        if k not in kept and not _is_alternative(names[k], [names[other] for other in kept])
+    ]:
         best = min(rest, key=lambda k: error([*kept, k]))
         if error([*kept, best]) > (1 - _LEAST_GAIN) * error(kept):
             break
@@ -242,7 +282,7 @@ def _select(
 
 
 def _contributions(
-    programs: Sequence[_Program],
+    programs: _Table,
     kept: Sequence[int],
     names: Sequence[str],
     errors: dict[tuple[int, ...], float],
@@ -257,12 +297,12 @@ def _contributions(
 
 
 def _left_out(
-    programs: Sequence[_Program],
+    programs: _Table,
     kept: Sequence[int],
     names: Sequence[str],
-    varying: Sequence[int],
-    errors: dict[tuple[int, ...], float],
+    how: tuple[Sequence[int], dict[tuple[int, ...], float], tuple[int, int]],
 ) -> tuple[LeftOut, ...]:
+    varying, errors, (seed, resamples) = how
     now = errors[tuple(sorted(kept))]
     found = []
     for k, name in enumerate(names):
@@ -271,38 +311,41 @@ def _left_out(
         if k not in varying:
             found.append(LeftOut(name, 0.0, "no link changes it"))
             continue
-        key = tuple(sorted((*kept, k)))
+        others = [o for o in kept if not _is_alternative(name, [names[o]])]
+        key = tuple(sorted((*others, k)))
         gain = 1 - (errors.get(key) or _error(programs, key)) / now
-        found.append(LeftOut(name, gain, "programs left out are predicted no better with it"))
+        most = float(_intervals(programs, key, (seed, max(20, resamples // 4)))[1][k])
+        why = "no better with it" if len(others) == len(kept) else "no better in place of the other"
+        found.append(LeftOut(name, gain, why, most))
     return tuple(sorted(found, key=lambda one: (-one.gain, one.name)))
 
 
-def _intervals(
-    programs: Sequence[_Program], kept: Sequence[int], draw: tuple[int, int]
-) -> tuple[F64, F64]:
+def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> tuple[F64, F64]:
     """The ends of each price's interval: of fits to programs, and links of each, drawn again."""
-    k = programs[0].events.shape[1]
+    k = programs.events.shape[2]
     if not kept:
         return np.zeros(k), np.zeros(k)
     seed, resamples = draw
     random = np.random.default_rng(seed)
+    links = programs.there.sum(axis=1)
     drawn = np.zeros((resamples, k))
     for row in range(resamples):
-        chosen = random.integers(0, len(programs), len(programs))
-        again = [_resampled(programs[int(index)], random) for index in chosen]
+        again = programs.of(random.integers(0, len(links), len(links)).tolist())
+        n = again.there.sum(axis=1)[:, None]
+        at = (random.random(again.cycles.shape) * n).astype(np.int64)
+        again = msgspec.structs.replace(
+            again,
+            cycles=np.take_along_axis(again.cycles, at, 1),
+            events=np.take_along_axis(again.events, at[:, :, None], 1),
+        )
         drawn[row] = _prices(again, kept, rounds=3)
-    return np.percentile(drawn, _TAIL, axis=0), np.percentile(drawn, 100 - _TAIL, axis=0)
+    low, high = np.percentile(drawn, [_TAIL, 100 - _TAIL], axis=0)
+    return low, high
 
 
-def _resampled(program: _Program, random: np.random.Generator) -> _Program:
-    at = random.integers(0, len(program.cycles), len(program.cycles))
-    return msgspec.structs.replace(program, cycles=program.cycles[at], events=program.events[at])
-
-
-def _tells(program: _Program, k: int, price: float) -> bool:
-    return price * float(np.ptp(program.events[:, k])) > 2 * program.rows.noise
-
-
-def _quality(programs: Sequence[_Program], kept: Sequence[int]) -> tuple[ProgramFit, ...]:
+def _quality(programs: _Table, kept: Sequence[int]) -> tuple[ProgramFit, ...]:
     guesses = _left_one_out(programs, kept)
-    return tuple(program_fit(one.rows, guess) for one, guess in zip(programs, guesses, strict=True))
+    return tuple(
+        program_fit(one, guess[: len(one.cycles)])
+        for one, guess in zip(programs.rows, guesses, strict=True)
+    )

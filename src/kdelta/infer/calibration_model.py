@@ -33,11 +33,6 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
     data: dict[str, float] = {}
     code: str = ""
 
-    @property
-    def predictable(self) -> bool:
-        """Whether a predictor learns its flow."""
-        return self.flow not in UNPREDICTABLE
-
 
 class FittedPrice(msgspec.Struct, frozen=True):
     """What one of a kind costs, in core cycles: the best value, and the interval that holds it.
@@ -56,7 +51,7 @@ class FittedPrice(msgspec.Struct, frozen=True):
 class ProgramFit(msgspec.Struct, frozen=True):
     """How well links of one program are told apart by prices that were fitted to all others.
 
-    base: cycles of an iteration at the program's mean counts. spread: most less least cycles of
+    cycles: of an iteration, the median of its links. spread: most less least cycles of
     its links, and predicted the same by prediction. rank: Spearman's rank correlation of measured
     and predicted cycles, None where all are equal; plain_rank: of measured cycles and plain misses
     of the L1I. explained: share of the variance of cycles that the prediction takes away (may be
@@ -67,13 +62,18 @@ class ProgramFit(msgspec.Struct, frozen=True):
     flow: str
     links: int
     insns: float
-    base: float
+    cycles: float
     spread: float
     predicted_spread: float
     noise: float
     rank: float | None
     plain_rank: float | None
     explained: float | None
+
+    @property
+    def predictable(self) -> bool:
+        """Whether a predictor learns its flow."""
+        return self.flow not in UNPREDICTABLE
 
     @property
     def above_noise(self) -> bool:
@@ -83,12 +83,14 @@ class ProgramFit(msgspec.Struct, frozen=True):
 
 class LeftOut(msgspec.Struct, frozen=True):
     """A mechanism that is no part of the fit. gain: by which share the error of leave-one-out
-    predictions became smaller with it; why: in words.
+    predictions would be smaller with it; why: in words. most: what it costs at most, in cycles, as
+    its interval would end if it were in the fit; None where no link changes it.
     """
 
     name: str
     gain: float
     why: str
+    most: float | None = None
 
 
 class Contribution(msgspec.Struct, frozen=True):

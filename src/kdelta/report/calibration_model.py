@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A calibration as it is reported."""
+
+from typing import Literal
+
+import msgspec
+
+from kdelta.infer.calibration_model import Fitted, FittedPrice, ProgramFit, ProgramRows
+from kdelta.spec.timings import MachineFacts, Quiet, TimedSpecial
+
+CheckedBy = Literal["calibration", "file"]
+
+
+class CheckedLink(msgspec.Struct, frozen=True):
+    """One link of a program that took no part in the fit. measured, predicted: cycles of an
+    iteration beyond the program's median; events: beyond the mean of its links, those that differ
+    most first.
+    """
+
+    seed: int
+    measured: float
+    predicted: float
+    events: tuple[tuple[str, float], ...]
+    functions: tuple[tuple[str, float], ...] = ()
+
+
+class CheckedProgram(msgspec.Struct, frozen=True, eq=False):
+    """A held-out program, how well it is predicted, and the links that fit worst."""
+
+    fit: ProgramFit
+    worst: tuple[CheckedLink, ...]
+    rows: ProgramRows
+
+
+class CalibrationReport(msgspec.Struct, frozen=True, eq=False):
+    """cpu: whose geometry the replay had; written: the file with the prices, if there is one.
+    rows: what prices were fitted to, or empty where a file's were used. kernel: under which
+    programs were traced.
+    """
+
+    when: str
+    machine: MachineFacts
+    quiet: Quiet
+    cpu: str
+    kernel: str
+    relinks: int
+    fitted: Fitted
+    specials: tuple[TimedSpecial, ...]
+    rows: tuple[ProgramRows, ...]
+    written: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class CheckReport(msgspec.Struct, frozen=True, eq=False):
+    """Programs held against a CPU's prices."""
+
+    when: str
+    machine: MachineFacts
+    quiet: Quiet
+    cpu: str
+    kernel: str
+    prices: dict[str, FittedPrice]
+    programs: tuple[CheckedProgram, ...]
+    notes: tuple[str, ...] = ()
