@@ -119,7 +119,35 @@ def _block(effect: PlacementEffect) -> list[str]:
             lines.append(_row(_PARTS.get(kind, f"{kind} misses"), compared))
     if quiet:
         lines.append(f"  no misses in any layout: {', '.join(quiet)}")
+    return lines + _data_lines(effect)
+
+
+def _data_lines(effect: PlacementEffect) -> list[str]:
+    """What data misses, which no layout changes, and what that makes of the effect."""
+    lines = []
+    for kind, compared in effect.data.items():
+        if not (_nothing(compared.base) and _nothing(compared.other)):
+            level, _, stores = kind.partition("-")
+            lines.append(_row(f"{level}, stores" if stores else f"{level} misses", compared))
+    if not effect.data:
+        return []
+    if not lines:
+        return [f"  of data, none in: {', '.join(map(data_kind, effect.data))}"]
+    if effect.data_cycles is not None:
+        cost = _signed_range(effect.data_cycles)
+        words = f"of the effect, what data misses in any layout: {cost} model cycles"
+        lines += wrapped(words, "  ", "    ")
     return lines
+
+
+def data_kind(kind: str) -> str:
+    """A kind of misses of data, as a report calls it."""
+    return kind.replace("-store", " st.")
+
+
+def _signed_range(interval: Interval) -> str:
+    ends = [f"{end:+.4g}" if end else "0" for end in (interval.low, interval.high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _whole_row(region: CutRegion | None) -> list[str]:

@@ -79,7 +79,9 @@ class JsonCycleEffect(msgspec.Struct, frozen=True, omit_defaults=True):
     fraction of the base's mean `relative`. `hidden` and `exposed` are at either end of the prices
     of misses. `guessed`: the kinds of misses with prices that were never calibrated. `unlike`:
     indexes of what its path hangs on that was not as on the CPU. `lru`: of a CPU whose caches
-    replace otherwise, the verdict if they evicted what was least recently used.
+    replace otherwise, the verdict if they evicted what was least recently used. `data`: with
+    accesses to data recorded, what these miss, which is the same in all layouts; `data_cycles`:
+    what of the effect is due to that.
     """
 
     region: str
@@ -97,6 +99,8 @@ class JsonCycleEffect(msgspec.Struct, frozen=True, omit_defaults=True):
     misses: dict[str, JsonEnsembles]
     shipped: JsonShipped
     lru: JsonCycleVerdict | None = None
+    data: dict[str, JsonEnsembles] = {}
+    data_cycles: JsonInterval | None = None
 
 
 class JsonUnlike(msgspec.Struct, frozen=True):
@@ -160,6 +164,8 @@ def json_cycle_effect(effect: PlacementEffect, unlike: Sequence[Unlike] = ()) ->
         hidden=_ensembles(effect.hidden),
         exposed=_ensembles(effect.exposed),
         misses={kind: _ensembles(compared) for kind, compared in effect.misses.items()},
+        data={kind: _ensembles(compared) for kind, compared in effect.data.items()},
+        data_cycles=None if effect.data_cycles is None else _interval(effect.data_cycles),
         shipped=JsonShipped(
             _interval(shipped.cycles), _interval(shipped.relative), _interval(shipped.placement)
         ),

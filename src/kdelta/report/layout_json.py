@@ -92,7 +92,8 @@ class JsonLayoutRegion(msgspec.Struct, frozen=True, omit_defaults=True):
     """A region; misses are of its own work, an iteration, by kind; `draws` those of each layout.
     `colliding`: the misses of all `pairs` of functions, those that are not listed too.
     `replacement`: by kind, of caches that replace otherwise than by LRU. `phases`: of a workload
-    that has any; what is in none is the last.
+    that has any; what is in none is the last. `data`: what accesses to data miss, an iteration, by
+    kind, which no layout changes.
     """
 
     name: str
@@ -108,6 +109,7 @@ class JsonLayoutRegion(msgspec.Struct, frozen=True, omit_defaults=True):
     pairs: int
     replacement: dict[str, JsonReplacement] = {}
     phases: list[JsonLayoutPhase] = []
+    data: dict[str, float] = {}
 
 
 class JsonUnlikeCPU(msgspec.Struct, frozen=True):
@@ -191,6 +193,7 @@ def _region(region: LayoutRegion) -> JsonLayoutRegion:
         phases=[
             msgspec.convert(one, JsonLayoutPhase, from_attributes=True) for one in region.phases
         ],
+        data=region.data,
     )
 
 

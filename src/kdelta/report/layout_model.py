@@ -51,7 +51,8 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     many misses an iteration they have together, with those of the pairs that are not named.
     truncated: its trace was cut off, and the misses are those of the part that was kept.
     replacement: by kind, where the CPU's cache replaces otherwise than by LRU, what LRU would make.
-    phases: of a workload that has any, what is in none last.
+    phases: of a workload that has any, what is in none last. data: by kind, what accesses to data
+    miss, which no layout changes.
     """
 
     name: str
@@ -67,6 +68,7 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     truncated: bool = False
     replacement: dict[str, Replaced] = {}
     phases: tuple[LayoutPhase, ...] = ()
+    data: dict[str, float] = {}
 
 
 class LayoutReport(msgspec.Struct, frozen=True):

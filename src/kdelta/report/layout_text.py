@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.sensitivity import Distribution
 from kdelta.report.cut import cut_lines
-from kdelta.report.cycles import cpu_line
+from kdelta.report.cycles import cpu_line, data_kind
 from kdelta.report.layout import (
     failed_lines,
     finished,
@@ -47,6 +47,7 @@ def layout_text(report: LayoutReport, regions: int = 5, collisions: int = 10) ->
     lines += _head(report)
     for kind in _kinds(report.regions):
         lines += ["", *_misses(kind, report)]
+    lines += _data(report)
     for kind in _policies(report.regions):
         held = [(one.name, one.replacement[kind]) for one in report.regions if one.replacement]
         beside = replacement_lines(KINDS.get(kind, kind), held, figure)
@@ -116,6 +117,24 @@ def _misses(kind: str, report: LayoutReport) -> list[str]:
     if quiet:
         lines += wrapped(f"none in any layout: {', '.join(quiet)}", "", "  ")
     return lines
+
+
+def _data(report: LayoutReport) -> list[str]:
+    """What accesses to data miss: the same in all layouts, so that a row has one figure a kind."""
+    kinds = dict.fromkeys(kind for region in report.regions for kind in region.data)
+    held = [kind for kind in kinds if any(one.data.get(kind) for one in report.regions)]
+    if not kinds:
+        return []
+    title = "misses of data, the same in all layouts of code; st.: stores"
+    if not held:
+        return ["", f"{title}: none"]
+    lines = ["", title]
+    lines.append(f"{'operation':<{NAME}}" + "".join(f"{data_kind(k):>{FIGURE}}" for k in held))
+    for one in report.regions:
+        cells = "".join(f"{figure(one.data.get(kind, 0.0)):>{FIGURE}}" for kind in held)
+        lines.append(f"{cut(marked(one.name, report.unlike))}{cells}")
+    left = [data_kind(kind) for kind in kinds if kind not in held]
+    return lines + (wrapped(f"none in any: {', '.join(left)}", "", "  ") if left else [])
 
 
 def _heading(name: str) -> str:

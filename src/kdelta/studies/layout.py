@@ -10,7 +10,7 @@ from kdelta.counts.model import merged_regions
 from kdelta.cpus.model import CPU, LRU, Cache, MissKind, Replacement
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Interval, RegionCost
-from kdelta.infer.prices import INSNS, prices_of
+from kdelta.infer.prices import FIXED, INSNS, prices_of
 from kdelta.infer.replacement import replaced
 from kdelta.infer.sensitivity import cycle_range, distribution
 from kdelta.replay.collisions import Collisions, collisions
@@ -208,6 +208,7 @@ class _Study:
             colliding=sum(misses for _, misses, _ in pairs) / per,
             pairs=len(pairs),
             truncated=trace.truncated,
+            data={kind: float(cost.amount(kind).value) for kind in FIXED if kind in cost.executed},
         )
 
     def _aligned_to(self, size: int, prepared: PreparedTrace, per: float) -> Aligned:
@@ -318,6 +319,7 @@ def cache_texts(cpu: CPU, *, data: bool = False) -> tuple[str, ...]:
         texts.append(f"BTB {cpu.btb.entries} branches, {_ways(cpu.btb)}")
     if data:
         texts.append(f"L1D {_size(cpu.l1d.bytes)}, {_ways(cpu.l1d)}")
+        texts += [f"DTLB {cpu.dtlb.entries} pages"] if cpu.dtlb else []
         texts.append(f"L2 {_size(cpu.l2.bytes)}, {_ways(cpu.l2)}")
     return tuple(texts)
 

@@ -238,7 +238,7 @@ def _cycle_cases(cycles: CycleReport) -> Iterator[Case]:
 def _misses(effect: PlacementEffect) -> Iterator[tuple[str, str, str]]:
     """Model cycles with misses hidden and exposed, and misses: the means of both ensembles."""
     rows = {"model cycles, misses hidden": effect.hidden, "misses exposed": effect.exposed}
-    rows |= {f"{kind} misses": found for kind, found in effect.misses.items()}
+    rows |= {f"{kind} misses": found for kind, found in (effect.misses | effect.data).items()}
     for name, found in rows.items():
         left, right = (f"{side.mean:.6g}" for side in (found.base, found.other))
         yield name, left, right
