@@ -39,9 +39,7 @@ from kdelta.workloads.calibration.link import LINKER
 RESULTS = "RESULTS"
 LEAST_CORES = 2
 BUSY_SHARE = 0.2
-"""So much of the core that is timed may be wanted by others before it begins, who have all others
-but one to themselves.
-"""
+"""Others may have all cores but two for themselves, and so much of these two, before it begins."""
 _PROBE_SECONDS = 1.0
 _CPU_NUMBERS = (
     ("cpu family", "model", "stepping"),

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RESULTS files as run.sh writes them, made up: of one program with two links, whose cycles and
+frequency are chosen.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.machines.timings_text import cksum
+from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram
+
+PASSES = 2
+CYCLES = 1000
+"""The reference loop's."""
+
+CPUINFO = """processor\t: 0
+cpu family\t: 6
+model\t\t: 143
+model name\t: A  Processor
+stepping\t: 8
+flags\t\t: fpu tsc constant_tsc nonstop_tsc
+
+processor\t: 1
+cpu family\t: 6
+model\t\t: 143
+model name\t: A  Processor
+stepping\t: 8
+flags\t\t: fpu tsc constant_tsc nonstop_tsc
+"""
+FACTS = {"core": "1", "allowed": "2", "machine": "77", "page": "4096", "hypervisor": "1"}
+MANIFEST = Manifest(
+    arch="x86_64",
+    processes=2,
+    rounds=4,
+    passes=PASSES,
+    programs=(
+        ManifestProgram(
+            name="calls-random",
+            code="calls",
+            flow="random",
+            functions=10,
+            statements=4,
+            data="none",
+            data_bytes=0,
+            footprint_bytes=8192,
+            arguments=("random", "constant", "4096"),
+            sha256=("a" * 64, "b" * 64),
+        ),
+    ),
+)
+
+Round = tuple[int, list[tuple[int, int]], int]
+
+
+def a_round(
+    passes: Sequence[int], *, rate: float = 1.0, width: int = 500, after: float = 1.0
+) -> str:
+    """A line of ticks: passes that take so many cycles at `rate` ticks a cycle; `after` is by how
+    much the last reference loop is longer than the others.
+    """
+    words = [round(width * rate), round(CYCLES * rate)]
+    for number, cycles in enumerate(passes, 1):
+        last = after if number == len(passes) else 1.0
+        words += [round(cycles * rate), round(CYCLES * rate * last)]
+    return " ".join(map(str, [*words, round(width * rate)]))
+
+
+def run_text(seed: int, process: int, rounds: Sequence[str], *, status: int = 0) -> str:
+    body = "\n".join(["clock tsc 0 1000", *rounds, "done"])
+    return f"@run calls-random {seed} {process}\n{body}\n@status {status}\n"
+
+
+def processor(busy: int, idle: int, stolen: int, own: int, *, uptime: float) -> str:
+    """/proc/stat of two cores that did the same, in jiffies; own: the programs' time."""
+    core = f"{busy} 0 0 {idle} 0 0 0 {stolen} 0 0"
+    other = f"0 0 0 {busy + idle + stolen} 0 0 0 0 0 0"
+    times = f"0m0.00s 0m0.00s\n0m{own / 100:.2f}s 0m0.00s"
+    return f"cpu  {core}\ncpu0 {other}\ncpu1 {core}\n{times}\n{uptime} 1.0\n"
+
+
+def results(
+    runs: Sequence[str] = (),
+    *,
+    facts: dict[str, str] | None = None,
+    facts_status: int = 0,
+    cpuinfo: str = CPUINFO,
+    end: str | None = None,
+) -> bytes:
+    """A whole file, with its checksum. `end`: what the processors said afterwards."""
+    runs = runs or [
+        run_text(seed, process, [a_round((1000 * seed, 2000 * seed))] * 4)
+        for process in (1, 2)
+        for seed in (1, 2)
+    ]
+    facts_text = "".join(f"{name} {value}\n" for name, value in (facts or FACTS).items())
+    # Pairs of 100 empty turns in 10 ticks, and with the instruction in 510.
+    special = "special lock 0 100 1000" + " 10 510 1000" * 5
+    text = "".join(
+        [
+            "@results 1\n@manifest\n",
+            msgspec.json.encode(MANIFEST).decode() + "\n",
+            f"@facts\n{facts_text}clock tsc 12345\n@status {facts_status}\n",
+            "@machine\n6.1.0-test\nx86_64\n\n",
+            f"@cpuinfo\n{cpuinfo}",
+            "@load\n0.10 0.20 0.30 1/100 4242\n",
+            "@processor\n" + processor(0, 0, 0, 0, uptime=100.0),
+            *runs,
+            f"@specials\n{special}\ndone\n@status 0\n",
+            "@processor\n" + (end or processor(100, 0, 0, 100, uptime=101.0)),
+            "@end\n",
+        ]
+    )
+    return signed(text.encode())
+
+
+def signed(content: bytes) -> bytes:
+    """With the line of cksum."""
+    return content + f"{cksum(content)} {len(content)}\n".encode()
+
+
+def write(folder: Path, content: bytes) -> Path:
+    path = folder / "RESULTS"
+    path.write_bytes(content)
+    return path
