@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Misses by function and context are those of the whole trace, taken apart."""
 
+import msgspec
 import numpy as np
 import pytest
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import Trace
+from kdelta.counts.trace import DATA, Trace
+from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.replay.by_function import by_context, misses_by_function
+from kdelta.replay.by_function import by_context, data_misses_by_function, misses_by_function
+from kdelta.replay.data_side import data_misses
 from kdelta.replay.simulate import Placed, PreparedTrace
 
 CACHE = Cache(sets=8, ways=2, line_bytes=64)
@@ -71,3 +74,30 @@ def test_misses_are_those_of_the_whole(seed: int, kind: str) -> None:
     for index in range(8):
         mine = sum(row["l1i"] for (_, _, name), row in found.items() if name == f"f{index}")
         assert mine == int(functions.by_function[0, index])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_misses_of_data_are_of_the_functions_that_make_the_accesses(seed: int) -> None:
+    """Each block makes an access to a line of its own, which nothing else does."""
+    whole, cpu = trace(seed), load_cpu("zen3")
+    cpu = msgspec.structs.replace(cpu, l1d=CACHE)
+    lengths = np.diff(whole.starts.astype(np.int64))
+    lines = np.arange(BLOCKS, dtype=np.uint64) * np.uint64(64)
+    whole = msgspec.structs.replace(
+        whole,
+        physical=whole.addresses,
+        items=np.stack([whole.items, whole.items | np.uint32(DATA)], 1).reshape(-1),
+        starts=np.concatenate([[0], np.cumsum(2 * lengths)]).astype(np.uint64),
+        data_virtual=lines,
+        data_physical=lines,
+        data_stores=np.arange(BLOCKS) % 3 == 0,
+    )
+    found = data_misses_by_function(whole, labels, cpu)
+    rows = np.arange(BLOCKS, dtype=np.uint32)
+    counts = data_misses(whole, cpu, rows=rows, n_rows=BLOCKS).counts
+    assert counts[:, :, :2].sum() > 0
+    for function in range(BLOCKS // 5):
+        mine = counts[function * 5 : function * 5 + 5].sum(axis=0)
+        for context in range(len(CONTEXTS)):
+            row = found.get((context, "kernel", f"f{function}"), {})
+            assert [row.get("l1d", 0), row.get("l1d-store", 0)] == mine[context, :2].tolist()

@@ -19,6 +19,7 @@ from kdelta.counts.model import (
     total_cost,
 )
 from kdelta.counts.symbols import NO_SYMBOL
+from kdelta.cpus.model import DATA_MISS_KINDS
 from kdelta.spec.errors import LabError, UserError
 
 _Region = TypeVar("_Region")
@@ -33,7 +34,7 @@ class Part(enum.StrEnum):
 
 
 class Sort(enum.StrEnum):
-    """What functions are ranked by."""
+    """What functions are ranked by. MISSES: of code; L1D, L2D, DTLB: of loads and stores."""
 
     INSNS = "insns"
     INCLUSIVE = "inclusive"
@@ -43,6 +44,9 @@ class Sort(enum.StrEnum):
     STRING = "string"
     SPECIAL = "special"
     MISSES = "misses"
+    L1D = "l1d"
+    L2D = "l2d"
+    DTLB = "dtlb"
     CYCLES = "cycles"
 
 
@@ -161,6 +165,15 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
     )
 
 
+def _kinds(line: FunctionLine) -> set[str]:
+    return set(line.modelled.misses) if line.modelled else set()
+
+
+def _misses(line: FunctionLine, *kinds: str) -> float:
+    """Those of these kinds, as far as they are known."""
+    return sum(line.modelled.misses.get(kind, 0.0) for kind in kinds) if line.modelled else 0
+
+
 FIGURES: dict[Sort, Callable[[FunctionLine], float]] = {
     Sort.INSNS: lambda line: line.cost.insns,
     Sort.INCLUSIVE: lambda line: line.inclusive or 0,
@@ -169,10 +182,16 @@ FIGURES: dict[Sort, Callable[[FunctionLine], float]] = {
     Sort.STORES: lambda line: line.cost.stores,
     Sort.STRING: lambda line: line.cost.string_bytes,
     Sort.SPECIAL: lambda line: sum(line.cost.specials.values()),
-    Sort.MISSES: lambda line: sum(line.modelled.misses.values()) if line.modelled else 0,
+    Sort.MISSES: lambda line: _misses(line, *(_kinds(line) - set(DATA_MISS_KINDS))),
+    Sort.L1D: lambda line: _misses(line, "l1d", "l1d-store"),
+    Sort.L2D: lambda line: _misses(line, "l2-data", "l2-data-store"),
+    Sort.DTLB: lambda line: _misses(line, "dtlb", "dtlb-store"),
     Sort.CYCLES: lambda line: line.modelled.high if line.modelled else 0,
 }
 """What functions are ranked by, of one of them."""
+
+OF_DATA = (Sort.L1D, Sort.L2D, Sort.DTLB)
+"""What is known where accesses to data were recorded."""
 
 
 def ranked(lines: Iterable[FunctionLine], by: Sort = Sort.INSNS) -> tuple[FunctionLine, ...]:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import DATA, Trace
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS, Cache
+from kdelta.replay.data_side import data_misses
 from kdelta.replay.simulate import Kind, Placed, PreparedTrace
 from kdelta.spec.errors import LabError
 
@@ -48,6 +49,25 @@ def misses_by_function(
         for index in np.flatnonzero(misses.by_function[0]).tolist():
             label = (index % n, *labels[index // n])
             found.setdefault(label, {})[name] = int(misses.by_function[0][index])
+    return found
+
+
+def data_misses_by_function(
+    trace: Trace, label_of: LabelOf, cpu: CPU
+) -> dict[Label, dict[str, int]]:
+    """The same of accesses to data, by the function that made them: of each kind that the CPU's
+    file lets know, if there are any. What no block of the trace made is left out. Raises what
+    data_misses does.
+    """
+    names = label_of(trace.addresses)
+    labels = list(dict.fromkeys(names))
+    at = {label: index for index, label in enumerate(labels)}
+    rows = np.array([at[name] for name in names], np.uint32)
+    counts = data_misses(trace, cpu, rows=rows, n_rows=max(1, len(labels))).counts
+    found: dict[Label, dict[str, int]] = {}
+    for row, context, kind in zip(*np.nonzero(counts[:-1]), strict=True):
+        of = found.setdefault((int(context), *labels[row]), {})
+        of[DATA_MISS_KINDS[kind]] = int(counts[row, context, kind])
     return found
 
 

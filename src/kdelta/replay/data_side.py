@@ -88,12 +88,17 @@ def data_misses(
     )
     given = native_trace(columns)
     native.check(native.library().replay_data(ctypes.byref(given), ctypes.byref(asked)))
-    return DataMisses(counts, known_kinds(cpu, l2=has_l2))
+    return DataMisses(counts, known_kinds(cpu, trace))
 
 
-def known_kinds(cpu: CPU, *, l2: bool = True) -> tuple[DataMissKind, ...]:
-    """The kinds of misses that a CPU's file lets know; l2: as far as its L2 can be replayed."""
-    there = {"l1d": True, "l2": l2, "dtlb": cpu.dtlb is not None, "stlb": cpu.stlb is not None}
+def known_kinds(cpu: CPU, trace: Trace | None = None) -> tuple[DataMissKind, ...]:
+    """The kinds of misses that a CPU's file lets know, and a trace, if one is given."""
+    there = {
+        "l1d": True,
+        "l2": _has_l2(trace, cpu),
+        "dtlb": cpu.dtlb is not None,
+        "stlb": cpu.stlb is not None,
+    }
     return tuple(kind for kind in DATA_MISS_KINDS if there[kind.partition("-")[0]])
 
 
@@ -129,9 +134,9 @@ def _with_physical(trace: Trace) -> Trace:
     return msgspec.structs.replace(trace, physical=trace.addresses)
 
 
-def _has_l2(trace: Trace, cpu: CPU) -> bool:
+def _has_l2(trace: Trace | None, cpu: CPU) -> bool:
     sizes = {cache.line_bytes for cache in (cpu.l1i, cpu.l1d, cpu.l2)}
-    return trace.physical is not None and len(sizes) == 1
+    return len(sizes) == 1 and (trace is None or trace.physical is not None)
 
 
 def _caches(cpu: CPU, *, l2: bool) -> tuple[Cache | None, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.profile import (
     FIGURES,
+    OF_DATA,
     FunctionLine,
     Modelled,
     Part,
@@ -135,12 +136,13 @@ def named_line(cells: str, name: str) -> list[str]:
 
 def usual_columns(report: ProfileReport, by: Sort) -> tuple[Sort, ...]:
     """Those that fit beside instructions and a name: what they are ranked by is among them."""
-    modelled = any(line.modelled for region in report.regions for line in region.lines)
+    known = [line.modelled for region in report.regions for line in region.lines if line.modelled]
+    modelled, data = bool(known), any("l1d" in one.misses for one in known)
     found = [Sort.LOADS, Sort.STORES]
     found += [] if modelled or report.calls != "none" else [Sort.STRING, Sort.SPECIAL]
     if modelled:
-        found = [Sort.MISSES, Sort.CYCLES]
-    if report.calls != "none":
+        found = [Sort.MISSES, *([Sort.L1D, Sort.DTLB] if data else []), Sort.CYCLES]
+    if report.calls != "none" and not data:
         found = [Sort.INCLUSIVE, *([] if modelled else [Sort.CALLS]), *found]
     if by not in found and by is not Sort.INSNS:
         found[-1] = by
@@ -162,6 +164,8 @@ def _cell(line: FunctionLine, column: Sort, whole: int) -> str:
     if column is Sort.CYCLES:
         return cycles(line.modelled) if line.modelled else ""
     if column in (Sort.CALLS, Sort.MISSES) and (line.calls, line.modelled) == (None, None):
+        return ""
+    if column in OF_DATA and (line.modelled is None or "l1d" not in line.modelled.misses):
         return ""
     figure = FIGURES[column](line)
     return figures.short(Fraction(figure)) if figure else "-"
@@ -185,6 +189,9 @@ _HEADS = {
     Sort.STRING: "string",
     Sort.SPECIAL: "special",
     Sort.MISSES: "misses",
+    Sort.L1D: "l1d",
+    Sort.L2D: "l2d",
+    Sort.DTLB: "dtlb",
     Sort.CYCLES: "cycles",
     Sort.INSNS: "insns",
 }

@@ -15,7 +15,8 @@ from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles import model_cycles
 from kdelta.infer.profile import FunctionLine, Modelled, RegionProfile
-from kdelta.replay.by_function import LabelOf, misses_by_function
+from kdelta.replay.by_function import LabelOf, data_misses_by_function, misses_by_function
+from kdelta.replay.data_side import known_kinds
 from kdelta.replay.simulate import Kind
 from kdelta.studies.placement import REPLAYED, caches_of
 from kdelta.studies.requests import Progress
@@ -31,9 +32,10 @@ def with_model_cycles(
     symbols: Sequence[tuple[int, str, str, str]],
     cpu: CPU,
     progress: Progress,
+    data: bool = False,
 ) -> tuple[tuple[RegionProfile, ...], tuple[str, ...]]:
     """The regions with what each function missed and cost, as far as a trace tells; and what is to
-    be known about it.
+    be known about it. data: with what its accesses to data missed.
     """
     by_region = {trace.region: trace for trace in traces}
     of = {profile.region: profile for profile in profiles}
@@ -58,22 +60,35 @@ def with_model_cycles(
         if trace.truncated:
             cut.append(region.name)
         with interruptible():
-            misses = misses_by_function(trace, _labels(kernel, of.get(region.name)), caches)
-        lines = tuple(_modelled(line, misses, cpu) for line in region.lines)
+            labels = _labels(kernel, of.get(region.name))
+            misses = misses_by_function(trace, labels, caches)
+            for label, counts in (
+                data_misses_by_function(trace, labels, cpu).items() if data else ()
+            ):
+                misses.setdefault(label, {}).update(counts)
+        kinds = _kinds(cpu, trace, data=data)
+        lines = tuple(_modelled(line, misses, cpu, kinds) for line in region.lines)
         made.append(msgspec.structs.replace(region, lines=lines))
     progress.end(step, f"{len(made)} regions")
-    return tuple(made), _notes(cpu, cut)
+    return tuple(made), _notes(cpu, cut, data=data)
+
+
+def _kinds(cpu: CPU, trace: Trace, *, data: bool) -> tuple[MissKind, ...]:
+    """What is counted of a trace."""
+    return (*caches_of(cpu), *(known_kinds(cpu, trace) if data else ()))
 
 
 def _modelled(
-    line: FunctionLine, misses: dict[tuple[int, str, str], dict[str, int]], cpu: CPU
+    line: FunctionLine,
+    misses: dict[tuple[int, str, str], dict[str, int]],
+    cpu: CPU,
+    kinds: Sequence[MissKind],
 ) -> FunctionLine:
     found = misses.get((CONTEXTS.index(line.context), line.origin, line.name), {})
-    kinds: dict[MissKind, float] = {
-        kind: float(found.get(str(kind), 0)) for kind in caches_of(cpu) if kind in cpu.misses
-    }
-    cycles = model_cycles(line.cost, kinds, cpu)
-    shown = {str(kind): float(found.get(str(kind), 0)) for kind in caches_of(cpu)}
+    counts = {kind: float(found.get(str(kind), 0)) for kind in kinds}
+    priced = {kind: count for kind, count in counts.items() if kind in cpu.misses}
+    cycles = model_cycles(line.cost, priced, cpu)
+    shown = {str(kind): count for kind, count in counts.items()}
     return msgspec.structs.replace(line, modelled=Modelled(shown, cycles.low, cycles.high))
 
 
@@ -98,12 +113,23 @@ def _labels(kernel: SymbolTable, profile: Profile | None) -> LabelOf:
     return labels
 
 
-def _notes(cpu: CPU, cut: Sequence[str]) -> tuple[str, ...]:
+def _notes(cpu: CPU, cut: Sequence[str], *, data: bool) -> tuple[str, ...]:
     said = (
         f"Misses are those of {', '.join(caches_of(cpu))} on {cpu.name}, with the code where it "
         "lay; model cycles go from misses that other work hides to misses in full, and are no "
-        "clock's reading: docs/cpus.md has what is not in them. Misses of the L2 are not in them."
+        "clock's reading: docs/cpus.md has what is not in them. "
     )
-    if not cut:
-        return (said,)
-    return said, f"Not all was traced, so misses are missing, in: {', '.join(cut)}."
+    notes = [said + (_data_note(cpu) if data else "Misses of the L2 are not in them.")]
+    if cut:
+        notes.append(f"Not all was traced, so misses are missing, in: {', '.join(cut)}.")
+    return tuple(notes)
+
+
+def _data_note(cpu: CPU) -> str:
+    free = [kind for kind in known_kinds(cpu) if kind not in cpu.misses]
+    said = (
+        "Accesses to data miss in l1d, l2-data and TLBs, stores apart from loads; layouts of code "
+        "do not change that, but for the L2's. TLBs go by the size that pages at such addresses "
+        "usually have."
+    )
+    return said + (f" Without a price, and free: {', '.join(free)}." if free else "")

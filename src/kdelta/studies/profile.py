@@ -44,7 +44,7 @@ NOT_IN_USER_CODE = (
 class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be shown of a run. regions: those that are looked at, none means all. calls: with
     what each function called, even if the run has to be made again for it. cpu: with misses and
-    model cycles, likewise. lab: how runs are made.
+    model cycles, likewise; data: with what its accesses to data miss. lab: how runs are made.
     """
 
     regions: tuple[str, ...] = ()
@@ -52,13 +52,17 @@ class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     views: Views = Views()
     calls: bool = False
     cpu: CPU | None = None
+    data: bool = False
     lab: LabRequest = LabRequest()
 
     @property
     def recording(self) -> LabRequest:
         """How a run is recorded that has all of it."""
         trace = self.cpu is not None
-        return msgspec.structs.replace(self.lab, calls="all", trace=self.lab.trace or trace)
+        data = self.lab.data_lines or (trace and self.data)
+        return msgspec.structs.replace(
+            self.lab, calls="all", trace=self.lab.trace or trace, data_lines=data
+        )
 
 
 async def run_profile(
@@ -183,6 +187,7 @@ async def _report(
             symbols=found.symbols,
             cpu=request.cpu,
             progress=progress,
+            data=request.data,
         )
         unlike_it = unlike(request.cpu, Done(found.run, found.counts), store)
         report = msgspec.structs.replace(

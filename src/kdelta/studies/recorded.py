@@ -16,7 +16,7 @@ from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.machines.tcg import CallsMode, Recording
+from kdelta.machines.tcg import CallsMode, Recording, TraceMode
 from kdelta.replay.kernel_text import Symbol
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.run import MachineOptions
@@ -86,8 +86,9 @@ def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
     """
     every: tuple[CallsMode, ...] = ("all", "kernel")
     same = [one for one in (run, store.find_run(run.key)) if one is not None]
+    trace: TraceMode = "data" if lab.data_lines else "on" if lab.trace else "off"
     for calls, one in itertools.product(every, same):
-        wanted = Recording(calls=calls, trace="on" if lab.trace else "off")
+        wanted = Recording(calls=calls, trace=trace)
         with contextlib.suppress(LabError):  # a blob that is gone or damaged: it is made again
             if has_recorded(store, one, wanted) and store.get(one.attachments[PROFILES]):
                 return one

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.infer.profile import FunctionLine, Part, by_part, part_of, ranked, summed
+from kdelta.infer.profile import FIGURES, FunctionLine, Part, Sort, by_part, part_of, ranked, summed
 from kdelta.report.html import common, words
 from kdelta.report.html.model import Answer, Cell, Column, Document, Fold, Prose, Section, Table
 from kdelta.report.layout import function_name
@@ -115,7 +115,7 @@ def _specials(row: FunctionLine) -> int:
 
 
 def _misses(row: FunctionLine) -> float | None:
-    return sum(row.modelled.misses.values()) if row.modelled else None
+    return FIGURES[Sort.MISSES](row) if row.modelled else None
 
 
 def _row(
