@@ -153,6 +153,7 @@ def program_fit(rows: ProgramRows, cycles: F64) -> ProgramFit:
         rank=rank_correlation(measured, cycles),
         plain_rank=None if plain is None else rank_correlation(measured, plain),
         explained=1 - float((error**2).sum()) / variance if variance else None,
+        predictable=rows.predictable,
     )
 
 

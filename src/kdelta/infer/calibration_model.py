@@ -7,8 +7,10 @@ import numpy.typing as npt
 
 F64 = npt.NDArray[np.float64]
 
-UNPREDICTABLE = ("random", "mixed")
-"""Flows whose branches a predictor gets wrong."""
+MISPREDICTIONS = ("conditional", "indirect", "return")
+
+PREDICTABLE_INSNS = 2000
+"""Where so many instructions go by between two mispredictions, flow is predictable."""
 
 LEAST_LINKS = 5
 """Of a program, for its links to say anything."""
@@ -33,6 +35,17 @@ class ProgramRows(msgspec.Struct, frozen=True, eq=False):
     data: dict[str, float] = {}
     code: str = ""
 
+    @property
+    def predictable(self) -> bool:
+        """Whether a predictor learns its flow: by the mispredictions that were replayed, or else by
+        the order of its calls.
+        """
+        replayed = [self.events[name] for name in MISPREDICTIONS if name in self.events]
+        if replayed and self.insns > 0:
+            mispredicted = float(sum(float(of.mean()) for of in replayed))
+            return mispredicted * PREDICTABLE_INSNS < self.insns
+        return self.flow not in {"random", "mixed"}
+
 
 class FittedPrice(msgspec.Struct, frozen=True):
     """What one of a kind costs, in core cycles: the best value, and the interval that holds it.
@@ -56,6 +69,7 @@ class ProgramFit(msgspec.Struct, frozen=True):
     and predicted cycles, None where all are equal; plain_rank: of measured cycles and plain misses
     of the L1I. explained: share of the variance of cycles that the prediction takes away (may be
     negative). noise: as given, above_noise: whether the spread is more than twice that.
+    predictable: see ProgramRows.
     """
 
     name: str
@@ -69,11 +83,7 @@ class ProgramFit(msgspec.Struct, frozen=True):
     rank: float | None
     plain_rank: float | None
     explained: float | None
-
-    @property
-    def predictable(self) -> bool:
-        """Whether a predictor learns its flow."""
-        return self.flow not in UNPREDICTABLE
+    predictable: bool
 
     @property
     def above_noise(self) -> bool:

@@ -90,6 +90,14 @@ def make_bundle(
     return manifest
 
 
+def complete_bundle(folder: Path, manifest: Manifest) -> None:
+    """Adds to a folder that has links/CODE/SEED, of programs made elsewhere, what else run.sh
+    needs. LabError when it cannot be built.
+    """
+    _add_helpers(folder, manifest.arch)
+    _write_texts(folder, manifest)
+
+
 def _described(program: ProgramSource, links: Sequence[Path]) -> ManifestProgram:
     return ManifestProgram(
         name=program.name,

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta calibrate`: its arguments."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdelta import __version__
+from kdelta.cli import options
+from kdelta.cli.output import emit, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.cpus.catalog import load_cpu
+from kdelta.host.command import set_echo
+from kdelta.host.files import write_atomic
+from kdelta.host.machine import cores
+from kdelta.report.calibration_json import calibration_json, check_json
+from kdelta.report.calibration_text import calibration_text, check_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.run import MachineOptions
+from kdelta.studies.calibrate.check import RELINKS as CHECK_RELINKS
+from kdelta.studies.calibrate.check import run_check
+from kdelta.studies.calibrate.held_out import held_out
+from kdelta.studies.calibrate.study import (
+    RELINKS,
+    CalibrateRequest,
+    chosen_programs,
+    make_bundle,
+    run_calibrate,
+    told,
+)
+from kdelta.studies.calibrate.traced import DEFAULT_KERNEL
+from kdelta.studies.lab import open_store
+from kdelta.studies.requests import LabRequest
+
+EPILOG = """\b
+On another machine, without Python:
+  kdelta calibrate --bundle DIR --arch arm64   makes DIR; copy it there
+  sh DIR/run.sh                                writes DIR/RESULTS; copy it back
+  kdelta calibrate --from DIR/RESULTS
+
+\b
+A held-out program is NAME=OBJECT,OBJECT,... or a TOML file; docs/calibration
+says what it has to be.
+"""
+
+
+def calibrate(
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the CPU file here, not for --cpu host."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer programs and links: wider intervals, sooner.")
+    ] = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            metavar="N",
+            min=5,
+            max=200,
+            help="Links of each program.  [default: 30; of --check: 16]",
+        ),
+    ] = None,
+    cpu: Annotated[
+        str,
+        typer.Option(
+            "--cpu",
+            metavar="CPU",
+            help="Whose geometry to replay with.  [default: the nearest to this machine's; of "
+            "--check: host]",
+        ),
+    ] = "",
+    kernel: Annotated[
+        str, typer.Option("--kernel", metavar="KERNEL", help="Under which programs are traced.")
+    ] = DEFAULT_KERNEL,
+    busy_ok: Annotated[
+        bool, typer.Option("--busy-ok", help="Go on though the machine is busy.")
+    ] = False,
+    ssh: Annotated[
+        str, typer.Option("--ssh", metavar="HOST", help="Calibrate that machine, over SSH.")
+    ] = "",
+    arch: Annotated[
+        str, typer.Option("--arch", metavar="ARCH", help="Of --bundle and --ssh.")
+    ] = "x86_64",
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", metavar="DIR", help="Only make what runs there, without Python."),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RESULTS", help="Take what a bundle's run.sh wrote."),
+    ] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--check",
+            metavar="PROGRAM",
+            help="Fit nothing: hold this program against the prices; may be repeated.",
+        ),
+    ] = None,
+    again: options.Again = False,
+    no_snapshot: options.NoSnapshot = False,
+    jobs: options.Jobs = None,
+    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> int:
+    """Measure what misses cost on a machine, by its clock.
+
+    Generates programs, links each many times in other orders, times all links, traces each program
+    once, and fits prices of what the links differ in. Ends in a CPU file, which --cpu host finds.
+    """
+    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    _refuse_both(ssh=ssh, results=results, bundle=bundle, check=check)
+    request = CalibrateRequest(
+        kernel=kernel,
+        cpu=load_cpu(cpu) if cpu else None,
+        arch=arch,
+        relinks=seeds or (CHECK_RELINKS if check else RELINKS),
+        quick=quick,
+        busy_ok=busy_ok,
+        ssh=ssh,
+        results=results,
+        write=output,
+        lab=LabRequest(
+            machine=MachineOptions(timeout_seconds=timeout),
+            perturbations=1,
+            jobs=jobs or cores(),
+            again=again,
+            snapshots=not no_snapshot,
+        ),
+    )
+    if dry_run:
+        emit(f"{_plan(request, bundle, check or [])}\n")
+        return 0
+    if bundle is not None:
+        with shown_progress() as progress:
+            made = make_bundle(request, bundle, progress)
+        emit(f"{bundle}: {made}; run.sh there writes {bundle / 'RESULTS'}\n")
+        return 0
+    if check:
+        return _check(request, check, json=json)
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_calibrate(request, store, progress))
+    emit(calibration_json(report, __version__) if json else calibration_text(report))
+    return 0
+
+
+def _check(request: CalibrateRequest, programs: list[str], *, json: bool) -> int:
+    wanted = [held_out(text) for text in programs]
+    with open_store() as store, shown_progress() as progress:
+        report = asyncio.run(run_check(request, wanted, store, progress))
+    text = check_json(report, __version__) if json else check_text(report)
+    if request.write is not None:
+        write_atomic(request.write, text.encode())
+    emit(text)
+    return 0
+
+
+def _refuse_both(**given: object) -> None:
+    names = {"results": "--from"}
+    said = [names.get(name, f"--{name}") for name, value in given.items() if value]
+    if len(said) > 1:
+        raise UserError(f"{' and '.join(said)} at once", "each is a calibration of its own")
+
+
+def _plan(request: CalibrateRequest, bundle: Path | None, check: list[str]) -> str:
+    if check:
+        return f"links, times and traces {', '.join(held_out(text).name for text in check)}"
+    where = f"on {request.ssh}" if request.ssh else "on this host"
+    if request.results is not None:
+        where = f"from {request.results}"
+    if bundle is not None:
+        where = f"into the bundle {bundle}"
+    return f"{told(chosen_programs(request))} {where}, under {request.kernel}"

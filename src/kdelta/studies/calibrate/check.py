@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kdelta calibrate --check: programs that took no part in the fit, held against the prices."""
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.trace import Trace
+from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.model import CPU, FRONT_END_KINDS, MISS_KINDS
+from kdelta.cpus.user import HOST, user_path
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import sha256_file
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.calibration import predicted
+from kdelta.infer.calibration_model import FittedPrice, ProgramRows
+from kdelta.machines.clock import check_host, run_here
+from kdelta.replay.programs import placed_program, program_layouts, program_text
+from kdelta.replay.simulate import PreparedTrace
+from kdelta.report.calibration_json import JsonCalibration
+from kdelta.report.calibration_model import CheckedLink, CheckedProgram, CheckReport
+from kdelta.spec.errors import UserError
+from kdelta.spec.timings import Timings
+from kdelta.store.store import Store
+from kdelta.studies.calibrate.events import rows_of
+from kdelta.studies.calibrate.held_out import HeldOut, linked_all
+from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
+from kdelta.studies.calibrate.traced import TracedWork, traced_programs
+from kdelta.studies.requests import Progress
+from kdelta.workloads.calibration.bundle import (
+    PROCESSES,
+    ROUNDS,
+    Manifest,
+    ManifestProgram,
+    complete_bundle,
+)
+from kdelta.workloads.calibration.generate import PASSES
+from kdelta.workloads.calibration.link import footprint_bytes
+
+RELINKS = 16
+_WORST, _NAMED = 3, 3
+
+
+async def run_check(
+    request: CalibrateRequest, wanted: Sequence[HeldOut], store: Store, progress: Progress
+) -> CheckReport:
+    """Links each program `request.relinks` times, times and traces it, and predicts its links.
+
+    UserError for a CPU without prices that were measured, and for what `run_calibrate` refuses.
+    """
+    cpu = request.cpu or load_cpu(HOST)
+    prices = prices_of(cpu, user_path(HOST).with_suffix(".json"))
+    if not request.busy_ok:
+        check_host()
+    with alone():
+        folder = cache_dir("calibration") / "check"
+        with interruptible():
+            _bundle(wanted, folder, request)
+        progress.begin("clock")
+        with interruptible():
+            timings = run_here(
+                folder, busy_ok=request.busy_ok, talk=lambda line: progress.doing("clock", line)
+            )
+        progress.end("clock", f"{len(timings.programs)} programs")
+        traces = await _traced(request, timings, (folder, cpu), store, progress)
+        programs = await asyncio.to_thread(_checked, timings, traces, (folder, cpu), prices)
+        shutil.rmtree(folder, ignore_errors=True)
+    return CheckReport(
+        when=timings.when,
+        machine=timings.machine,
+        quiet=timings.quiet,
+        cpu=cpu.name,
+        kernel=request.kernel,
+        prices=prices,
+        programs=programs,
+    )
+
+
+def prices_of(cpu: CPU, document: Path) -> dict[str, FittedPrice]:
+    """The prices of the CPU's calibration: those of its document, if it is that very calibration's,
+    or else the middles of the intervals that do not begin at nothing. UserError without any.
+    """
+    if cpu.calibration is None:
+        raise UserError(
+            f"the prices of {cpu.name} were not measured", "kdelta calibrate measures this host's"
+        )
+    if document.is_file():
+        try:
+            found = msgspec.json.decode(document.read_bytes(), type=JsonCalibration)
+        except (OSError, msgspec.DecodeError) as error:
+            raise UserError(f"{document}: {error}", "calibrate again") from error
+        if (found.when, found.machine.id) == (cpu.calibration.when, cpu.calibration.machine):
+            return dict(found.prices)
+    return {
+        kind: FittedPrice(kind, (price.hidden + price.exposed) / 2, price.hidden, price.exposed)
+        for kind, price in cpu.misses.items()
+        if price.calibrated and price.hidden > 0 and kind in {*MISS_KINDS, *FRONT_END_KINDS}
+    }
+
+
+def _bundle(wanted: Sequence[HeldOut], folder: Path, request: CalibrateRequest) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    programs = []
+    for program in wanted:
+        links = linked_all(program, request.relinks, folder / "links" / program.name)
+        programs.append(
+            ManifestProgram(
+                name=program.name,
+                code=program.name,
+                flow="mixed",
+                functions=0,
+                statements=0,
+                data="its own",
+                data_bytes=0,
+                footprint_bytes=footprint_bytes(links[0]),
+                arguments=program.arguments,
+                sha256=tuple(sha256_file(link) for link in links),
+            )
+        )
+    complete_bundle(
+        folder,
+        Manifest(
+            arch=request.arch,
+            processes=PROCESSES,
+            rounds=ROUNDS,
+            passes=PASSES,
+            programs=tuple(programs),
+        ),
+    )
+
+
+async def _traced(
+    request: CalibrateRequest,
+    timings: Timings,
+    made: tuple[Path, CPU],
+    store: Store,
+    progress: Progress,
+) -> dict[str, Trace]:
+    folder, cpu = made
+    works = [
+        TracedWork(one.name, links_of(folder, one)[0], ("trace", *one.arguments))
+        for one in timings.programs
+    ]
+    return await traced_programs(
+        works, kernel=request.kernel, cpu=cpu, lab=request.lab, store=store, progress=progress
+    )
+
+
+def _checked(
+    timings: Timings,
+    traces: Mapping[str, Trace],
+    made: tuple[Path, CPU],
+    prices: dict[str, FittedPrice],
+) -> tuple[CheckedProgram, ...]:
+    folder, cpu = made
+    found = []
+    for program in timings.programs:
+        links = links_of(folder, program)
+        rows = rows_of(program, traces[program.name], links, cpu)
+        functions = _by_function(traces[program.name], links, cpu)
+        seeds = [link.seed for link in program.links]
+        found.append(
+            CheckedProgram(
+                predicted(prices, rows), worst_links(rows, prices, seeds, functions), rows
+            )
+        )
+    return tuple(found)
+
+
+def _by_function(
+    trace: Trace, links: Sequence[Path], cpu: CPU
+) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+    """Misses of the L1I by function, an iteration, beyond the mean of the links: (n_links,)."""
+    texts = [program_text(path.name, path.read_bytes()) for path in links]
+    placement = placed_program(trace, texts[0])
+    layouts = program_layouts(placement, texts[0], texts)
+    misses = PreparedTrace(trace, placement.placed).replay(layouts, cpu.l1i).by_function
+    if misses is None:
+        return {}
+    apart = (misses - misses.mean(axis=0)) / max(1, trace.iterations)
+    moved = np.flatnonzero(np.ptp(apart, axis=0))
+    return {placement.labels[int(index)]: apart[:, index] for index in moved}
+
+
+def worst_links(
+    rows: ProgramRows,
+    prices: Mapping[str, FittedPrice],
+    seeds: Sequence[int],
+    functions: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]],
+) -> tuple[CheckedLink, ...]:
+    """The links whose cycles are farthest from the prediction, with the events and the functions
+    that are farthest from the mean of all links, in its standard deviations and in misses.
+    """
+    guess = np.zeros(len(rows.cycles))
+    for name, price in prices.items():
+        if name in rows.events:
+            guess = guess + price.value * rows.events[name]
+    measured, guess = rows.cycles - np.median(rows.cycles), guess - np.median(guess)
+    off = measured - guess
+    order = np.argsort(-np.abs(off - np.median(off)), kind="stable")[:_WORST]
+    apart = {name: of - of.mean() for name, of in rows.events.items() if np.ptp(of) > 0}
+    found = []
+    for link in order.tolist():
+        events = sorted(apart, key=lambda name: -abs(apart[name][link]) / float(apart[name].std()))
+        named = sorted(functions, key=lambda name: -abs(functions[name][link]))
+        found.append(
+            CheckedLink(
+                seeds[link],
+                float(measured[link]),
+                float(guess[link]),
+                tuple((name, float(apart[name][link])) for name in events[:_NAMED]),
+                tuple((name, float(functions[name][link])) for name in named[:_NAMED]),
+            )
+        )
+    return tuple(found)
