@@ -14,6 +14,8 @@ from kdelta.cli import doctor as doctors
 from kdelta.cli import options
 from kdelta.cli.ablate import ablate
 from kdelta.cli.bisect import bisect
+from kdelta.cli.calibrate import EPILOG as CALIBRATE_EPILOG
+from kdelta.cli.calibrate import calibrate
 from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
 from kdelta.cli.crossing import crossing
@@ -250,6 +252,7 @@ app.command(epilog=SERIES_EPILOG + options.SPECS)(series)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)
 app.command()(cpus)
+app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 
 
 @app.command()
