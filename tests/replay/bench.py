@@ -5,11 +5,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.trace import U64, Trace
-from kdelta.cpus.model import Cache
+from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.cpus.model import CPU, Cache
+from kdelta.replay.data_side import data_misses
 from kdelta.replay.simulate import Placed, PreparedTrace
 
 from .synthetic import loop_trace
@@ -72,6 +74,43 @@ def touch_ns(sets_in_use: int, lines_a_set: int) -> float:
     made = make_trace(blocks, [range(n)], [(0, OWN)] * 500)
     found = rate(*made, np.zeros((1, 1), dtype=np.uint64), memo=False)
     return found.seconds / found.touches * 1e9
+
+
+class DataRate(NamedTuple):
+    """Of one pass over a trace on one core: accesses to data, and how many pass in a second."""
+
+    accesses: int
+    a_second: float
+
+
+def data_rate(trace: Trace, cpu: CPU, rounds: int = 5) -> DataRate:
+    """What a pass takes, from empty caches, with the preparation."""
+    seconds = []
+    for _ in range(rounds):
+        started = time.process_time()
+        data_misses(trace, cpu, warm=False)
+        seconds.append(time.process_time() - started)
+    is_data = np.concatenate([[0], np.cumsum(trace.items >= DATA)])
+    by_piece = np.diff(is_data[trace.starts.astype(np.int64)])
+    accesses = int(by_piece[trace.sequence].sum())
+    return DataRate(accesses, accesses / min(seconds))
+
+
+def accessing(n_lines: int) -> Trace:
+    """A loop in which each block accesses one of so many lines, few of them often."""
+    trace, _ = loop_trace(iterations=2000, calls=220, functions=780, variants=50, changed=0.1)
+    random = np.random.default_rng(1)
+    data = (random.zipf(1.3, len(trace.items)) % n_lines).astype(np.uint32) | np.uint32(DATA)
+    lines = random.permutation(2 * n_lines)[:n_lines].astype(np.uint64) * np.uint64(64)
+    return msgspec.structs.replace(
+        trace,
+        items=np.stack([trace.items, data], axis=1).reshape(-1),
+        starts=trace.starts * np.uint64(2),
+        physical=trace.addresses,
+        data_virtual=lines + np.uint64(0xFFFF888000000000),
+        data_physical=lines,
+        data_stores=random.random(n_lines) < 0.3,
+    )
 
 
 def shuffles(placed: Placed, sizes: npt.NDArray[Any], n: int) -> U64:
