@@ -142,9 +142,8 @@ def summary_lines(quality: Sequence[ProgramFit]) -> list[str]:
     lines = []
     told = unpredictable_ranks(quality)
     if told:
-        lines += labelled(
-            "unpredictable",
-            f"rank correlation at least {min(told):.2f}, median {float(np.median(told)):.2f}, "
+        lines += _sentence(
+            f"unpredictable flow: rank correlation at least {min(told):.2f}, median {float(np.median(told)):.2f}, "
             f"over {len(told)} programs whose spread is above the noise",
         )
     apart = [
@@ -153,12 +152,15 @@ def summary_lines(quality: Sequence[ProgramFit]) -> list[str]:
         if one.predictable and one.cycles > 0
     ]
     if apart:
-        lines += labelled(
-            "predictable",
-            f"predicted spread at most {max(apart):.2%} of an iteration from the measured one, "
+        lines += _sentence(
+            f"predictable flow: predicted spread at most {max(apart):.2%} of an iteration from the measured one, "
             f"over {len(apart)} programs",
         )
     return lines
+
+
+def _sentence(text: str) -> list[str]:
+    return wrapped(text, "", "  ")
 
 
 def unpredictable_ranks(quality: Sequence[ProgramFit]) -> list[float]:

@@ -8,6 +8,7 @@ import msgspec
 
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
+from kdelta.report.calibration_json import JsonCalibration, JsonCheck
 from kdelta.report.crossing_json import JsonCrossingReport
 from kdelta.report.diff_json import JsonDiff
 from kdelta.report.gate_json import JsonGate
@@ -23,6 +24,8 @@ from kdelta.report.studies_json import JsonStudies
 DOCUMENTS: dict[str, type] = {
     "kdelta.ablate/1": JsonAblation,
     "kdelta.bisect/1": JsonBisect,
+    "kdelta.calibration-check/1": JsonCheck,
+    "kdelta.calibration/1": JsonCalibration,
     "kdelta.compare/2": JsonCompare,
     "kdelta.crossing/1": JsonCrossingReport,
     "kdelta.diff/1": JsonDiff,

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A calibration's text and JSON: what they say is what was fitted."""
+
+import msgspec
+import pytest
+
+from kdelta.infer.calibration import fit
+from kdelta.report.calibration_json import (
+    JsonCalibration,
+    JsonCheck,
+    calibration_json,
+    check_json,
+    rows_from,
+)
+from kdelta.report.calibration_text import calibration_text, check_text, unpredictable_ranks
+from tests.report.example_calibration import PRICE, calibration_report, check_report
+
+
+def test_text_fits_a_mail_and_names_each_price_and_program() -> None:
+    report = calibration_report()
+    text = calibration_text(report)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 80
+    (price,) = report.fitted.prices.values()
+    assert price.value == pytest.approx(PRICE, rel=0.05)
+    row = next(line for line in text.splitlines() if line.startswith("L1I miss, in full"))
+    assert f"{price.value:.2f}" in row
+    assert f"{price.low:.2f} to {price.high:.2f}" in row
+    assert row.split()[-1] == f"{report.fitted.contributions[0].gain:.0%}"
+    for one in report.rows:
+        assert sum(line.startswith(f"{one.name} ") for line in text.splitlines()) == 1
+    assert "no link changes it" in text
+    assert "not quiet" in text
+    assert "the frequency moved by 2%" in text
+    assert "host.toml" in text
+
+
+def test_programs_of_fixed_flow_do_not_count_as_unpredictable() -> None:
+    report = calibration_report()
+    ranks = unpredictable_ranks(report.fitted.quality)
+    assert len(ranks) == 4
+    text = calibration_text(report)
+    assert f"at least {min(ranks):.2f}" in text
+    assert "predictable" in text
+
+
+def test_the_fit_can_be_made_again_from_the_document() -> None:
+    report = calibration_report()
+    read = msgspec.json.decode(calibration_json(report, "1.2"), type=JsonCalibration)
+    again = fit([rows_from(one) for one in read.rows], resamples=20)
+    assert again.prices == read.prices == report.fitted.prices
+    assert list(again.quality) == read.quality
+    assert read.kdelta == "1.2"
+
+
+def test_check_names_what_fits_worst() -> None:
+    report = check_report()
+    text = check_text(report)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "seed 3: measured +150, predicted -20; l1i +12; functions: copy0_f1 +3" in " ".join(
+        text.split()
+    )
+    good, bad = (one.fit for one in report.programs)
+    assert (good.rank or 0) > 0.95
+    assert (bad.rank or 0) < 0.9
+    assert f"{good.rank:.2f}" in text
+    read = msgspec.json.decode(check_json(report, "1.2"), type=JsonCheck)
+    assert [one.fit for one in read.programs] == [good, bad]
