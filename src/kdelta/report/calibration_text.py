@@ -142,9 +142,10 @@ def summary_lines(quality: Sequence[ProgramFit]) -> list[str]:
     lines = []
     told = unpredictable_ranks(quality)
     if told:
+        middle = float(np.median(told))
         lines += _sentence(
-            f"unpredictable flow: rank correlation at least {min(told):.2f}, median {float(np.median(told)):.2f}, "
-            f"over {len(told)} programs whose spread is above the noise",
+            f"unpredictable flow: rank correlation at least {min(told):.2f}, median {middle:.2f}, "
+            f"over {len(told)} programs whose spread is above the noise"
         )
     apart = [
         abs(one.spread - one.predicted_spread) / one.cycles
@@ -153,8 +154,8 @@ def summary_lines(quality: Sequence[ProgramFit]) -> list[str]:
     ]
     if apart:
         lines += _sentence(
-            f"predictable flow: predicted spread at most {max(apart):.2%} of an iteration from the measured one, "
-            f"over {len(apart)} programs",
+            f"predictable flow: predicted spread at most {max(apart):.2%} of an iteration from the "
+            f"measured one, over {len(apart)} programs"
         )
     return lines
 
