@@ -22,6 +22,7 @@ from kdelta.studies.placement import REPLAYED, caches_of
 from kdelta.studies.requests import Progress
 
 _TEXT = frozenset("tTwW")
+_L2_OF_DATA: tuple[MissKind, ...] = ("l2-data", "l2-data-store")
 
 
 def with_model_cycles(
@@ -87,6 +88,10 @@ def _modelled(
     found = misses.get((CONTEXTS.index(line.context), line.origin, line.name), {})
     counts = {kind: float(found.get(str(kind), 0)) for kind in kinds}
     priced = {kind: count for kind, count in counts.items() if kind in cpu.misses}
+    # Without a price of its own, what data misses in the unified L2 costs what code misses there.
+    of_l2 = [kind for kind in _L2_OF_DATA if kind in counts and kind not in cpu.misses]
+    if of_l2:
+        priced["l2"] = sum(counts[kind] for kind in of_l2)
     cycles = model_cycles(line.cost, priced, cpu)
     shown = {str(kind): count for kind, count in counts.items()}
     return msgspec.structs.replace(line, modelled=Modelled(shown, cycles.low, cycles.high))
@@ -126,7 +131,7 @@ def _notes(cpu: CPU, cut: Sequence[str], *, data: bool) -> tuple[str, ...]:
 
 
 def _data_note(cpu: CPU) -> str:
-    free = [kind for kind in known_kinds(cpu) if kind not in cpu.misses]
+    free = [k for k in known_kinds(cpu) if k not in cpu.misses and k not in _L2_OF_DATA]
     said = (
         "Accesses to data miss in l1d, l2-data and TLBs, stores apart from loads; layouts of code "
         "do not change that, but for the L2's. TLBs go by the size that pages at such addresses "
