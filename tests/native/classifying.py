@@ -38,6 +38,7 @@ class Facts(NamedTuple):
     switch_load: int
     calls_function: int
     returns: int
+    jump: int
     special: str
 
 

@@ -23,7 +23,7 @@ _BLOCK = np.dtype(
 )
 _UNIT = np.dtype(
     [("address", "<u8"), ("content", "<u8"), ("physical", "<u8")]
-    + [(name, "<u4") for name in ("id", "bytes", "insns", "unused")]
+    + [(name, "<u4") for name in ("id", "bytes", "insns", "jump")]
 )
 _LINE = np.dtype([("virtual", "<u8"), ("physical", "<u8")])  # a store: virtual + 1
 _REGION = struct.Struct("<QQ")
@@ -209,6 +209,7 @@ def _merged(parts: Sequence[_Part]) -> Trace:
         "addresses": units["address"],
         "sizes": units["bytes"],
         "insns": units["insns"],
+        "jumps": units["jump"],
         "items": items,
         "starts": np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]),
         "sequence": sequence,

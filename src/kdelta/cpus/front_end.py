@@ -210,7 +210,9 @@ def _levels(first: Cache | None, second: _Second | None) -> tuple[Cache, ...]:
 
 
 def _op_cache(table: _OpCache | None) -> Cache | None:
-    return table and _geometry("op_cache", table.sets, table.ways, table.window_bytes)
+    if table is None:
+        return None
+    return _geometry("op_cache", table.sets, table.ways, table.window_bytes)
 
 
 def _geometry(field: str, sets: int, ways: int, line: int) -> Cache:
