@@ -133,9 +133,11 @@ static inline void timing_time(unsigned int passes, void (*pass)(unsigned int), 
     say(" ");
     say_number(turns * REFERENCE_CHAIN);
     say("\n");
-    for (uint32_t *at = timing_ticks; at != ticks; at++) {
-        say_number(*at);
-        say((unsigned int)(at - timing_ticks + 1) % (2 * passes + 3) ? " " : "\n");
+    for (uint32_t *at = timing_ticks; at != ticks;) {
+        for (unsigned int i = 0; i < 2 * passes + 3; i++) {
+            say_number(*at++);
+            say(i < 2 * passes + 2 ? " " : "\n");
+        }
     }
     say("done\n");
     say_all();
@@ -153,7 +155,8 @@ static inline int timing_main(int argc, char **argv, unsigned int passes, void (
     if (argc < 5 || !same_text(argv[1], "time"))
         return 2;
     rounds = number_of(argv[3]), warm = number_of(argv[4]);
-    if (rounds < 1 || warm < 0 || passes > TIMING_MOST_PASSES || rounds > (long)(TIMING_MOST_TICKS / (2 * passes + 3)))
+    if (rounds < 1 || warm < 0 || passes > TIMING_MOST_PASSES || rounds > TIMING_MOST_TICKS ||
+        (unsigned int)rounds * (2 * passes + 3) > TIMING_MOST_TICKS)
         return 2;
     if (system_pin(number_of(argv[2])) < 0)
         return 3;

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The programs of the calibration: generated always the same, linked in other orders, and what the
+harness in them prints.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from kdelta.host.target import host_target, targets
+from kdelta.spec.errors import LabError
+from kdelta.workloads.calibration.bundle import make_bundle
+from kdelta.workloads.calibration.generate import (
+    QUICK_RELINKS,
+    Code,
+    ProgramSource,
+    Use,
+    bodies_of,
+    program,
+    programs,
+    source_of,
+)
+from kdelta.workloads.calibration.link import (
+    LINKER,
+    all_linked,
+    compiled,
+    compiled_file,
+    footprint_bytes,
+    linked,
+)
+from tests.conftest import FakeProgram
+
+native = pytest.mark.skipif(host_target() is None, reason="no host that guests could have")
+
+
+def small(**changed: object) -> ProgramSource:
+    code = msgspec.structs.replace(Code("small", 12, 4, copies=2), **changed)
+    return program(code, Use("random", "random"), (bodies_of(code), source_of(code)), 3)
+
+
+def functions(path: Path) -> dict[str, int]:
+    """The addresses of the generated functions."""
+    with path.open("rb") as stream:
+        symbols = ELFFile(stream).get_section_by_name(".symtab")
+        assert isinstance(symbols, SymbolTableSection)
+        return {
+            one.name: one["st_value"]
+            for one in symbols.iter_symbols()
+            if re.fullmatch(r"copy\d+_f\d+", one.name)
+        }
+
+
+def test_the_set_is_always_the_same_and_has_what_is_needed() -> None:
+    first, again = list(programs()), list(programs())
+    assert first == again
+    assert len({one.name for one in first}) == len(first)
+    assert {one.flow for one in first} == {"fixed", "random", "mixed", "loop"}
+    for one in first:
+        assert 1 <= one.relinks <= 30
+        others = [other for other in first if other.code == one.code]
+        assert {other.c_source for other in others} == {one.c_source}
+    quick = list(programs(quick=True))
+    assert {one.name for one in quick} < {one.name for one in first}
+    assert max(one.relinks for one in quick) == QUICK_RELINKS
+
+
+def test_copies_of_bodies_make_up_the_functions() -> None:
+    code = Code("small", 12, 4, copies=3)
+    assert bodies_of(code).count("noinline") == 4
+    source = source_of(code)
+    for copy in range(3):
+        for number in range(4):
+            assert f"function copy{copy}_f{number};" in source
+
+
+@pytest.mark.parametrize("call", ["pointer", "tree", "chain"])
+@pytest.mark.parametrize("data", ["none", "load", "chase", "store"])
+@native
+def test_every_kind_is_compiled_linked_and_runs(call: str, data: str, tmp_path: Path) -> None:
+    host = host_target()
+    assert host
+    source = small(call=call, data=data, conditionals=1, loop=4)
+    objects = compiled(source, tmp_path / "objects", arch=host.name)
+    path = linked(objects, 1, tmp_path / "link")
+    for arguments in (("fixed", "constant"), ("random", "random"), ("loop", "strided")):
+        assert subprocess.run([path, "trace", *arguments, "4096"], check=False).returncode == 0
+    for wrong in ("", "trace", "trace fixed random 5000", "time 0 1"):
+        assert subprocess.run([path, *wrong.split()], check=False).returncode == 2
+
+
+@native
+def test_links_are_orders_of_the_same_functions(tmp_path: Path) -> None:
+    host = host_target()
+    assert host
+    objects = compiled(small(), tmp_path / "objects", arch=host.name)
+    links = all_linked(objects, 3, tmp_path / "links")
+    assert [path.name for path in links] == ["1", "2", "3"]
+    places = [functions(path) for path in links]
+    assert {len(one) for one in places} == {12}
+    assert len({tuple(sorted(one, key=lambda name: one[name])) for one in places}) == 3
+    assert linked(objects, 1, tmp_path / "again").read_bytes() == links[0].read_bytes()
+    as_objects_have_it = functions(linked(objects, 0, tmp_path / "unshuffled"))
+    names = list(as_objects_have_it)
+    assert sorted(names, key=lambda name: as_objects_have_it[name]) == sorted(
+        names, key=lambda name: (name.split("_")[0], int(name.split("_f")[1]))
+    )
+    assert all(300 < footprint_bytes(path) < 8192 for path in links)
+
+
+@native
+def test_what_the_harness_prints(tmp_path: Path) -> None:
+    host = host_target()
+    assert host
+    objects = compiled(small(), tmp_path / "objects", arch=host.name)
+    path = linked(objects, 1, tmp_path / "link")
+    core = subprocess.run(
+        [make_facts(tmp_path, host.name)], capture_output=True, text=True, check=True
+    ).stdout.split()[1]
+    argv = [str(path), "time", core, "3", "1", "random", "random", "4096"]
+    lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].startswith("clock ")
+    assert lines[-1] == "done"
+    rounds = np.array([line.split() for line in lines[1:-1]], dtype=float)
+    assert rounds.shape == (3, 2 * 8 + 3)
+    assert (rounds > 0).all()
+    argv[2] = "100000000"
+    assert subprocess.run(argv, check=False).returncode == 3
+
+
+def make_facts(folder: Path, arch: str) -> Path:
+    from kdelta.workloads.calibration import bundle
+
+    text = (Path(bundle.__file__).parent / "facts.c").read_text()
+    return linked(
+        [compiled_file("facts", text, folder / "facts-o", arch=arch)], 0, folder / "facts"
+    )
+
+
+@pytest.mark.parametrize("arch", sorted(targets()))
+def test_a_bundle_for_each_architecture(arch: str, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    said: list[str] = []
+    manifest = make_bundle(folder, [small()], arch=arch, relinks=2, processes=1, talk=said.append)
+    assert said == ["compiling and linking small"]
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    helpers = {"facts", "specials", "run.sh", "settings", "plan", "manifest.json"}
+    assert names == {"links/small/1", "links/small/2", *helpers}
+    for name in ("links/small/1", "facts", "specials"):
+        with (folder / name).open("rb") as stream:
+            elf = ELFFile(stream)
+            assert elf["e_machine"] == targets()[arch].elf_machine
+            assert not any(one["p_type"] == "PT_INTERP" for one in elf.iter_segments())
+    assert [len(one.sha256) for one in manifest.programs] == [2]
+
+
+def test_without_a_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError, match=f"the program {LINKER} is missing"):
+        linked([], 1, tmp_path / "link")
+
+
+def test_a_linker_that_refuses(tmp_path: Path, fake_program: FakeProgram) -> None:
+    fake_program(LINKER, "#!/bin/sh\necho 'error: cannot shuffle' >&2; exit 1\n")
+    with pytest.raises(LabError, match=r"ld\.lld failed: error: cannot shuffle"):
+        linked([], 1, tmp_path / "link")
