@@ -3,12 +3,18 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kdelta.cli import main as cli
 from kdelta.cli.cpus import cpu_text, cpus_text
 from kdelta.cli.guard import USAGE, guarded
 from kdelta.cpus import list_cpus, load_cpu
+from kdelta.cpus.host import calibrated
+from kdelta.cpus.model import Calibration, Price
+from kdelta.cpus.text import write_cpu
+from kdelta.cpus.user import user_path
+from kdelta.report.cpus_json import JsonCpus
 
 Captured = pytest.CaptureFixture[str]
 
@@ -22,7 +28,70 @@ def test_the_list(capsys: Captured) -> None:
     assert kdelta("cpus") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(list_cpus())
-    assert "cortex-a9      arm    coupled    32 KiB  4-way  Arm Cortex-A9 with a PL310" in lines
+    row = "cortex-a9       arm    coupled    32 KiB  none  Arm Cortex-A9 with a PL310"
+    assert row in lines
+    assert max(map(len, lines)) <= 80
+
+
+def calibrated_host() -> None:
+    """The host's CPU file, as kdelta calibrate writes it."""
+    cpu = calibrated(
+        load_cpu("sapphire-rapids"),
+        name="host",
+        title="this host",
+        calibration=Calibration("2026-11-22T04:30:00", "A core", 12, 30, (0.8, 0.931), "kdelta"),
+        misses={"conditional": Price(15, 18), "l1i-exposed": Price(0.5, 1)},
+        how="kdelta calibrate",
+    )
+    write_cpu(cpu, user_path("host"))
+
+
+def test_who_was_calibrated(capsys: Captured) -> None:
+    calibrated_host()
+    user_path("broken").write_text("name =")
+    assert kdelta("cpus") == 0
+    out = capsys.readouterr().out
+    known = len(load_cpu("host").misses)
+    assert f"\nhost            x86_64 decoupled  32 KiB  2/{known}  this host\n" in out
+    assert (
+        "\nhost: calibrated on A core, 2026-11-22, by 12 programs of 30 links each; rank\n"
+        "  correlation of predicted and measured cycles where branches are not\n"
+        "  predictable: least 0.80, median 0.93\n" in out
+    )
+    assert f"no CPU: {user_path('broken')}:" in " ".join(out.split())
+    assert kdelta("cpus", "host") == 0
+    out = capsys.readouterr().out
+    assert "  calibrated on A core, 2026-11-22, by 12 programs" in out
+    assert "  mispredicted if        15 to 18 cycles, calibrated\n    measured: kdelta c" in out
+    assert "  miss of a line         0 to 16 cycles, not calibrated\n" in out
+
+
+def test_as_json(capsys: Captured) -> None:
+    calibrated_host()
+    user_path("zen4").write_text("")
+    assert kdelta("cpus", "--json") == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCpus)
+    assert [one.name for one in found.cpus] == [*list_cpus(), "host"]
+    assert found.wrong == [f"{user_path('zen4')} has the name of a CPU that comes with kdelta"]
+    host = found.cpus[-1]
+    assert host.calibration is not None
+    assert (host.calibration.programs, host.calibration.median_rank_correlation) == (12, 0.931)
+    assert host.misses["conditional"].calibrated
+    assert not found.cpus[0].misses["l1i"].calibrated
+    assert kdelta("cpus", "--json", "host") == 0
+    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCpus)
+    assert [one.name for one in found.cpus] == ["host"]
+
+
+def test_a_front_end(capsys: Captured) -> None:
+    assert kdelta("cpus", "zen4") == 0
+    out = capsys.readouterr().out
+    assert "  branch targets         1536 branches, 6-way\n" in out
+    assert "  branch targets, second 7168 branches, 7-way\n" in out
+    assert "  whether they are taken 8192 entries by address; 2048 each by the last 5, 12," in out
+    assert "  return addresses       32 entries\n" in out
+    assert "  fetching               windows of 32 bytes, 24 of them ahead of execution" in out
+    assert "  decoded operations     768 windows of 64 bytes, 12-way\n" in out
 
 
 def test_one_with_its_sources(capsys: Captured) -> None:

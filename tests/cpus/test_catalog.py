@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import DEFAULT_CPU, list_cpus, load_cpu
-from kdelta.cpus.model import ASSUMED, CPU, MEASURED
+from kdelta.cpus.file import counts_of_front_end
+from kdelta.cpus.model import ASSUMED, CPU, FRONT_END_KINDS, MEASURED
 from kdelta.spec.errors import UserError
 
 SHIPPED = {
     "cortex-a53", "cortex-a7", "cortex-a72", "cortex-a9", "generic-x86-64", "icelake-server",
-    "neoverse-n1", "skylake-server", "zen2", "zen3", "zen4",
+    "neoverse-n1", "sapphire-rapids", "skylake-server", "zen2", "zen3", "zen4",
 }  # fmt: skip
 FOLDER = Path(__file__).parents[2] / "src/kdelta/cpus"
 PLUGIN = Path(__file__).parents[2] / "native/plugin"
@@ -82,9 +83,25 @@ def test_known_geometries() -> None:
     assert a9.l1i.sets * a9.l1i.line_bytes == 8 << 10  # lines so far apart share a set
     assert load_cpu("cortex-a72").l1i.bytes == 48 << 10
     assert load_cpu("neoverse-n1").l1i.bytes == 64 << 10
-    for name in ("generic-x86-64", "zen2", "zen3", "zen4", "skylake-server", "icelake-server"):
+    servers = ("zen2", "zen3", "zen4", "skylake-server", "icelake-server", "sapphire-rapids")
+    for name in ("generic-x86-64", *servers):
         l1i = load_cpu(name).l1i
         assert (l1i.bytes, l1i.ways, l1i.line_bytes) == (32 << 10, 8, 64)
+
+
+@every_cpu
+def test_what_predicts_branches_has_prices(cpu: CPU) -> None:
+    there = {kind for kind, known in counts_of_front_end(cpu).items() if known}
+    unpriced = {"l1i-exposed", "fetch-windows", "op-cache"}  # but by a calibration
+    assert there - unpriced == set(cpu.misses) & set(FRONT_END_KINDS) | set(cpu.misses) & {"btb"}
+    assert (cpu.front_end is None) == (cpu.name == DEFAULT_CPU)  # which is no CPU in particular
+
+
+@every_cpu
+def test_a_front_end_waits_for_the_l2(cpu: CPU) -> None:
+    if cpu.front_end is not None:
+        assert cpu.front_end.miss_cycles == cpu.misses["l1i"].exposed
+        assert (cpu.front_end.run_ahead is None) == (cpu.frontend == "coupled")
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:

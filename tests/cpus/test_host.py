@@ -54,6 +54,7 @@ def test_the_first_cpu_of_a_cpuinfo() -> None:
         ("x86_64", "23 49 0", "zen2"),
         ("x86_64", "6 60 3", "generic-x86-64"),
         ("x86_64", "", "generic-x86-64"),
+        ("x86_64", "6 143 8", "sapphire-rapids"),
         ("arm64", "0x41 0xd03 0x0", "cortex-a53"),
         ("arm64", "65 3336 0", "cortex-a72"),
         ("arm", "0x41 0xc09", "cortex-a9"),
@@ -61,6 +62,13 @@ def test_the_first_cpu_of_a_cpuinfo() -> None:
 )
 def test_a_core_by_its_numbers(arch: str, numbers: str, name: str) -> None:
     assert base_for(arch, numbers).name == name
+
+
+def test_a_core_whose_numbers_a_hypervisor_made_up() -> None:
+    flags = ["fpu", "amx_tile", "avx512_bf16"]
+    assert base_for("x86_64", "6 167 8", flags).name == "sapphire-rapids"
+    assert base_for("x86_64", "6 167 8", [*flags, "amx_fp16"]).name == "generic-x86-64"
+    assert base_for("x86_64", "6 85 4", flags).name == "skylake-server"
 
 
 def test_no_core_is_two() -> None:

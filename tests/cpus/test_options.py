@@ -87,3 +87,15 @@ def test_lru_beside_it() -> None:
     assert policies == {"lru"}
     zen = load_cpu("zen3")
     assert zen.least_recent == zen
+
+
+def test_the_front_end_waits_as_long_as_the_l2_takes() -> None:
+    cpu = load_cpu("cortex-a9,l2-latency=25")
+    assert cpu.front_end is not None
+    assert cpu.front_end.miss_cycles == cpu.misses["l1i"].exposed == 25
+
+
+def test_a_btb_is_the_same_in_the_front_end() -> None:
+    cpu = load_cpu("zen4,replacement=random")
+    assert cpu.front_end is not None
+    assert {level.replacement for level in cpu.front_end.btb} == {"random"}

@@ -106,7 +106,8 @@ def cpus(draw: st.DrawFn) -> CPU:
         *(f"special.{kind}" for kind in specials),
         *(f"path.{name}" for name in names),
     }  # fmt: skip
-    sources = {field: draw(SOURCES) for field in sorted(fields)}
+    texts = draw(st.lists(SOURCES, min_size=1, max_size=4))
+    sources = {field: texts[at % len(texts)] for at, field in enumerate(sorted(fields))}
     if btb and front:  # one that is assumed is the front end's alone
         sources["btb"] = "measured: here"
     numbers = st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))

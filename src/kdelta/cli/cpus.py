@@ -6,15 +6,22 @@ from typing import Annotated
 
 import typer
 
+from kdelta.cli.options import Json
 from kdelta.cli.output import emit
-from kdelta.cpus.catalog import list_cpus, load_cpu
-from kdelta.cpus.model import CPU, LRU, Cache, KernelPath
+from kdelta.cpus.catalog import list_cpus, load_cpu, refuse_shadow
+from kdelta.cpus.front_end import FrontEnd, Predictor
+from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
+from kdelta.cpus.user import load_user_cpu, user_paths
+from kdelta.report.calibrated import calibrated_on, prices_word
+from kdelta.report.cpus_json import cpus_json
 from kdelta.report.layout import finished, wrapped
+from kdelta.spec.errors import UserError
 
-_NAME = 14
+_NAME = 15
 _FIELD = 22
 _INDENT = " " * 4
 _LABELS = {
+    "core": "known by",
     "frontend": "front end",
     "l1i": "L1 instructions",
     "l1d": "L1 data",
@@ -25,10 +32,35 @@ _LABELS = {
     "base": "base rate",
     "clock": "clock",
     "strings": "string operations",
+    "btb_second": "branch targets, second",
+    "predictor": "whether they are taken",
+    "indirect": "where indirect ones go",
+    "returns": "return addresses",
+    "fetch": "fetching",
+    "op_cache": "decoded operations",
+    "dtlb": "TLB, data",
+    "dtlb_large": "TLB, data, large pages",
+    "dtlb_store": "TLB, stores",
+    "stlb": "TLB, second level",
     "misses.l1i": "miss of a line",
     "misses.itlb": "miss of a page",
     "misses.btb": "miss of a target",
     "misses.l2": "miss in the L2",
+    "misses.conditional": "mispredicted if",
+    "misses.indirect": "mispredicted target",
+    "misses.return": "mispredicted return",
+    "misses.btb-first": "miss of a near target",
+    "misses.l1i-exposed": "a cycle not hidden",
+    "misses.fetch-windows": "a window",
+    "misses.op-cache": "miss of operations",
+    "misses.l1d": "load: line",
+    "misses.l1d-store": "store: line",
+    "misses.l2-data": "load: line in the L2",
+    "misses.l2-data-store": "store: line in the L2",
+    "misses.dtlb": "load: page",
+    "misses.dtlb-store": "store: page",
+    "misses.stlb": "load: page, 2nd level",
+    "misses.stlb-store": "store: page, 2nd level",
 }
 
 
@@ -37,33 +69,62 @@ def cpus(
         list[str] | None,
         typer.Argument(metavar="[CPU]...", help="Names, or paths of files of your own."),
     ] = None,
+    *,
+    json: Json = False,
 ) -> None:
-    """List the CPUs that model cycles can be had for.
+    """List the CPUs that model cycles can be had for, and which have prices that were calibrated.
 
     With a CPU's name, or the path of a CPU file: its caches and prices, each with where the figure
     is from, and the paths of a kernel that hang on it. What a buyer chooses may follow the name, as
-    in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock).
+    in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock). The user's own
+    files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus.
     """
-    if not names:
-        emit(cpus_text(list_cpus().values()))
+    if names:
+        chosen = [load_cpu(name) for name in names]
+        emit(cpus_json(chosen) if json else "\n".join(cpu_text(cpu) for cpu in chosen))
         return
-    emit("\n".join(cpu_text(load_cpu(name)) for name in names))
+    own, wrong = _own()
+    known = [*list_cpus().values(), *own]
+    emit(cpus_json(known, wrong) if json else cpus_text(known, wrong))
 
 
-def cpus_text(known: Iterable[CPU]) -> str:
-    """A line for each CPU."""
-    lines = [
-        f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
-        f"{cpu.l1i.ways:>2}-way  {cpu.title}"
-        for cpu in known
-    ]
-    head = f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>14}  what it is"
-    return "".join(f"{line}\n" for line in [head, *lines])
+def _own() -> tuple[list[CPU], list[str]]:
+    """The user's CPUs, and what is wrong with files that are none."""
+    found, wrong = [], []
+    for name in user_paths():
+        try:
+            refuse_shadow(name)
+            found.append(load_user_cpu(name))
+        except UserError as error:
+            wrong.append(error.message)
+    return found, wrong
+
+
+def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
+    """A line for each CPU, with how many of its prices of misses were timed by a clock; then what
+    on, when and how well; and which files are none.
+    """
+    every = list(known)
+    head = f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>7} {'timed':>5}  what it is"
+    lines = [head]
+    for cpu in every:
+        row = (
+            f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
+            f"{prices_word(cpu):>5}  {cpu.title}"
+        )
+        lines.append(row)
+    told = [f"{cpu.name}: {calibrated_on(cpu.calibration)}" for cpu in every if cpu.calibration]
+    if told:
+        lines += ["", *(line for one in told for line in wrapped(one, "", "  "))]
+    lines += [line for one in wrong for line in ["", *wrapped(f"no CPU: {one}", "", "  ")]]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def cpu_text(cpu: CPU) -> str:
     """All that is known of a CPU, in lines of 80 columns."""
-    lines = [f"{cpu.name}: {cpu.title}, {cpu.arch}", ""]
+    lines = [f"{cpu.name}: {cpu.title}, {cpu.arch}"]
+    lines += wrapped(calibrated_on(cpu.calibration), "  ", "  ") if cpu.calibration else []
+    lines.append("")
     for field, value in _figures(cpu):
         lines += wrapped(value, f"  {_LABELS[field]:<{_FIELD}} ", " " * (_FIELD + 3))
         lines += wrapped(cpu.sources[field], _INDENT, _INDENT)
@@ -85,6 +146,8 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     """(field of `CPU.sources`, its figures). Cycles are from hidden to exposed, or from the least
     to the most.
     """
+    if cpu.core:
+        yield "core", _core(cpu.core)
     yield "frontend", cpu.frontend
     yield "l1i", _lines(cpu.l1i)
     yield "l1d", _lines(cpu.l1d)
@@ -92,8 +155,16 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     yield "itlb", _pages(cpu.itlb)
     if cpu.itlb_small:
         yield "itlb_small", _pages(cpu.itlb_small)
-    if cpu.btb:
-        yield "btb", f"{cpu.btb.entries} branches, {cpu.btb.ways}-way{_policy(cpu.btb)}"
+    for name in ("dtlb", "dtlb_large", "dtlb_store", "stlb"):
+        tlb: Cache | None = getattr(cpu, name)
+        if tlb is not None:
+            yield name, _pages(tlb)
+    levels = cpu.front_end.btb if cpu.front_end else ()
+    levels = levels or ((cpu.btb,) if cpu.btb else ())
+    for name, level in zip(("btb", "btb_second"), levels, strict=False):
+        yield name, f"{level.entries} branches, {level.ways}-way{_policy(level)}"
+    if cpu.front_end:
+        yield from _front_end(cpu.front_end)
     yield "base", f"{cpu.cycles_per_insn:g} cycles an instruction"
     if cpu.clock_mhz is not None:
         yield "clock", f"{cpu.clock_mhz:g} MHz"
@@ -102,6 +173,41 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     for kind, miss in cpu.misses.items():
         word = "calibrated" if miss.calibrated else "not calibrated"
         yield f"misses.{kind}", f"{miss.hidden:g} to {miss.exposed:g} cycles, {word}"
+
+
+def _core(core: Core) -> str:
+    """Families and models, or implementers and parts, as /proc/cpuinfo has them."""
+    words = [
+        f"{first:#x} {low:#x}" + (f" to {high:#x}" if high > low else "")
+        for first, low, high in core.numbers
+    ]
+    flags = [*core.flags, *(f"no {flag}" for flag in core.without)]
+    return ", ".join(words) + (f"; else {', '.join(flags)}" if flags else "")
+
+
+def _front_end(ahead: FrontEnd) -> Iterator[tuple[str, str]]:
+    if ahead.conditional:
+        yield "predictor", _predictor(ahead.conditional)
+    if ahead.indirect:
+        yield "indirect", _predictor(ahead.indirect)
+    if ahead.returns:
+        yield "returns", f"{ahead.returns} entries"
+    words = [f"windows of {ahead.fetch_bytes} bytes"] if ahead.fetch_bytes else []
+    if ahead.run_ahead:
+        words.append(f"{ahead.run_ahead.windows} of them ahead of execution at most")
+    words += ["the next line with each"] if ahead.next_line else []
+    yield "fetch", ", ".join([*words, f"{ahead.miss_cycles:g} cycles for a line that is missing"])
+    if ahead.op_cache:
+        held = ahead.op_cache
+        yield "op_cache", f"{held.entries} windows of {held.line_bytes} bytes, {held.ways}-way"
+
+
+def _predictor(one: Predictor) -> str:
+    base = f"{one.base_entries} entries by address"
+    if not one.histories:
+        return base
+    lengths = ", ".join(map(str, one.histories))
+    return f"{base}; {one.entries} each by the last {lengths} taken branches"
 
 
 def _specials(cpu: CPU) -> Iterator[tuple[tuple[str, ...], str, str]]:

@@ -63,7 +63,10 @@ def _latency(cpu: CPU, name: str, value: str) -> CPU:
     price = cpu.misses["l1i"]
     hidden = max(0.0, price.hidden + cycles - price.exposed)
     misses = {**cpu.misses, "l1i": MissPrice(hidden, cycles, price.calibrated)}
-    return _replaced(cpu, "misses.l1i", f"{value} cycles", {"misses": misses})
+    fields: dict[str, object] = {"misses": misses}
+    if cpu.front_end is not None:
+        fields["front_end"] = msgspec.structs.replace(cpu.front_end, miss_cycles=cycles)
+    return _replaced(cpu, "misses.l1i", f"{value} cycles", fields)
 
 
 def _replacement(cpu: CPU, name: str, value: str) -> CPU:
@@ -75,9 +78,17 @@ def _replacement(cpu: CPU, name: str, value: str) -> CPU:
         held: Cache | None = getattr(cpu, field)
         if held is not None and held.replacement == cpu.l1i.replacement:
             fields.append(field)
-    changed = {
+    changed: dict[str, object] = {
         field: msgspec.structs.replace(getattr(cpu, field), replacement=value) for field in fields
     }
+    if cpu.front_end is not None:
+        levels = (
+            msgspec.structs.replace(level, replacement=value)
+            if level.replacement == cpu.l1i.replacement
+            else level
+            for level in cpu.front_end.btb
+        )
+        changed["front_end"] = msgspec.structs.replace(cpu.front_end, btb=tuple(levels))
     return msgspec.structs.replace(cpu, **changed)
 
 

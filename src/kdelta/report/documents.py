@@ -9,6 +9,7 @@ import msgspec
 from kdelta.report.ablation_json import JsonAblation
 from kdelta.report.bisect_json import JsonBisect
 from kdelta.report.calibration_json import JsonCalibration, JsonCheck
+from kdelta.report.cpus_json import JsonCpus
 from kdelta.report.crossing_json import JsonCrossingReport
 from kdelta.report.diff_json import JsonDiff
 from kdelta.report.gate_json import JsonGate
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type] = {
     "kdelta.calibration-check/1": JsonCheck,
     "kdelta.calibration/1": JsonCalibration,
     "kdelta.compare/2": JsonCompare,
+    "kdelta.cpus/1": JsonCpus,
     "kdelta.crossing/1": JsonCrossingReport,
     "kdelta.diff/1": JsonDiff,
     "kdelta.gate/1": JsonGate,

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a CPU's prices of misses were measured, on what, when, and how well they predict."""
+
+from kdelta.cpus.model import CPU, Calibration
+
+
+def calibrated_on(found: Calibration | None) -> str:
+    """In words: calibrated on what, when, by how much, and the rank correlation reached."""
+    if found is None:
+        return "not calibrated"
+    least, median = found.rank_correlation
+    return (
+        f"calibrated on {found.host}, {found.when[:10]}, by {found.programs} programs of "
+        f"{found.relinks} links each; rank correlation of predicted and measured cycles where "
+        f"branches are not predictable: least {least:.2f}, median {median:.2f}"
+    )
+
+
+def prices_word(cpu: CPU) -> str:
+    """For a table: how many of the prices of misses were calibrated, of how many."""
+    known = [price.calibrated for price in cpu.misses.values()]
+    return f"{sum(known)}/{len(known)}" if any(known) else "none"
