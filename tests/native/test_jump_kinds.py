@@ -117,7 +117,7 @@ _THUMB = [
     (r"blx(\w\w)?\t(r\d|[a-z]{2}$)", JUMP_INDIRECT_CALL), (r"blx?(\w\w)?\t", JUMP_CALL),
     (r"b(\.[nw])?\t", JUMP_CONDITIONAL), (r"bx(\w\w)?\tlr", JUMP_RETURN),
     (r"bx|tb[bh]", JUMP_INDIRECT), (r"(pop|ldm).*pc}$", JUMP_RETURN),
-    (r"ldr\.w\tpc, \[sp\], #4$", JUMP_RETURN),
+    (r"ldr\.w\tpc, \[sp\],?$", JUMP_RETURN),
 ]  # fmt: skip
 _ARMV8M = ("bfcsel", "blxns", "bxns", "bfl", "bfx")  # tables that objdump takes for code
 ORACLES = {"thumb": _THUMB, "arm64": _ARM64, "riscv64": _RISCV}

@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A trace replayed through a CPU's front end under many layouts: what it mispredicts, misses and
-does not hide.
+does not hide. docs/replay.md, "The front end", describes the model.
 """
 
-import msgspec
+import ctypes
+import functools
+import weakref
+from collections.abc import Iterator
 
-from kdelta.counts.trace import U64, Trace
-from kdelta.cpus.model import CPU
-from kdelta.replay.simulate import Placed
-from kdelta.spec.errors import LabError
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.counts.trace import U8, U64, Trace
+from kdelta.cpus.cache import is_power_of_two
+from kdelta.cpus.front_end import (
+    MOST_AHEAD,
+    MOST_CONDITIONAL_TABLES,
+    MOST_ENTRIES,
+    MOST_HISTORY,
+    MOST_INDIRECT_TABLES,
+    MOST_RETURNS,
+    MOST_TAG_BITS,
+    FrontEnd,
+    Predictor,
+)
+from kdelta.cpus.model import CPU, Cache
+from kdelta.host.machine import cores
+from kdelta.replay import native
+from kdelta.replay.simulate import Placed, check_cache, check_trace, native_columns, native_trace
+from kdelta.spec.errors import LabError, UserError
 
 EVENTS = (
     "conditional",
@@ -31,6 +53,13 @@ fetched; windows of code that the cache of decoded operations did not have."""
 MECHANISMS = (*(event for event in EVENTS if event != "l1i"), "run-ahead", "next-line")
 """What can be switched off: what is then 0, or, of the last two, what no longer hides misses."""
 
+_TABLES = 12  # conditional ones; of a predictor's struct
+_SIXTEENTHS = 16  # of a cycle: the library's unit of time
+_LAYOUTS_A_CALL = 8  # a thread, at most: between calls an interrupt (Ctrl-C) gets through
+_BRANCHES_A_CALL = 1 << 25  # a thread: some seconds
+_USER_ADDRESSES = 1 << 63  # below, on a machine of 64 bits
+_MOST_BLOCK_BYTES = 1 << 16
+
 
 class Events(msgspec.Struct, frozen=True):
     """What a replay found, by EVENTS.
@@ -44,11 +73,87 @@ class Events(msgspec.Struct, frozen=True):
     total: U64
     by_function: U64 | None
 
+    def of(self, event: str) -> U64:
+        """One event under each layout, in all contexts: (n_layouts,)."""
+        found: U64 = self.total[:, EVENTS.index(event)].sum(axis=1)
+        return found
+
+
+class _Predictor(ctypes.Structure):
+    """struct frontend_predictor."""
+
+    _fields_ = (
+        ("base_entries", ctypes.c_uint32),
+        ("entries", ctypes.c_uint32),
+        ("tag_bits", ctypes.c_uint32),
+        ("n_tables", ctypes.c_uint32),
+        ("histories", ctypes.c_uint32 * _TABLES),
+    )
+
+
+class _CPU(ctypes.Structure):
+    """struct frontend_cpu."""
+
+    _fields_ = (
+        ("l1i", native.NativeCache),
+        ("itlb", native.NativeCache * 2),
+        ("btb", native.NativeCache * 2),
+        ("op_cache", native.NativeCache),
+        ("conditional", _Predictor),
+        ("indirect", _Predictor),
+        *(
+            (name, ctypes.c_uint32)
+            for name in ("returns", "window_shift", "next_line", "ahead", "window_time")
+        ),
+        *((name, ctypes.c_uint32) for name in ("second_btb_time", "miss_time", "insn_time")),
+    )
+
+
+class _Trace(ctypes.Structure):
+    """struct frontend_trace."""
+
+    _fields_ = (
+        ("trace", native.NativeTrace),
+        ("insns", ctypes.POINTER(ctypes.c_uint32)),
+        ("jumps", ctypes.POINTER(ctypes.c_uint8)),
+    )
+
+
+class _Job(ctypes.Structure):
+    """struct frontend_job."""
+
+    _fields_ = (
+        ("cpu", _CPU),
+        ("flags", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("n_layouts", ctypes.c_uint64),
+        ("n_functions", ctypes.c_uint64),
+        ("layouts", ctypes.POINTER(ctypes.c_uint64)),
+        ("small", ctypes.POINTER(ctypes.c_uint8)),
+        ("total", ctypes.POINTER(ctypes.c_uint64)),
+        ("by_function", ctypes.POINTER(ctypes.c_uint64)),
+    )
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    loaded = native.library()
+    loaded.frontend_plan.argtypes = (ctypes.POINTER(_Trace),)
+    loaded.frontend_plan.restype = ctypes.c_void_p
+    loaded.frontend_free.argtypes = (ctypes.c_void_p,)
+    loaded.frontend_free.restype = None
+    loaded.frontend_branches.argtypes = (ctypes.c_void_p,)
+    loaded.frontend_branches.restype = ctypes.c_uint64
+    loaded.frontend_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(_Job))
+    loaded.frontend_run.restype = ctypes.c_int
+    return loaded
+
 
 class PreparedFrontEnd:
     """A trace with what holds of it for all layouts: made once, replayed as often as wanted.
 
-    Raises LabError for a trace that does not say how its blocks end, and as PreparedTrace does.
+    Raises LabError for a trace that does not say how its blocks end or is damaged, ValueError for a
+    `placed` that does not fit it. Threads may share it.
     """
 
     def __init__(self, trace: Trace, placed: Placed) -> None:
@@ -57,6 +162,35 @@ class PreparedFrontEnd:
                 f"the trace of region {trace.region} does not say how its blocks end",
                 "it was made by an older kdelta; make the run again with --again",
             )
+        check_trace(trace)
+        self._n_blocks = n_blocks = len(trace.addresses)
+        if not len(placed.function) == len(placed.offset) == len(trace.jumps) == n_blocks:
+            raise ValueError(f"placed has {len(placed.function)} functions for {n_blocks} blocks")
+        columns = native_columns(trace, data=False)
+        columns |= {
+            "sizes": np.ascontiguousarray(trace.sizes, np.uint32),
+            "functions": np.ascontiguousarray(placed.function, np.uint32),
+            "offsets": np.ascontiguousarray(placed.offset, np.uint64),
+        }
+        insns = np.ascontiguousarray(trace.insns, np.uint32)
+        jumps = np.ascontiguousarray(trace.jumps, np.uint8)
+        given = _Trace(native_trace(columns), native.pointer(insns), native.pointer(jumps))
+        self._plan: int = _library().frontend_plan(ctypes.byref(given)) or 0
+        if not self._plan:
+            native.check(native.NO_MEMORY)
+        weakref.finalize(self, _library().frontend_free, self._plan)
+        self.n_functions = int(columns["functions"].max()) + 1 if n_blocks else 0
+        """The least number of functions that a layout has."""
+        self._extent = np.zeros(self.n_functions, dtype=np.uint64)
+        ends = columns["offsets"] + columns["sizes"]
+        if n_blocks and int(columns["offsets"].max()) > 2**64 - 1 - _MOST_BLOCK_BYTES:
+            raise ValueError("placed has an offset past the end of all addresses")
+        np.maximum.at(self._extent, columns["functions"], ends)
+
+    @property
+    def branches(self) -> int:
+        """How many jumps one pass executes, taken or not, that a predictor is asked about."""
+        return int(_library().frontend_branches(self._plan))
 
     def replay(
         self,
@@ -66,6 +200,147 @@ class PreparedFrontEnd:
         by_function: bool = False,
         threads: int | None = None,
         without: frozenset[str] = frozenset(),
+        small_pages: npt.NDArray[np.bool_] | None = None,
+        warm: bool = True,
+        portable: bool = False,
     ) -> Events:
-        """What happens under each of `layouts` (n_layouts, n_functions), U64."""
-        raise NotImplementedError
+        """What happens under each of `layouts` (n_layouts, n_functions), U64: the addresses at
+        which the functions start.
+
+        without: some of MECHANISMS, which are switched off. small_pages (n_functions,): whose code
+        lies in pages of 4 KiB and goes through `cpu.itlb_small`, where there is one; None: those
+        at addresses of user code, on machines of 64 bits. portable: no vectors; the result is the
+        same. Raises UserError for a CPU whose front end is not described, ValueError for layouts
+        that do not fit and mechanisms that do not exist.
+        """
+        self._check(layouts, without)
+        layouts = np.ascontiguousarray(layouts)
+        n_layouts, n_functions = layouts.shape
+        shape = (n_layouts, len(EVENTS))
+        total = np.zeros((*shape, len(CONTEXTS)), dtype=np.uint64)
+        found = np.zeros((*shape, n_functions), dtype=np.uint64) if by_function else None
+        small = _small_pages(layouts, cpu, small_pages)
+        threads = max(1, threads or cores())
+        flags = (native.WARM if warm else 0) | (native.PORTABLE if portable else 0)
+        job = _Job(cpu=_described(cpu, without), flags=flags, n_functions=n_functions)
+        job.small = native.pointer(small)
+        for part in _parts(n_layouts, threads * _layouts_a_call(self.branches)):
+            job.n_layouts = part.stop - part.start
+            job.threads = min(threads, part.stop - part.start)
+            job.layouts = native.pointer(layouts[part])
+            job.total = native.pointer(total[part])
+            job.by_function = native.pointer(None if found is None else found[part])
+            native.check(_library().frontend_run(self._plan, ctypes.byref(job)))
+        return Events(total, found)
+
+    def _check(self, layouts: U64, without: frozenset[str]) -> None:
+        if unknown := without - set(MECHANISMS):
+            raise ValueError(f"no mechanism is called {min(unknown)!r}")
+        if layouts.ndim != 2 or layouts.dtype != np.uint64:
+            raise ValueError(
+                f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
+            )
+        if layouts.shape[1] < self.n_functions:
+            raise ValueError(
+                f"layouts have {layouts.shape[1]} functions, and the blocks are in"
+                f" {self.n_functions}"
+            )
+        last = np.uint64(2**64 - 1) - self._extent
+        if ((layouts[:, : self.n_functions] > last) & (self._extent > 0)).any():
+            raise ValueError("a layout has a function that goes past the end of all addresses")
+
+
+def _small_pages(layouts: U64, cpu: CPU, given: npt.NDArray[np.bool_] | None) -> U8:
+    n_functions = layouts.shape[1]
+    if given is not None and given.shape != (n_functions,):
+        raise ValueError(f"small_pages has the shape {given.shape}, not ({n_functions},)")
+    if cpu.itlb_small is None or not len(layouts) or (given is None and cpu.arch == "arm"):
+        return np.zeros(n_functions, dtype=np.uint8)
+    if given is None:
+        given = layouts[0] < np.uint64(_USER_ADDRESSES)
+    return given.astype(np.uint8)
+
+
+def _parts(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _layouts_a_call(branches: int) -> int:
+    return max(1, min(_LAYOUTS_A_CALL, _BRANCHES_A_CALL // max(1, branches)))
+
+
+def _described(cpu: CPU, without: frozenset[str]) -> _CPU:
+    """The CPU as the library wants it, without what is switched off."""
+    front = cpu.front_end
+    if front is None:
+        raise UserError(
+            f"nothing is known of the front end of the CPU {cpu.name}",
+            "take one whose file has a [fetch]; kdelta calibrate describes this host",
+        )
+    _require_limits(front)
+    levels: tuple[Cache, ...] = () if "btb" in without else front.btb
+    if "btb-first" in without:  # the last one tells what is known at all
+        levels = levels[-1:]
+    coupled = front.run_ahead is None or "run-ahead" in without
+    ahead = None if coupled else front.run_ahead
+    hidden = "l1i-exposed" in without
+    small = cpu.itlb_small or cpu.itlb
+    tlbs = (None, None) if "itlb" in without else (cpu.itlb, small)
+    window = None if "fetch-windows" in without else front.fetch_bytes
+    return _CPU(
+        l1i=_cache(cpu.l1i),
+        itlb=(native.NativeCache * 2)(*map(_cache, tlbs)),
+        btb=(native.NativeCache * 2)(*map(_cache, levels)),
+        op_cache=_cache(None if "op-cache" in without else front.op_cache),
+        conditional=_predictor(None if "conditional" in without else front.conditional),
+        indirect=_predictor(None if "indirect" in without else front.indirect),
+        returns=0 if "return" in without else front.returns,
+        window_shift=native.log2(window) if window else 0,
+        next_line=front.next_line and "next-line" not in without,
+        ahead=ahead.windows if ahead else 0,
+        window_time=_time(ahead.window_cycles) if ahead else 0,
+        second_btb_time=_time(ahead.second_btb_cycles) if ahead else 0,
+        miss_time=0 if hidden else _time(front.miss_cycles),
+        insn_time=_time(front.cycles_per_insn),
+    )
+
+
+def _require_limits(front: FrontEnd) -> None:
+    """ValueError for one that a CPU's file could not describe, and that the library has no room
+    for.
+    """
+    tables = ((front.conditional, MOST_CONDITIONAL_TABLES), (front.indirect, MOST_INDIRECT_TABLES))
+    for predictor, most in tables:
+        lengths = predictor.histories if predictor else ()
+        sizes = (predictor.base_entries, predictor.entries) if predictor else ()
+        if len(lengths) > most or not all(1 <= n <= MOST_HISTORY for n in lengths):
+            raise ValueError(f"a predictor has the histories {lengths}")
+        if predictor and not 1 <= predictor.tag_bits <= MOST_TAG_BITS:
+            raise ValueError(f"a predictor has tags of {predictor.tag_bits} bits")
+        if not all(is_power_of_two(n) and n <= MOST_ENTRIES for n in sizes):
+            raise ValueError(f"a predictor has tables of {sizes} entries")
+    ahead = front.run_ahead.windows if front.run_ahead else 1
+    if front.returns > MOST_RETURNS or not 1 <= ahead <= MOST_AHEAD or len(front.btb) > 2:
+        raise ValueError("a front end has more than can be replayed")
+
+
+def _time(cycles: float) -> int:
+    return round(cycles * _SIXTEENTHS)
+
+
+def _cache(cache: Cache | None) -> native.NativeCache:
+    if cache is None:
+        return native.NativeCache(0, 1, 0, 0)
+    check_cache(cache)
+    replacement = native.REPLACEMENTS.index(cache.replacement)
+    return native.NativeCache(cache.sets, cache.ways, native.log2(cache.line_bytes), replacement)
+
+
+def _predictor(given: Predictor | None) -> _Predictor:
+    if given is None:
+        return _Predictor(0, 1, 1, 0)
+    histories = (ctypes.c_uint32 * _TABLES)(*given.histories)
+    return _Predictor(
+        given.base_entries, given.entries, given.tag_bits, len(given.histories), histories
+    )
