@@ -23,7 +23,7 @@ from kdelta.cli.publish import write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
-from kdelta.infer.profile import Part, Selection, Sort, chosen_regions
+from kdelta.infer.profile import OF_DATA, Part, Selection, Sort, chosen_regions
 from kdelta.report.processes_json import processes_json
 from kdelta.report.processes_model import ProcessesReport
 from kdelta.report.processes_text import processes_text
@@ -145,6 +145,14 @@ def profile(
             "file. A kernel's machine looks like it, too.",
         ),
     ] = "",
+    data: Annotated[
+        bool,
+        typer.Option(
+            "--data",
+            help="With --cpu: also what accesses to data miss (columns l1d, l2d, dtlb); such a run "
+            "takes about 5 times longer.",
+        ),
+    ] = False,
     file: Annotated[
         list[str] | None,
         typer.Option("--file", metavar="PATH[:GUESTPATH]", help="Carry this along with a COMMAND."),
@@ -190,6 +198,17 @@ def profile(
             "misses and model cycles are those of a CPU, and none is named",
             "name one with --cpu: kdelta cpus lists them",
         )
+    if not data and not shown.isdisjoint(OF_DATA):
+        raise UserError(
+            f"{min(one.value for one in shown.intersection(OF_DATA))} is what accesses to data "
+            "miss, and these are not recorded",
+            "add --data, with --cpu",
+        )
+    if data and model is None:
+        raise UserError(
+            "accesses to data are recorded for the caches of a CPU, and none is named",
+            "name one with --cpu, or leave out --data",
+        )
     selection = selection_of(context or ([Whose.ALL] if export else None), only)
     request = ProfileRequest(
         regions=tuple(operation or ()),
@@ -203,6 +222,7 @@ def profile(
         ),
         calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
         cpu=model,
+        data=data,
         lab=lab_request(again=again, memory=memory, append=append, mode=mode, timeout=timeout),
     )
     given = list(words or [LAST])
