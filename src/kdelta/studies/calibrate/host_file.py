@@ -8,8 +8,9 @@ from typing import get_args
 import msgspec
 import numpy as np
 
+from kdelta.cpus.file import counts_of_front_end
 from kdelta.cpus.host import base_for, calibrated, flags_of
-from kdelta.cpus.model import CPU, EXPOSED, MEASURED, Calibration, MissKind, Price
+from kdelta.cpus.model import CPU, DATA_TLBS, EXPOSED, MEASURED, Calibration, MissKind, Price
 from kdelta.cpus.text import write_cpu
 from kdelta.cpus.user import HOST, user_path
 from kdelta.host.files import lab_errors
@@ -54,13 +55,14 @@ def host_cpu(base: CPU, report: CalibrationReport, *, by: str) -> CPU | None:
     What was left out of the fit, though links differ in it, costs between nothing and what it would
     cost at most.
     """
-    misses = measured_misses(report)
+    misses = {kind: price for kind, price in measured_misses(report).items() if _has(base, kind)}
     if not misses:
         return None
     if EXPOSED in base.misses and EXPOSED not in misses:
         # It would stand for the price of "l1i", which was measured.
         kept = {kind: price for kind, price in base.misses.items() if kind != EXPOSED}
-        base = msgspec.structs.replace(base, misses=kept)
+        said = {field: text for field, text in base.sources.items() if field != f"misses.{EXPOSED}"}
+        base = msgspec.structs.replace(base, misses=kept, sources=said)
     ranks = unpredictable_ranks(report.fitted.quality)
     base = _with_strings(base, report.specials, report)
     rate = report.fitted.base_rate
@@ -105,6 +107,14 @@ def measured_misses(report: CalibrationReport) -> dict[MissKind, Price]:
     if EXPOSED not in fitted.prices and _PLAIN in fitted.prices:
         found.pop(EXPOSED, None)
     return found
+
+
+def _has(base: CPU, kind: MissKind) -> bool:
+    """Whether a CPU has what misses, as far as is known."""
+    level = kind.partition("-")[0]
+    if level in DATA_TLBS:
+        return getattr(base, level) is not None
+    return counts_of_front_end(base).get(kind, True)
 
 
 def _kinds() -> tuple[str, ...]:
