@@ -9,16 +9,17 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
-from kdelta.cli.output import talk
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.host.command import set_echo
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.ablate import AblateRequest, run_ablate
 from kdelta.studies.lab import open_store
+from kdelta.studies.requests import LabRequest
 
 
+@makes_runs()
 def ablate(
     words: Annotated[
         list[str],
@@ -63,11 +64,7 @@ def ablate(
         bool,
         typer.Option("--no-switches", help="Do not try what the kernel can switch at boot."),
     ] = False,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    lab: LabRequest,
     cpu: Annotated[
         str,
         typer.Option(
@@ -78,17 +75,12 @@ def ablate(
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
         int,
         typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by unit."),
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Find out which of the options that differ between two configs make the difference.
 
@@ -96,11 +88,10 @@ def ablate(
     this was right, and searches what is left with few kernels. Everything is kept: interrupted, it
     goes on where it was.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     trees = parse_kernel_words(words)
     if len(trees) != 1:
         raise UserError("more than one tree", "the two configs are for one and the same source")
-    cpus = options.known_cpus([cpu], qemu_cpu)
+    cpus = options.known_cpus([cpu], lab.machine.cpu)
     request = AblateRequest(
         tree=str(trees[0]),
         before=before,
@@ -114,18 +105,7 @@ def ablate(
         switches=not no_switches,
         cpu=cpus[0] if cpus else None,
         layouts=layouts,
-        lab=options.lab_request(
-            perturb=perturb,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=jobs,
-            memory=memory,
-            cpu=cpu,
-            qemu_cpu=qemu_cpu,
-            append=append,
-            mode=mode,
-            timeout=timeout,
-        ),
+        lab=options.on_cpu(lab, cpu),
     )
     with open_store() as store:
         with shown_progress() as progress:

@@ -11,10 +11,10 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.host.command import set_echo
 from kdelta.host.files import write_atomic
 from kdelta.report.bisect_mail import bisect_mails
 from kdelta.report.bisect_model import BisectReport
@@ -24,10 +24,12 @@ from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.bisect import BisectRequest, run_bisect
 from kdelta.studies.bisect.request import DEFAULT_MARGIN
 from kdelta.studies.lab import open_store
+from kdelta.studies.requests import LabRequest
 
 _DEFAULT_PERCENT = float(100 * DEFAULT_MARGIN)
 
 
+@makes_runs()
 def bisect(
     words: Annotated[
         list[str],
@@ -96,21 +98,12 @@ def bisect(
         bool,
         typer.Option("--mail", help="Print a mail for each commit that makes something slower."),
     ] = False,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     regions: Annotated[
         int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Find all commits of a range that make a kernel faster or slower.
 
@@ -118,7 +111,6 @@ def bisect(
     halves, also into merges. Effects have signs and add up, so all commits are found and not one;
     what differs by placement alone is never named. Interrupted, it goes on where it was.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     folder, changes = _tree(words[1:], repository)
     request = BisectRequest(
         repository=folder,
@@ -126,24 +118,14 @@ def bisect(
         changes=changes,
         workloads=tuple(workload or ["syscalls"]),
         operations=tuple(operation or ()),
-        cpu=next(iter(options.known_cpus([cpu], qemu_cpu)), None),
+        cpu=next(iter(options.known_cpus([cpu], lab.machine.cpu)), None),
         layouts=layouts,
         first=first,
         regions=tuple(region or ()),
         margin=options.fraction_of(margin),
         max_builds=max_builds,
         rule_out=not keep_all,
-        lab=options.lab_request(
-            perturb=perturb,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=jobs,
-            memory=memory,
-            qemu_cpu=qemu_cpu,
-            append=append,
-            mode=mode,
-            timeout=timeout,
-        ),
+        lab=lab,
     )
     with open_store() as store:
         with shown_progress() as progress:

@@ -4,24 +4,25 @@
 import asyncio
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile, NoFlame
-from kdelta.cli.output import talk
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
-from kdelta.host.command import set_echo
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.compare import run_compare
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest
+from kdelta.studies.requests import CompareRequest, LabRequest
 
 
+@makes_runs()
 def compare(
     words: Annotated[
         list[str],
@@ -42,15 +43,7 @@ def compare(
             "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
         ),
     ] = options.DEFAULT_MARGIN_PERCENT,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     explain: Annotated[
         int,
         typer.Option(
@@ -64,7 +57,6 @@ def compare(
     json: options.Json = False,
     html: HtmlFile = None,
     no_flame: NoFlame = False,
-    verbose: options.Verbose = False,
 ) -> int:
     """Compare kernels, operation by operation.
 
@@ -73,7 +65,6 @@ def compare(
     difference. The figures are exact: they repeat to the last instruction, on any host, loaded or
     not. Runs are kept; asking again is answered from the store.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     base, *others = [str(spec) for spec in compared_words(words)]
     if not others:
         raise UserError(
@@ -85,21 +76,10 @@ def compare(
         others=tuple(others),
         workload=workload,
         operations=tuple(operation or ()),
-        cpus=options.known_cpus(cpu or (), qemu_cpu),
+        cpus=options.known_cpus(cpu or (), lab.machine.cpu),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),
-        lab=options.lab_request(
-            perturb=perturb,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=jobs,
-            memory=memory,
-            qemu_cpu=qemu_cpu,
-            append=append,
-            mode=mode,
-            timeout=timeout,
-            data=data,
-        ),
+        lab=msgspec.structs.replace(lab, data_lines=data),
     )
     with open_store() as store:
         with shown_progress() as progress:

@@ -12,18 +12,18 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
-from kdelta.cli.output import talk
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.host.command import set_echo
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.crossing import CrossingRequest, both_kernels, run_crossing
 from kdelta.studies.lab import open_store
 from kdelta.studies.profile import Asked
-from kdelta.studies.requests import RunRequest
+from kdelta.studies.requests import LabRequest, RunRequest
 
 
+@makes_runs(without=("mode",))
 def crossing(
     words: Annotated[
         list[str],
@@ -63,14 +63,7 @@ def crossing(
             "--file", metavar="PATH[:GUESTPATH]", help="Carry this file along; may be repeated."
         ),
     ] = None,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     explain: Annotated[
         int,
         typer.Option(
@@ -79,7 +72,6 @@ def crossing(
     ] = 60,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Say what crossing into the kernel and back costs a program, and what of that is what.
 
@@ -88,22 +80,11 @@ def crossing(
     then past what only a change of privilege needs. Prints user and system instructions of each,
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
-    lab = options.lab_request(
-        perturb=perturb,
-        again=again,
-        no_snapshot=no_snapshot,
-        jobs=jobs,
-        memory=memory,
-        qemu_cpu=qemu_cpu,
-        append=append,
-        timeout=timeout,
-    )
     first, *rest = words
     changes = list(itertools.takewhile(lambda word: word.startswith("+"), rest))
     stock, changed = _kernels([first, *changes], with_mode)
     command = tuple(rest[len(changes) :])
-    models = options.known_cpus([cpu], qemu_cpu)
+    models = options.known_cpus([cpu], lab.machine.cpu)
     asked = Asked(workload, tuple(operation or ()))
     request = CrossingRequest(
         stock=stock,

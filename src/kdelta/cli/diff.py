@@ -9,7 +9,7 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.html import HtmlFile
-from kdelta.cli.output import talk
+from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.profile import (
     Annotate,
     CallTree,
@@ -20,12 +20,10 @@ from kdelta.cli.profile import (
     Source,
     failed,
     is_run,
-    lab_request,
     selection_of,
 )
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.host.command import set_echo
 from kdelta.infer.diff import FIGURES
 from kdelta.infer.profile import Sort
 from kdelta.report.diff_model import DiffReport
@@ -35,9 +33,11 @@ from kdelta.store.model import Run
 from kdelta.studies.diff import DiffRequest, kernels_diff, run_diff
 from kdelta.studies.lab import open_store
 from kdelta.studies.profile import Asked
+from kdelta.studies.requests import LabRequest
 from kdelta.studies.views import Views
 
 
+@makes_runs(without=SINGLE)
 def diff(
     words: Annotated[
         list[str],
@@ -82,14 +82,9 @@ def diff(
         typer.Option("--inlined", help="Match what one kernel inlined, by its debug info."),
     ] = False,
     annotate: Annotate = None,
-    again: options.Again = False,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     html: HtmlFile = None,
     json: options.Json = False,
-    verbose: options.Verbose = False,
 ) -> int:
     """Show what each function gained and lost from A to B.
 
@@ -97,7 +92,6 @@ def diff(
     added first, the total last. -100.0% is a function that vanished, 0.0% one that is new. What
     runs have not recorded (calls, lines, instructions) is had by making the same runs again.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     if by not in FIGURES:
         raise UserError(f"runs are not compared by {by.value}", f"by {', '.join(FIGURES)}")
     request = DiffRequest(
@@ -107,7 +101,7 @@ def diff(
         each=each,
         views=Views(calls=calls, source=source, annotate=tuple(annotate or ()), part=cut / 100),
         inlined=inlined,
-        lab=lab_request(again=again, memory=memory, append=append, mode=mode, timeout=timeout),
+        lab=lab,
     )
     report: DiffReport | Run | None
     if is_run(words, workload):

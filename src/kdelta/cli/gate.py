@@ -6,15 +6,16 @@ import contextlib
 from collections.abc import Callable
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta.cli import options
 from kdelta.cli.html import HtmlFile, NoFlame
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
-from kdelta.host.command import set_echo
 from kdelta.infer.gate import Exit
 from kdelta.report.gate_model import GateReport
 from kdelta.spec.errors import UserError
@@ -22,7 +23,7 @@ from kdelta.spec.words import compared_words
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.gate import run_gate
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, GateRequest
+from kdelta.studies.requests import CompareRequest, GateRequest, LabRequest
 
 ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
 
@@ -41,6 +42,7 @@ These are what git bisect run wants, which stops at 128 and above:
 """
 
 
+@makes_runs()
 def gate(
     words: Annotated[
         list[str],
@@ -64,31 +66,21 @@ def gate(
             "[default: 0, instructions being exact; with --cpu 1]",
         ),
     ] = None,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     html: HtmlFile = None,
     no_flame: NoFlame = False,
-    verbose: options.Verbose = False,
 ) -> int:
     """Answer by the exit code whether a kernel is slower, for CI and git bisect run.
 
     Compares as kdelta compare does, prints one line that says why, and exits with 0, 1, 125 or 255.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     kernels = [str(spec) for spec in compared_words(words)]
     if len(kernels) != 2:
         raise UserError(
             f"{len(kernels)} kernels, not two: {', '.join(kernels)}",
             "a gate holds one kernel against one other: kdelta gate BASE OTHER",
         )
-    cpus = options.known_cpus(cpu or (), qemu_cpu)
+    cpus = options.known_cpus(cpu or (), lab.machine.cpu)
     percent = margin if margin is not None else options.DEFAULT_MARGIN_PERCENT if cpus else 0.0
     request = GateRequest(
         compare=CompareRequest(
@@ -99,18 +91,7 @@ def gate(
             cpus=cpus,
             layouts=layouts,
             margin=float(options.fraction_of(percent, positive=bool(cpus))),
-            lab=options.lab_request(
-                perturb=perturb,
-                again=again,
-                no_snapshot=no_snapshot,
-                jobs=jobs,
-                memory=memory,
-                qemu_cpu=qemu_cpu,
-                append=append,
-                mode=mode,
-                timeout=timeout,
-                data=data,
-            ),
+            lab=msgspec.structs.replace(lab, data_lines=data),
         ),
         path_margin=options.fraction_of(percent),
     )

@@ -8,9 +8,8 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.listing import built_text, differences_text, kernels_text, removed_text
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import echo_commands, emit, talk
 from kdelta.cli.progress import shown_progress
-from kdelta.host.command import set_echo
 from kdelta.kernels import NoKernel, cached_kernels, obtain
 from kdelta.kernels.built import built_kernels, find_built
 from kdelta.kernels.prune import limit_bytes, prune, usage
@@ -32,7 +31,7 @@ def build(
     Prints of each where it is, what the lab had to add to its config, and why one could not be
     built. What is in the cache already is not built again.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
+    echo_commands(wanted=verbose)
     failed = False
     with shown_progress() as progress:
         found = [obtain(spec, progress.say) for spec in parse_kernel_words(words)]

@@ -4,21 +4,21 @@
 import asyncio
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
-from kdelta.cli.output import talk
+from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
-from kdelta.host.command import set_echo
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab import open_store
 from kdelta.studies.layout import run_layout
-from kdelta.studies.requests import LayoutRequest
+from kdelta.studies.requests import LabRequest, LayoutRequest
 
 ModelCpu = Annotated[
     str,
@@ -35,6 +35,7 @@ Seed = Annotated[
 ]
 
 
+@makes_runs(without=SINGLE)
 def layout(
     words: Annotated[
         list[str],
@@ -47,12 +48,7 @@ def layout(
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
     seed: Seed = 1,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     explain: Annotated[
         int,
         typer.Option(
@@ -68,7 +64,6 @@ def layout(
     ] = 10,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Say how much a workload hangs on where the linker put the kernel's functions.
 
@@ -76,7 +71,6 @@ def layout(
     in random orders, and aligned otherwise. Prints how the misses are distributed over these, and
     where the kernel as it is stands among them. Misses are exact; what they cost is an interval.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     kernels = [str(spec) for spec in parse_kernel_words(words)]
     if len(kernels) != 1:
         raise UserError(
@@ -90,18 +84,7 @@ def layout(
         operations=tuple(operation or ()),
         layouts=layouts,
         seed=seed,
-        lab=options.lab_request(
-            perturb=1,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=None,
-            memory=memory,
-            qemu_cpu="",
-            append=append,
-            mode=mode,
-            timeout=timeout,
-            data=data,
-        ),
+        lab=msgspec.structs.replace(lab, data_lines=data),
     )
     with open_store() as store:
         with shown_progress() as progress:

@@ -25,10 +25,11 @@ from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
 from kdelta.cli.html import HtmlFile
 from kdelta.cli.kernels import build, kernels
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.log import log
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import echo_commands, emit
 from kdelta.cli.place import place
 from kdelta.cli.profile import profile
 from kdelta.cli.progress import shown_progress
@@ -38,14 +39,13 @@ from kdelta.cli.report import report
 from kdelta.cli.reports import done_report, stored_report
 from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
-from kdelta.host.command import set_echo
 from kdelta.report.json import run_json, runs_json
 from kdelta.report.run_text import run_text
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.store import LAST
 from kdelta.studies.command import run_command
 from kdelta.studies.lab import open_store
-from kdelta.studies.requests import RunRequest
+from kdelta.studies.requests import LabRequest, RunRequest
 from kdelta.workloads.catalog import workloads as known_workloads
 
 app = typer.Typer(
@@ -83,10 +83,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _echo(verbose: bool) -> None:
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
-
-
 @app.callback()
 def _kdelta(
     _version: Annotated[
@@ -104,6 +100,7 @@ app.command(epilog=GATE_EPILOG + options.SPECS)(gate)
 
 
 @app.command(epilog=options.SPECS)
+@makes_runs(perturb=1)
 def run(
     kernel: Annotated[
         str, typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed.")
@@ -127,39 +124,18 @@ def run(
             "--seconds", metavar="N", min=1, help="The longest it may run, in the guest's own time."
         ),
     ] = options.DEFAULT_GUEST_SECONDS,
-    perturb: options.Perturb = 1,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    lab: LabRequest,
     cpu: options.Cpu = "",
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     functions: options.Functions = 20,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Profile a command under a kernel, exactly.
 
     Counts what the command executes, in the kernel and outside, by function. The whole command is
     one region, unless it marks its own with kdelta.h.
     """
-    _echo(verbose)
-    lab = options.lab_request(
-        perturb=perturb,
-        again=again,
-        no_snapshot=no_snapshot,
-        jobs=jobs,
-        memory=memory,
-        cpu=cpu,
-        qemu_cpu=qemu_cpu,
-        append=append,
-        mode=mode,
-        timeout=timeout,
-    )
+    lab = options.on_cpu(lab, cpu)
     # No program's name starts with a plus: what does is a change of the kernel.
     changes = list(itertools.takewhile(lambda word: word.startswith("+"), command))
     spec = parse_kernel_words([kernel, *changes])[0]
@@ -267,5 +243,5 @@ def doctor(verbose: options.Verbose = False) -> int:
 
     Prints what is there, what is missing, and the command that installs it.
     """
-    _echo(verbose)
+    echo_commands(wanted=verbose)
     return doctors.examine()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta.cpus.catalog import load_cpu
@@ -176,25 +177,28 @@ def lab_request(
     qemu_cpu: str,
     append: str,
     timeout: float,
-    cpu: str = "",
-    data: bool = False,
-    mode: str = "user",
+    mode: str,
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
-    machine = MachineOptions(
-        memory_mib=memory, cpu=qemu_cpu, append=append, timeout_seconds=timeout
-    )
-    for one in known_cpus([cpu], qemu_cpu):
-        machine = machine_like(machine, one)
     return LabRequest(
-        machine=machine,
+        machine=MachineOptions(
+            memory_mib=memory, cpu=qemu_cpu, append=append, timeout_seconds=timeout
+        ),
         perturbations=perturb,
         jobs=jobs or len(os.sched_getaffinity(0)),
         again=again,
         snapshots=not no_snapshot,
-        data_lines=data,
         mode=known_mode(mode),
     )
+
+
+def on_cpu(lab: LabRequest, name: str) -> LabRequest:
+    """The same on machines that look like this CPU; an empty name is none. UserError for a CPU that
+    is unknown, and where the machine is to look like another one.
+    """
+    for cpu in known_cpus([name], lab.machine.cpu):
+        lab = msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+    return lab
 
 
 def known_mode(name: str) -> RunMode:

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from kdelta.host.command import set_echo
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.spec.errors import LabError
 
@@ -58,6 +59,11 @@ def talk(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
     except OSError:
         _forget(2)
+
+
+def echo_commands(*, wanted: bool) -> None:
+    """From now on says each command that is executed, as one could type it; or none."""
+    set_echo((lambda line: talk(f"+ {line}")) if wanted else None)
 
 
 def _forget_stdout() -> None:

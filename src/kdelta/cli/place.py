@@ -7,25 +7,26 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
+from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.layout import ModelCpu, Seed
-from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
-from kdelta.host.command import set_echo
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab import open_store
 from kdelta.studies.place import run_place
-from kdelta.studies.requests import PlaceRequest
+from kdelta.studies.requests import LabRequest, PlaceRequest
 
 
+@makes_runs(without=SINGLE)
 def place(
     words: Annotated[
         list[str],
@@ -92,15 +93,9 @@ def place(
         ),
     ] = False,
     seed: Seed = 1,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Find a better order for a kernel's functions, and write it for the linker.
 
@@ -108,7 +103,6 @@ def place(
     the recording misses least. FILE is a symbol ordering file: TREE +order:FILE links a kernel so,
     and --apply does that at once and measures it.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     kernels = [str(spec) for spec in parse_kernel_words(words)]
     if len(kernels) != 1:
         raise UserError(
@@ -125,18 +119,7 @@ def place(
         layouts=layouts,
         seed=seed,
         apply=apply,
-        lab=options.lab_request(
-            perturb=1,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=None,
-            memory=memory,
-            qemu_cpu="",
-            append=append,
-            mode=mode,
-            timeout=timeout,
-            data=data,
-        ),
+        lab=msgspec.structs.replace(lab, data_lines=data),
     )
     with open_store() as store:
         with shown_progress() as progress:

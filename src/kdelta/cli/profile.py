@@ -17,12 +17,12 @@ from kdelta.cli import options
 from kdelta.cli.export import Figure, Format, Look, Output, checked_export
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
+from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
-from kdelta.host.command import set_echo
 from kdelta.infer.profile import OF_DATA, Part, Selection, Sort, chosen_regions
 from kdelta.report.processes_json import processes_json
 from kdelta.report.processes_model import ProcessesReport
@@ -39,7 +39,7 @@ from kdelta.studies.lab import open_store
 from kdelta.studies.processes import processes_of_kernel, processes_of_run
 from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
 from kdelta.studies.reports import reported_run
-from kdelta.studies.requests import LabRequest, RunRequest, machine_like
+from kdelta.studies.requests import LabRequest, RunRequest
 from kdelta.studies.views import Views
 
 _RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
@@ -103,6 +103,7 @@ OfWorkload = Annotated[
 ]
 
 
+@makes_runs(without=SINGLE)
 def profile(
     words: Annotated[
         list[str] | None,
@@ -157,25 +158,19 @@ def profile(
         list[str] | None,
         typer.Option("--file", metavar="PATH[:GUESTPATH]", help="Carry this along with a COMMAND."),
     ] = None,
-    again: options.Again = False,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
+    lab: LabRequest,
     export: Format = "",
     output: Output = "",
     figure: Figure = "",
     top: Look = False,
     html: HtmlFile = None,
     json: options.Json = False,
-    verbose: options.Verbose = False,
 ) -> int:
     """Show where a run's instructions went, function by function.
 
     The regions of the run are summed up; the lines add up to their total. What a run has not
     recorded (calls, lines, instructions, misses) is had by making the same run again.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     wanted = checked_export(
         export,
         output,
@@ -223,7 +218,7 @@ def profile(
         calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
         cpu=model,
         data=data,
-        lab=lab_request(again=again, memory=memory, append=append, mode=mode, timeout=timeout),
+        lab=lab,
     )
     given = list(words or [LAST])
     if processes:
@@ -234,10 +229,7 @@ def profile(
         )
     else:
         spec, command = _kernel_and_command(given)
-        if model is not None:
-            machine = machine_like(request.lab.machine, model)
-            lab = msgspec.structs.replace(request.lab, machine=machine)
-            request = msgspec.structs.replace(request, lab=lab)
+        request = msgspec.structs.replace(request, lab=options.on_cpu(lab, cpu))
         asked = _asked(spec, command, workload, request, tuple(file or ()))
         report = _of_kernel(spec, asked, request, recorded=wanted is not None)
     if wanted and isinstance(report, Recording):
@@ -273,21 +265,6 @@ def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None)
     asked = {one.value for one in contexts or (Whose.OWN,)}
     chosen: tuple[Context, ...] = tuple(c for c in CONTEXTS if Whose.ALL in asked or c in asked)
     return Selection(chosen, tuple(part for part in Part if not parts or part in parts))
-
-
-def lab_request(*, again: bool, memory: int, append: str, mode: str, timeout: float) -> LabRequest:
-    """How a single run is made."""
-    return options.lab_request(
-        perturb=1,
-        again=again,
-        no_snapshot=False,
-        jobs=None,
-        memory=memory,
-        qemu_cpu="",
-        append=append,
-        mode=mode,
-        timeout=timeout,
-    )
 
 
 def is_run(words: Sequence[str], workload: str) -> bool:

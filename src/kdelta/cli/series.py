@@ -10,16 +10,16 @@ import typer
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.html import HtmlFile
-from kdelta.cli.output import talk
+from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.host.command import set_echo
 from kdelta.infer.series_model import View
 from kdelta.kernels.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab import open_store
+from kdelta.studies.requests import LabRequest
 from kdelta.studies.series import SeriesRequest, run_series
 from kdelta.studies.series.request import DEFAULT_WITHIN
 
@@ -33,6 +33,7 @@ Patches:
 """
 
 
+@makes_runs()
 def series(
     words: Annotated[
         list[str],
@@ -98,23 +99,14 @@ def series(
         bool,
         typer.Option("--no-recompile", help="Do not compile executed objects to rule patches out."),
     ] = False,
-    perturb: options.Perturb = 3,
-    again: options.Again = False,
-    no_snapshot: options.NoSnapshot = False,
-    jobs: options.Jobs = None,
-    memory: options.Memory = options.DEFAULT_MEMORY_MIB,
+    lab: LabRequest,
     cpu: options.Cpu = "",
-    qemu_cpu: options.QemuCpu = "",
-    append: options.Append = "",
-    mode: options.Mode = "user",
-    timeout: options.Timeout = options.DEFAULT_TIMEOUT_SECONDS,
     regions: Annotated[
         int,
         typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by patch."),
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,
-    verbose: options.Verbose = False,
 ) -> int:
     """Find out what each patch of a series does.
 
@@ -122,7 +114,6 @@ def series(
     code, proves with one more kernel that this was right, and takes the others apart with few
     kernels. Everything is kept: interrupted, it goes on where it was.
     """
-    set_echo((lambda line: talk(f"+ {line}")) if verbose else None)
     tree, patches = split_words(words)
     request = SeriesRequest(
         tree=tree,
@@ -136,18 +127,7 @@ def series(
         recompile=not no_recompile,
         keep=keep,
         drop=drop,
-        lab=options.lab_request(
-            perturb=perturb,
-            again=again,
-            no_snapshot=no_snapshot,
-            jobs=jobs,
-            memory=memory,
-            cpu=cpu,
-            qemu_cpu=qemu_cpu,
-            append=append,
-            mode=mode,
-            timeout=timeout,
-        ),
+        lab=options.on_cpu(lab, cpu),
     )
     if minimal and keep:
         raise UserError(

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The options of how runs are made, put into commands."""
+
+import inspect
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kdelta.cli.lab import SINGLE, makes_runs
+from kdelta.studies.requests import LabRequest
+
+NAMES = [
+    "perturb",
+    "again",
+    "no_snapshot",
+    "jobs",
+    "memory",
+    "qemu_cpu",
+    "append",
+    "mode",
+    "timeout",
+]
+
+
+def command(seen: list[LabRequest], **how: object) -> typer.Typer:
+    """A program of one command, which keeps the request that it was given."""
+    app = typer.Typer()
+
+    @app.command()
+    @makes_runs(**how)  # type: ignore[arg-type]
+    def one(word: str, *, before: int = 1, lab: LabRequest, after: int = 2) -> None:
+        assert (word, before, after) == ("word", 1, 2)
+        seen.append(lab)
+
+    return app
+
+
+def test_they_stand_where_the_request_is() -> None:
+    @makes_runs()
+    def one(*, before: int = 1, lab: LabRequest, after: int = 2) -> None:
+        del before, lab, after
+
+    assert list(inspect.signature(one).parameters) == [
+        "before",
+        *NAMES,
+        "timeout",
+        "after",
+        "verbose",
+    ]
+
+
+def test_what_is_said_is_in_the_request() -> None:
+    seen: list[LabRequest] = []
+    words = ["word", "--perturb", "7", "--again", "--no-snapshot", "-j", "3", "--memory", "512"]
+    words += ["--append", "quiet", "--mode", "kernel", "--timeout", "5", "--qemu-cpu", "max"]
+    assert CliRunner().invoke(command(seen), words).exit_code == 0
+    (lab,) = seen
+    assert (lab.perturbations, lab.again, lab.snapshots, lab.jobs, lab.mode) == (
+        7,
+        True,
+        False,
+        3,
+        "kernel",
+    )
+    machine = lab.machine
+    assert (machine.memory_mib, machine.append, machine.timeout_seconds, machine.cpu) == (
+        512,
+        "quiet",
+        5,
+        "max",
+    )
+
+
+@pytest.mark.parametrize(("how", "runs"), [({}, 3), ({"perturb": 5}, 5), ({"without": SINGLE}, 1)])
+def test_so_many_runs_a_kernel_unless_asked(how: dict[str, object], runs: int) -> None:
+    seen: list[LabRequest] = []
+    assert CliRunner().invoke(command(seen, **how), ["word"]).exit_code == 0
+    assert [lab.perturbations for lab in seen] == [runs]
+
+
+def test_what_is_left_out_is_no_option() -> None:
+    seen: list[LabRequest] = []
+    assert (
+        CliRunner().invoke(command(seen, without=SINGLE), ["word", "--perturb", "2"]).exit_code == 2
+    )
+    assert not seen
+
+
+def test_a_command_must_say_what_it_wants() -> None:
+    def one(*, lab: int) -> None:
+        del lab
+
+    with pytest.raises(TypeError, match="one: lab is to be a LabRequest"):
+        makes_runs()(one)
