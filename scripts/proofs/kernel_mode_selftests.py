@@ -5,9 +5,9 @@
     scripts/proofs/kernel_mode_selftests.py --stock VMLINUX --patched VMLINUX --json FILE
 
 The programs are those of kernel_mode_selftests.toml, of the source of the distribution's kernel,
-compiled and linked statically here. Three boots: user mode on the stock kernel, user mode on the
-patched one, and kernel mode ("/" as its directory). What is compared is how each program ended and
-each of its results (TAP), by name.
+compiled and linked statically here. Three boots: user mode on the stock kernel (if one is given),
+user mode on the patched one, and kernel mode ("/" as its directory). What is compared is how each
+program ended and each of its results (TAP), by name.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def main() -> int:
     """Compiles, boots three times, and compares."""
     words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     words.add_argument("--tree", type=Path, required=True, help="the kernel's source")
-    words.add_argument("--stock", type=Path, required=True, help="the vmlinux without patches")
+    words.add_argument("--stock", type=Path, help="the vmlinux without patches")
     words.add_argument("--patched", type=Path, required=True, help="the vmlinux with them")
     words.add_argument("--only", default="", help="tests whose names have this in them")
     words.add_argument("--json", type=Path)
@@ -104,6 +104,7 @@ def main() -> int:
         boots = {
             mode: _booted(given.stock if mode == "stock" else given.patched, mode, entries, there)
             for mode in MODES
+            if given.stock or mode != "stock"
         }
     rows = tuple(_row(test, boots) for test in there)
     for row in rows:
@@ -137,7 +138,7 @@ def _compiled(tree: Path, tests: list[Test], folder: Path) -> tuple[list[Entry],
     # Says which libraries there are; without any, as where they are not installed.
     (folder / SELFTESTS / "mm/local_config.h").write_text("")
     headers = folder / "headers"
-    _said(["make", "-s", "-C", str(tree), f"O={headers}", "ARCH=x86", "headers"], folder)
+    said(["make", "-s", "-C", str(tree), f"O={headers}", "ARCH=x86", "headers"], folder)
     entries, uncompiled = [], {}
     for test in tests:
         output = folder / "program"
@@ -145,14 +146,14 @@ def _compiled(tree: Path, tests: list[Test], folder: Path) -> tuple[list[Entry],
         argv += ["-I", str(folder / SELFTESTS), "-I", "../include", *test.flags]
         argv += ["-idirafter", str(folder / "tools/include")]
         argv += ["-o", str(output), f"{test.name}.c", *test.sources, *test.libraries, "-lrt", "-lm"]
-        if why := _said(argv, folder / SELFTESTS / test.folder):
+        if why := said(argv, folder / SELFTESTS / test.folder):
             uncompiled[test.label] = why
         else:
             entries.append(file(f"tests/{test.label}", output.read_bytes(), executable=True))
     return entries, uncompiled
 
 
-def _said(argv: list[str], folder: Path) -> str:
+def said(argv: list[str], folder: Path) -> str:
     """The first error of a command that failed; empty if it did not."""
     ran = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
     lines = [line for line in ran.stderr.splitlines() if re.search("rror|undefined", line)]
