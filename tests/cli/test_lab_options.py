@@ -44,7 +44,6 @@ def test_they_stand_where_the_request_is() -> None:
     assert list(inspect.signature(one).parameters) == [
         "before",
         *NAMES,
-        "timeout",
         "after",
         "verbose",
     ]
