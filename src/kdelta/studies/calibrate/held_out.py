@@ -10,7 +10,7 @@ from kdelta.host.command import find_program, run
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
 from kdelta.spec.errors import UserError
-from kdelta.workloads.calibration.link import LINKER, SHUFFLED
+from kdelta.workloads.calibration.link import DATA_STAYS, LINKER, SHUFFLED
 
 _SUFFIX = ".toml"
 
@@ -78,7 +78,8 @@ def linked_all(program: HeldOut, seeds: int, folder: Path) -> tuple[Path, ...]:
 
 
 def _linked(program: HeldOut, seed: int, output: Path) -> Path:
-    flags = ["-static", "-no-pie", "-fuse-ld=lld", f"-Wl,--shuffle-sections={SHUFFLED}={seed}"]
+    linker = ",".join((*DATA_STAYS, f"--shuffle-sections={SHUFFLED}={seed}"))
+    flags = ["-static", "-no-pie", "-fuse-ld=lld", f"-Wl,{linker}"]
     done = run(
         [find_program(program.driver), *flags, "-o", output, *program.objects, *program.libs]
     )
