@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kdelta.counts.model import Cost
-from kdelta.cpus.model import CPU, MissKind
+from kdelta.cpus.model import CPU, EXPOSED, MissKind
 from kdelta.infer.ensembles import Interval
-from kdelta.infer.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.infer.prices import INSNS, LINES, STRING_BYTES, prices_of
 from kdelta.spec.errors import LabError
 
 Ends = tuple[float, float]
@@ -69,7 +69,8 @@ def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Inte
 
     It is linear, and prices are one CPU's: so to price a difference, give it differences of counts
     (they may be negative), never subtract intervals. Raises ValueError for a kind of miss that the
-    CPU has no price for, and LabError if the parts do not add up.
+    CPU has no price for, and LabError if the parts do not add up. With "l1i-exposed" among the
+    misses, "l1i" costs nothing.
     """
     return priced(cost, misses, cpu).total
 
@@ -86,6 +87,8 @@ def priced(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Priced:
         if name in executed
     }
     prices |= {kind: (cpu.misses[kind].hidden, cpu.misses[kind].exposed) for kind in misses}
+    if EXPOSED in misses and LINES in misses:
+        prices[LINES] = (0.0, 0.0)  # what is left of its latency has a price of its own
     amounts = {name: float(executed[name]) for name in prices if name in executed}
     amounts |= {str(kind): count for kind, count in misses.items()}
     weighed = {name: _times(amount, prices[name]) for name, amount in amounts.items()}

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.prices import Prices
+from kdelta.infer.prices import Prices, priced_kinds
 
 DEFAULT_LAYOUTS = 128
 
@@ -138,7 +138,7 @@ def box(prices: Prices, kinds: Sequence[str], *, calibrated_only: bool = False) 
     """The box of these prices, for these kinds of misses. With `calibrated_only` a miss whose price
     was never measured may also cost nothing.
     """
-    priced = tuple(kind for kind in kinds if kind in prices.misses)
+    priced = priced_kinds(prices, kinds)
     ends = []
     for kind in priced:
         price = prices.misses[kind]

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Prices of what is executed and of misses, each an interval, and the amounts that have them."""
 
+from collections.abc import Iterable
+
 import msgspec
 
-from kdelta.cpus.model import CPU, DATA_MISS_KINDS, DataMissKind, MissPrice, Price
+from kdelta.cpus.model import (
+    CPU,
+    DATA_MISS_KINDS,
+    EXPOSED,
+    DataMissKind,
+    MissKind,
+    MissPrice,
+    Price,
+)
 from kdelta.infer.effects import Costs
 from kdelta.infer.estimate import Estimate
 
@@ -14,6 +24,8 @@ FIXED: tuple[DataMissKind, ...] = tuple(
 )
 """Misses of data that are the same under all layouts of code: a part of what a path costs. The L2
 holds code, too, so what data misses there goes with the layouts."""
+
+LINES: MissKind = "l1i"
 
 L2, L2_CODE, L2_DATA = "l2", "l2_code", "l2_data"
 """Misses of the L2, and what they are made of."""
@@ -68,6 +80,16 @@ def _varying(cpu: CPU) -> dict[str, MissPrice]:
             calibrated=all(price.calibrated for price in each),
         )
     return found
+
+
+def priced_kinds(prices: Prices, kinds: Iterable[str]) -> tuple[str, ...]:
+    """Those of these kinds of misses that cost anything. Where the front end was replayed and there
+    is a price of what it leaves of a line's latency, a missing line costs that and no more.
+    """
+    priced = tuple(kind for kind in kinds if kind in prices.misses)
+    if EXPOSED not in priced:
+        return priced
+    return tuple(kind for kind in priced if kind != LINES)
 
 
 def executed_of(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:

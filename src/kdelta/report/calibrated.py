@@ -16,6 +16,15 @@ def calibrated_on(found: Calibration | None) -> str:
     )
 
 
+def calibrated_shortly(found: Calibration) -> str:
+    """On what, when, and the rank correlation reached."""
+    least, median = found.rank_correlation
+    return (
+        f"calibrated on {found.host}, {found.when[:10]}, rank correlation {median:.2f} "
+        f"(least {least:.2f})"
+    )
+
+
 def prices_word(cpu: CPU) -> str:
     """For a table: how many of the prices of misses were calibrated, of how many."""
     known = [price.calibrated for price in cpu.misses.values()]

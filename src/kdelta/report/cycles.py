@@ -9,6 +9,7 @@ from kdelta.infer.effects import OperationEffect, Verdict, Word
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
+from kdelta.report.calibrated import calibrated_shortly
 from kdelta.report.cut import figure_text
 from kdelta.report.cut_model import CutRegion
 from kdelta.report.layout import WIDTH, wrapped
@@ -34,14 +35,30 @@ SIGNS = {
 
 SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
 _PARTS = {"l2_code": "  of code", "l2_data": "  of data"}
+_FRONT_END = {
+    "conditional": "mispred., if",
+    "indirect": "mispred., to",
+    "return": "mispred., ret",
+    "btb-first": "btb 1st misses",
+    "l1i-exposed": "l1i exposed",
+    "fetch-windows": "fetch windows",
+    "op-cache": "op cache",
+}
+"""What happens in a front end, in the width of a column."""
+
+_NAMES = {**_PARTS, **_FRONT_END}
 _LABEL = 14
 _CELL = 20
 
 
 def cpu_line(cpu: ReportedCPU) -> str:
     """Whose prices they are, and whether anybody measured them."""
-    guessed = f"; never calibrated: {', '.join(cpu.guessed)}" if cpu.guessed else "; calibrated"
-    return f"{cpu.name} ({cpu.title}); prices of misses are intervals{guessed}"
+    words = f"{cpu.name} ({cpu.title}); prices of misses are intervals"
+    if cpu.calibration:
+        words += f"; {calibrated_shortly(cpu.calibration)}"
+    elif not cpu.guessed:
+        words += "; calibrated"
+    return words + (f"; never calibrated: {', '.join(cpu.guessed)}" if cpu.guessed else "")
 
 
 def cycle_lines(
@@ -116,7 +133,7 @@ def _block(effect: PlacementEffect) -> list[str]:
         if _nothing(compared.base) and _nothing(compared.other):
             quiet += [] if kind in _PARTS else [kind]
         else:
-            lines.append(_row(_PARTS.get(kind, f"{kind} misses"), compared))
+            lines.append(_row(_NAMES.get(kind, f"{kind} misses"), compared))
     if quiet:
         lines.append(f"  no misses in any layout: {', '.join(quiet)}")
     return lines + _data_lines(effect)

@@ -7,16 +7,20 @@ import msgspec
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Bounds, Compared, CycleVerdict, Draws, PlacementEffect
+from kdelta.report.cpus_json import JsonCalibration, json_calibration
 from kdelta.report.cut import JsonCut, json_cut
 from kdelta.report.model import CycleReport, ReportedCPU, Unlike
 
 
 class JsonCPU(msgspec.Struct, frozen=True):
-    """A CPU; `guessed` are the kinds of misses whose prices were never calibrated."""
+    """A CPU; `guessed` are the kinds of misses whose prices were never calibrated; the others were
+    by `calibration`, if that is known.
+    """
 
     name: str
     title: str
     guessed: list[str]
+    calibration: JsonCalibration | None = None
 
 
 class JsonInterval(msgspec.Struct, frozen=True):
@@ -127,7 +131,8 @@ class JsonCycles(msgspec.Struct, frozen=True):
 
 def json_cpu(cpu: ReportedCPU) -> JsonCPU:
     """A CPU."""
-    return JsonCPU(cpu.name, cpu.title, list(cpu.guessed))
+    calibration = json_calibration(cpu.calibration)
+    return JsonCPU(cpu.name, cpu.title, list(cpu.guessed), calibration)
 
 
 def json_cycles(found: CycleReport) -> JsonCycles:

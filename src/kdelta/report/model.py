@@ -4,6 +4,7 @@
 import msgspec
 
 from kdelta.counts.model import RunCounts
+from kdelta.cpus.model import Calibration
 from kdelta.infer.effects import Effects
 from kdelta.infer.packets import PacketEffect, PhaseCost
 from kdelta.infer.placement_model import PlacementEffect
@@ -44,8 +45,8 @@ class Side(msgspec.Struct, frozen=True):
 
 class ReportedCPU(msgspec.Struct, frozen=True):
     """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price nobody ever calibrated. `clock_mhz`: at which it runs, where its file
-    says so.
+    those of them whose price nobody calibrated; the others were by `calibration`, if their file
+    says by what. `clock_mhz`: at which it runs, where its file says so.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ReportedCPU(msgspec.Struct, frozen=True):
     kinds: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
     clock_mhz: float | None = None
+    calibration: Calibration | None = None
 
 
 class Unlike(msgspec.Struct, frozen=True):

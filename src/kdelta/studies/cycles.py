@@ -17,6 +17,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.store.store import Store
+from kdelta.studies import front_end
 from kdelta.studies.lab import Done, Lab, Work
 from kdelta.studies.placement import (
     L2,
@@ -175,6 +176,7 @@ def cycles_between(
             *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
+            *front_end.note_on_front_end(cpu, {one.name: (one.base, one.other) for one in regions}),
             *notes_on_replacement(cpu, effects),
         ),
         regions=tuple(regions),
@@ -198,6 +200,7 @@ def _costs(
         layouts,
         runs=one.counts,
         data=data,
+        front_end=True,
         doing=lambda region: progress.doing(step, region),
     )
 
@@ -259,7 +262,10 @@ def _named(regions: Sequence[Region], cut: Sequence[CutRegion]) -> dict[str, Non
 
 
 def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
-    """Both without misses of the L2, if one has none; and with those of data that both have."""
+    """Both without misses of the L2, if one has none; and with those of data that both have; and
+    with what both have of the front end.
+    """
+    base, other = front_end.alike(base, other)
     if (L2 in base.shipped) != (L2 in other.shipped):
         base, other = without_l2(base), without_l2(other)
     unknown = {kind for kind in FIXED if (kind in base.executed) != (kind in other.executed)}

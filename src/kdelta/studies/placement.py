@@ -43,6 +43,7 @@ from kdelta.replay.simulate import Kind, Placed, PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.store.model import Run
 from kdelta.store.store import Store
+from kdelta.studies.front_end import own_events, with_events
 from kdelta.studies.lab import Done, symbols_of, traces_of
 from kdelta.studies.requests import LabRequest
 
@@ -299,6 +300,7 @@ def costs(
     *,
     runs: Sequence[RunCounts] = (),
     data: bool = False,
+    front_end: bool = False,
     doing: Callable[[str], None] = quiet,
 ) -> dict[str, RegionCost]:
     """region -> what it costs an iteration: what its own work executes, and its own misses in the
@@ -306,8 +308,9 @@ def costs(
 
     runs: all runs of this kernel, over which what is executed is an estimate; without any, that is
     known of the traced one alone. data: replay the L2, too, where the trace has what that takes.
-    doing: is told each region. In the replay, interrupts and other tasks evict what they evict, but
-    their misses are not counted.
+    front_end: replay that, too, where the CPU's file has prices of it; of a long region in fewer of
+    the layouts. doing: is told each region. In the replay, interrupts and other tasks evict what
+    they evict, but their misses are not counted.
     """
     executed = executed_estimates(runs or (one.counts,))
     caches = caches_of(cpu)
@@ -325,12 +328,18 @@ def costs(
             misses = {str(kind): row for kind, row in code.items()}
             if data and has_data(trace):
                 misses |= own_l2_misses(one, index, every["l1i"], cpu)
+            if front_end:
+                per, placed = one.iterations(index), one.places[index]
+                misses = with_events(misses, own_events(trace, placed, every["l1i"], cpu, per))
             amounts = executed.get(trace.region, {})
             if data and trace.data_virtual is not None:
                 amounts = amounts | own_data_misses(one, index, cpu, amounts)
         found[trace.region] = RegionCost(
             executed=amounts,
-            ensemble=Ensemble(layouts.draws, {kind: row[1:] for kind, row in misses.items()}),
+            ensemble=Ensemble(
+                layouts.draws[: len(misses["l1i"]) - 1],
+                {kind: row[1:] for kind, row in misses.items()},
+            ),
             shipped={kind: float(row[0]) for kind, row in misses.items()},
         )
     return found

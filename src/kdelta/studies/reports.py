@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from kdelta.cpus.model import CPU, DATA_MISS_KINDS
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS, FRONT_END_KINDS
 from kdelta.cpus.representative import differences
 from kdelta.infer.representative import marked_regions
 from kdelta.kernels.kconfig import Config, explain_diff, parse_config
@@ -74,12 +74,13 @@ def attachment(run: Run, name: str, store: Store) -> str:
 
 
 def reported_cpu(cpu: CPU) -> ReportedCPU:
-    """The CPU, and which of its prices nobody measured. Those of misses of data are left to the
-    effects, since most runs do not know these.
+    """The CPU, and which of its prices nobody measured. Those of misses of data and of the front
+    end are left to the effects, since not all runs and studies know these.
     """
-    kinds = tuple(kind for kind in cpu.misses if kind not in set(DATA_MISS_KINDS))
+    beside = {*DATA_MISS_KINDS, *FRONT_END_KINDS, *(() if cpu.btb else ("btb",))}
+    kinds = tuple(kind for kind in cpu.misses if kind not in beside)
     guessed = tuple(kind for kind in kinds if not cpu.misses[kind].calibrated)
-    return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz)
+    return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz, cpu.calibration)
 
 
 def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unlike, ...]:
