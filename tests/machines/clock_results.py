@@ -12,8 +12,8 @@ from kdelta.machines.timings_text import cksum
 from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram
 
 PASSES = 2
-CYCLES = 1000
-"""The reference loop's."""
+CYCLES = 1024
+"""The reference loop's: 4 turns."""
 
 CPUINFO = """processor\t: 0
 cpu family\t: 6
@@ -68,7 +68,7 @@ def a_round(
 
 
 def run_text(seed: int, process: int, rounds: Sequence[str], *, status: int = 0) -> str:
-    body = "\n".join(["clock tsc 0 1000", *rounds, "done"])
+    body = "\n".join(["clock tsc 0 1024", *rounds, "done"])
     return f"@run calls-random {seed} {process}\n{body}\n@status {status}\n"
 
 
@@ -96,7 +96,7 @@ def results(
     ]
     facts_text = "".join(f"{name} {value}\n" for name, value in (facts or FACTS).items())
     # Pairs of 100 empty turns in 10 ticks, and with the instruction in 510.
-    special = "special lock 0 100 1000" + " 10 510 1000" * 5
+    special = "special lock 0 100 1024" + " 10 510 1024" * 5
     text = "".join(
         [
             "@results 1\n@manifest\n",
@@ -109,6 +109,7 @@ def results(
             *runs,
             f"@specials\n{special}\ndone\n@status 0\n",
             "@processor\n" + (end or processor(100, 0, 0, 100, uptime=101.0)),
+            "@level\n500 1024 4\n",
             "@end\n",
         ]
     )

@@ -27,6 +27,7 @@ from kdelta.machines.timings_text import Process, Said, read_text
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import MachineFacts, TimedProgram, Timings, same_machine
 from kdelta.workloads.calibration.bundle import (
+    BUDGET_SECONDS,
     PROCESSES,
     Manifest,
     ManifestProgram,
@@ -60,17 +61,28 @@ def bundle(
     arch: str,
     relinks: int = 30,
     processes: int = PROCESSES,
+    budget_seconds: int = BUDGET_SECONDS,
     talk: Callable[[str], None] = quiet,
 ) -> Manifest:
     """`folder`, made: links/CODE/SEED (static programs), manifest.json, facts, specials, and
     run.sh, which writes RESULTS there without Python. A link runs in a guest as `SEED trace
-    ARGUMENTS`: one region "pass" whose iterations are the passes that are timed.
+    ARGUMENTS`: one region "pass" whose iterations are the passes that are timed. While another
+    thread of its core is busy, which is waited out, no more than `budget_seconds` from the
+    beginning on are spent on waiting.
     """
     try:
         find_program(LINKER)
     except LabError as error:
         raise UserError(f"no {LINKER}: it links functions in another order", error.hint) from error
-    return make_bundle(folder, programs, arch=arch, relinks=relinks, processes=processes, talk=talk)
+    return make_bundle(
+        folder,
+        programs,
+        arch=arch,
+        relinks=relinks,
+        processes=processes,
+        budget_seconds=budget_seconds,
+        talk=talk,
+    )
 
 
 def run_here(
@@ -189,20 +201,22 @@ def timings_of(said: Said, when: datetime.datetime) -> Timings:
         when=when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=facts_of(said),
         quiet=quiet_of(said),
-        programs=tuple(_program(one, of_link) for one in said.manifest.programs),
+        programs=tuple(_program(one, of_link, said.level) for one in said.manifest.programs),
         specials=tuple(special_of(*one) for one in said.specials),
         bundle=said.manifest.id,
     )
 
 
 def _program(
-    known: ManifestProgram, of_link: Mapping[tuple[str, int], Sequence[Process]]
+    known: ManifestProgram,
+    of_link: Mapping[tuple[str, int], Sequence[Process]],
+    level: float,
 ) -> TimedProgram:
     links = []
     for seed, sha256 in enumerate(known.sha256, 1):
         if not (processes := of_link.get((known.name, seed))):
             raise UserError(f"the results lack {known.name}, seed {seed}", "run run.sh again")
-        links.append(link_of(seed, sha256, known.name, processes))
+        links.append(link_of(seed, sha256, known.name, processes, level))
     return TimedProgram(
         name=known.name,
         code=known.code,
@@ -286,6 +300,6 @@ def over_ssh(
 def _pack(folder: Path, archive: IO[bytes]) -> None:
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(folder.iterdir()):
-            if path.name not in (RESULTS, "log", "work"):
+            if path.name not in (RESULTS, "log", "work", "level"):
                 tar.add(path, path.name)
     archive.seek(0)

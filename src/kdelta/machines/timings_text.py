@@ -40,7 +40,8 @@ class Process(NamedTuple):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """All of a RESULTS file. `specials` is a line each: kind, argument, turns, cycles of the
+    """All of a RESULTS file. `level` is what the width loop takes on a core that is alone, in turns
+    of the reference loop. `specials` is a line each: kind, argument, turns, cycles of the
     reference loop, and triples of ticks.
     """
 
@@ -51,6 +52,7 @@ class Said(msgspec.Struct, frozen=True):
     cpuinfo: str
     load_average: float
     processors: tuple[Processor, Processor]
+    level: float
     processes: tuple[Process, ...]
     specials: tuple[tuple[str, int, int, int, tuple[int, ...]], ...]
 
@@ -114,6 +116,7 @@ def _read(text: str, source: str) -> Said:
         cpuinfo=parts["cpuinfo"][0],
         load_average=float(parts["load"][0].split()[0]),
         processors=(first, second),
+        level=_level(parts["level"][0]),
         processes=tuple(_process(part, source) for part in processes),
         specials=tuple(
             _special(line) for line in parts["specials"][0].splitlines() if line[0] == "s"
@@ -155,6 +158,11 @@ def _processor(text: str) -> Processor:
     if len(times) != 4:
         raise ValueError("no times of the shell")
     return Processor(busy, idle, stolen, sum(times), float(lines[-1].split()[0]))
+
+
+def _level(text: str) -> float:
+    width, reference, turns = map(int, text.split())
+    return width / reference * turns
 
 
 def _process(part: str, source: str) -> Process:

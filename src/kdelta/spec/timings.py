@@ -54,7 +54,8 @@ class Quiet(msgspec.Struct, frozen=True):
     load_average       over a minute, before it began
     reference_spread   how far the reference loop's slowest tenth was above its fastest tenth
     dropped_share      of repetitions that were thrown away, since the frequency moved in them
-    contended_share    of rounds in which another thread of the core had a share of its width
+    contended_share    of rounds in which another thread of the core had a share of its width,
+                       though that was waited for
     ok                 whether all of that is within the limits of a quiet machine
     said               what is not, in words
     """
@@ -80,6 +81,8 @@ class TimedLink(msgspec.Struct, frozen=True):
     quantiles         likewise: 10 %, 25 % and 50 % of all repetitions of all processes
     processes         the least in each process. Each has the program in other physical pages
     ticks_per_cycle   of the clock that was read; the reference loop's, its median
+    alone             whether no other thread of the core was busy. Where one never was idle for
+                      long enough, all figures are of a core that is shared, and much higher
     """
 
     seed: int
@@ -89,6 +92,7 @@ class TimedLink(msgspec.Struct, frozen=True):
     quantiles: tuple[float, float, float]
     processes: tuple[float, ...]
     ticks_per_cycle: float
+    alone: bool = True
 
 
 class TimedProgram(msgspec.Struct, frozen=True):

@@ -17,10 +17,12 @@ from kdelta.workloads.calibration.link import all_linked, compiled, compiled_fil
 from kdelta.workloads.calibration.link import linked as linked_once
 
 HELPERS = ("facts", "specials")
-ROUNDS = 16
+ROUNDS = 12
 WARM_ROUNDS = 3
-PROCESSES, QUICK_PROCESSES = 14, 7
-"""How many processes each link has. What they are needed for: docs/calibration/timings.md."""
+PROCESSES = 10
+"""How many processes each link has. What they are for: docs/calibration/timings.md."""
+BUDGET_SECONDS = 240
+"""So long after the beginning programs still wait for a core that is theirs alone."""
 
 
 class ManifestProgram(msgspec.Struct, frozen=True):
@@ -65,6 +67,7 @@ def make_bundle(
     relinks: int = 30,
     processes: int = PROCESSES,
     rounds: int = ROUNDS,
+    budget_seconds: int = BUDGET_SECONDS,
     talk: Callable[[str], None] = quiet,
 ) -> Manifest:
     """Makes `folder` with all that run.sh needs, each program linked as often as it asks for, and
@@ -86,7 +89,7 @@ def make_bundle(
             programs=tuple(_described(program, links[program.code]) for program in programs),
         )
         _add_helpers(made, arch)
-        _write_texts(made, manifest)
+        _write_texts(made, manifest, budget_seconds)
     return manifest
 
 
@@ -95,7 +98,7 @@ def complete_bundle(folder: Path, manifest: Manifest) -> None:
     needs. LabError when it cannot be built.
     """
     _add_helpers(folder, manifest.arch)
-    _write_texts(folder, manifest)
+    _write_texts(folder, manifest, BUDGET_SECONDS)
 
 
 def _described(program: ProgramSource, links: Sequence[Path]) -> ManifestProgram:
@@ -123,11 +126,12 @@ def _add_helpers(folder: Path, arch: str) -> None:
     (folder / "run.sh").chmod(0o755)
 
 
-def _write_texts(folder: Path, manifest: Manifest) -> None:
+def _write_texts(folder: Path, manifest: Manifest, budget_seconds: int) -> None:
     with lab_errors("writing", folder):
         text = msgspec.json.encode(manifest) + b"\n"
         (folder / "manifest.json").write_bytes(text)
         numbers = {"PROCESSES": manifest.processes, "ROUNDS": manifest.rounds, "WARM": WARM_ROUNDS}
+        numbers["BUDGET"] = budget_seconds
         (folder / "settings").write_text(
             "".join(f"{name}={number}\n" for name, number in numbers.items())
         )

@@ -3,8 +3,9 @@
  *
  *     facts [CORE]        the last core that may be used, if none is named
  *
- * It reads the clock: where programs may not, it is killed by a signal, and says nothing. */
+ * It reads the clock: where programs may not, it is killed by a signal, and says nothing. `level` is what timing.h means by that. */
 #include "start.h"
+#include "timing.h"
 
 static uint64_t machine_hash(void)
 {
@@ -73,6 +74,10 @@ int main(int argc, char **argv)
     say("clock " CLOCK_NAME " ");
     say_number(clock_ticks());
     say("\n");
+    say_all();
+    find_level();
+    say("level ");
+    say_level(timing_level);
     say_all();
     return 0;
 }

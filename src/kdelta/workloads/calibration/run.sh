@@ -6,14 +6,23 @@
 #     CORE=2 sh run.sh    another core
 #
 # Each process of a link has a fresh copy of its file, so that its code lies in other physical pages, and all links take turns, so that
-# what drifts in the machine hits all alike. Nothing is left over but RESULTS.
+# what drifts in the machine hits all alike. While another thread of the core is busy the programs wait, in all for BUDGET seconds from
+# the beginning on. Nothing is left over but RESULTS.
 cd "$(dirname "$0")" || exit 1
-rm -rf work RESULTS RESULTS.partial
+rm -rf work level RESULTS RESULTS.partial
 
 clean() {
-    rm -rf work RESULTS.partial
+    rm -rf work level RESULTS.partial
 }
 trap 'clean; exit 130' INT HUP TERM
+
+# Patience is some 3 seconds a process, in probes, and none when the budget is used up.
+wait_or_not() {
+    read -r now rest </proc/uptime
+    PATIENCE=200000
+    [ "${now%.*}" -lt "$deadline" ] || PATIENCE=0
+    export PATIENCE
+}
 
 # How a program ended: killed by a signal counts as well.
 timed() {
@@ -32,6 +41,7 @@ everything() {
     echo "@manifest"
     cat manifest.json
     echo "@facts"
+    : >level
     timed ./facts $CORE
     core=$CORE
     [ -n "$core" ] || core=$(./facts 2>/dev/null | while read -r name value; do [ "$name" = core ] && echo "$value"; done)
@@ -56,6 +66,7 @@ everything() {
                 seed=1
                 while [ "$seed" -le "$links" ]; do
                     echo "@run $name $seed $process"
+                    wait_or_not
                     timed "./work/$seed" time "$core" "$ROUNDS" "$WARM" $arguments
                     seed=$((seed + 1))
                 done
@@ -67,11 +78,15 @@ everything() {
     fi
     echo "@processor"
     processor
+    echo "@level"
+    cat level
     echo "@end"
 }
 
 . ./settings
+read -r now rest </proc/uptime
+deadline=$((${now%.*} + BUDGET))
 everything >RESULTS.partial || { echo "run.sh: no space, or a file is missing" >&2; clean; exit 1; }
-rm -rf work
+rm -rf work level
 cksum <RESULTS.partial >>RESULTS.partial
 mv RESULTS.partial RESULTS

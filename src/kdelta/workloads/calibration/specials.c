@@ -51,7 +51,7 @@ static void sample(turns *run, unsigned long n, unsigned long argument, uint64_t
     ticks[1] = clock_ticks() - begin;
     if (pages)
         system_call(NR_MUNMAP, (long)pages, (long)(n * 4096), 0, 0, 0, 0);
-    ticks[2] = reference_ticks(REFERENCE_TURNS);
+    ticks[2] = reference_ticks(timing_turns);
 }
 
 static void special(const char *kind, turns *run, unsigned long n, unsigned long argument)
@@ -59,8 +59,10 @@ static void special(const char *kind, turns *run, unsigned long n, unsigned long
     uint64_t ticks[3 * SAMPLES] = {0};
 
     run != touch ? run(n, argument) : (void)0;
-    for (int i = 0; i < SAMPLES; i++)
+    for (int i = 0; i < SAMPLES; i++) {
+        wait_alone();
         sample(run, n, argument, ticks + 3 * i);
+    }
     say("special ");
     say(kind);
     say(" ");
@@ -68,7 +70,7 @@ static void special(const char *kind, turns *run, unsigned long n, unsigned long
     say(" ");
     say_number(n);
     say(" ");
-    say_number(REFERENCE_TURNS * REFERENCE_CHAIN);
+    say_number(timing_turns * REFERENCE_CHAIN);
     for (int i = 0; i < 3 * SAMPLES; i++) {
         say(" ");
         say_number(ticks[i]);
@@ -221,6 +223,8 @@ int main(int argc, char **argv)
         return 3;
     for (size_t i = 0; i < sizeof from; i += 4096)
         ((volatile char *)from)[i] = ((volatile char *)to)[i] = 1;
+    find_level();
+    timing_patience = patience_of(argv + argc + 1);
     all_specials(argc, argv);
     special("page-fault", touch, TOUCHED_PAGES, 0);
     say("done\n");

@@ -19,7 +19,10 @@
  * The reference loop is a chain of additions, each of which waits for the one before: a cycle each, on any core. The second operand
  * is a register, since cores that rename well make an addition of an immediate disappear. So it tells the frequency, and nothing
  * else. The width loop has as many additions that do not wait for each other: it takes longer when another thread of the core takes a
- * share of it, which the reference loop does not feel. */
+ * share of it, which the reference loop does not feel. Such times are waited out, for as many probes of some 10 microseconds as the
+ * environment's PATIENCE says, and a round into which one falls is done again. What the loop takes on a core that is alone is in the
+ * file `level`, if there is one: WIDTH REFERENCE TURNS, the ticks of both loops and the turns of the reference loop. A process that sees
+ * it take less writes that. */
 #ifndef KDELTA_CALIBRATION_TIMING_H
 #define KDELTA_CALIBRATION_TIMING_H
 
@@ -27,9 +30,17 @@
 #include "system.h"
 
 enum { TIMING_MOST_TICKS = 1 << 15, TIMING_MOST_PASSES = 64, REFERENCE_CHAIN = 256, REFERENCE_TURNS = 40, REFERENCE_MIN_TICKS = 4000,
-       WIDTH_TURNS = 100 };
+       WIDTH_TURNS = 100, LEVEL_PROBES = 64, LEVEL_NTH = 8, ALONE_PERCENT = 104, LOWER_PERCENT = 98, SLIP_PERCENT = 75 };
+
+/* What the width loop and the reference loop took, one after the other. */
+struct width {
+    uint64_t width, reference;
+};
 
 static uint32_t timing_ticks[TIMING_MOST_TICKS];
+static unsigned long timing_turns = REFERENCE_TURNS; /* more where the clock is slow */
+static struct width timing_level;                    /* of a core that is alone */
+static unsigned long timing_patience;
 
 #if defined(__x86_64__)
 #define TIMING_ADD(to, other) "add " other ", " to "\n\t"
@@ -102,36 +113,170 @@ static inline void timing_trace(unsigned int passes, void (*pass)(unsigned int))
     kdelta_end();
 }
 
-static inline uint32_t *timing_round(uint32_t *ticks, unsigned int passes, void (*pass)(unsigned int), unsigned long turns)
+/* Whether a is less than `percent` of b, in cycles. */
+static inline int is_narrower(struct width a, struct width b, unsigned int percent)
+{
+    return a.width * b.reference * 100 < b.width * a.reference * percent;
+}
+
+static inline struct width probe_width(void)
+{
+    struct width one;
+    uint64_t before = reference_ticks(timing_turns), after;
+
+    one.width = width_ticks();
+    after = reference_ticks(timing_turns);
+    one.reference = before < after ? before : after; /* either may have been interrupted */
+    return one;
+}
+
+/* Low among some probes, but not the least, which may be a slip. */
+static inline struct width probed_level(void)
+{
+    struct width least[LEVEL_NTH];
+
+    for (int i = 0; i < LEVEL_PROBES; i++) {
+        struct width one = probe_width();
+
+        for (int j = 0; j < LEVEL_NTH; j++)
+            if (i <= j || is_narrower(one, least[j], 100)) {
+                struct width other = least[j];
+
+                least[j] = one, one = other;
+            }
+    }
+    return least[LEVEL_NTH - 1];
+}
+
+static inline const char *next_number(const char *at, uint64_t *n)
+{
+    for (*n = 0; *at == ' '; at++)
+        ;
+    for (; *at >= '0' && *at <= '9'; at++)
+        *n = *n * 10 + (uint64_t)(*at - '0');
+    return at;
+}
+
+static inline void read_level(void)
+{
+    char text[80] = "";
+    long file = system_call(NR_OPENAT, AT_THIS_FOLDER, (long)"level", 0, 0, 0, 0);
+    uint64_t turns = 0;
+
+    if (file < 0)
+        return;
+    system_call(NR_READ, file, (long)text, sizeof text - 1, 0, 0, 0);
+    system_call(NR_CLOSE, file, 0, 0, 0, 0, 0);
+    next_number(next_number(next_number(text, &timing_level.width), &timing_level.reference), &turns);
+    if (turns)
+        timing_turns = (unsigned long)turns;
+}
+
+static inline void say_level(struct width level)
+{
+    say_number(level.width);
+    say(" ");
+    say_number(level.reference);
+    say(" ");
+    say_number(timing_turns);
+    say("\n");
+}
+
+/* Into the file, if it is there. */
+static inline void write_level(void)
+{
+    long file = system_call(NR_OPENAT, AT_THIS_FOLDER, (long)"level", 01001 /* O_WRONLY | O_TRUNC */, 0, 0, 0);
+
+    if (file < 0)
+        return;
+    system_text_size = 0;
+    say_level(timing_level);
+    system_call(NR_WRITE, file, (long)system_text, (long)system_text_size, 0, 0, 0);
+    system_call(NR_CLOSE, file, 0, 0, 0, 0, 0);
+    system_text_size = 0;
+}
+
+/* How often the reference loop has to turn for the clock to see it, and the level, as the file has them or as they seem to be now. */
+static inline void find_level(void)
+{
+    struct width now;
+
+    read_level();
+    if (!timing_level.reference)
+        while (reference_ticks(timing_turns) < REFERENCE_MIN_TICKS && timing_turns < REFERENCE_TURNS * 64)
+            timing_turns *= 2;
+    now = probed_level();
+    if (timing_level.reference && (!is_narrower(now, timing_level, LOWER_PERCENT) || is_narrower(now, timing_level, SLIP_PERCENT)))
+        return;
+    timing_level = now;
+    write_level();
+}
+
+/* Whether the core is ours alone, in two probes one after the other; waits for that as long as there is patience. */
+static inline void wait_alone(void)
+{
+    for (int alone = 0; alone < 2 && timing_patience; timing_patience--)
+        alone = is_narrower(probe_width(), timing_level, ALONE_PERCENT) ? alone + 1 : 0;
+}
+
+static inline uint32_t *timing_round(uint32_t *ticks, unsigned int passes, void (*pass)(unsigned int))
 {
     *ticks++ = (uint32_t)width_ticks();
-    *ticks++ = (uint32_t)reference_ticks(turns);
+    *ticks++ = (uint32_t)reference_ticks(timing_turns);
     for (unsigned int k = 0; k < passes; k++) {
         uint64_t before = clock_ticks();
 
         pass(k);
         *ticks++ = (uint32_t)(clock_ticks() - before);
-        *ticks++ = (uint32_t)reference_ticks(turns);
+        *ticks++ = (uint32_t)reference_ticks(timing_turns);
     }
     *ticks++ = (uint32_t)width_ticks();
     return ticks;
 }
 
+/* A round, again until the core was ours before and after it, or patience ends. */
+static inline uint32_t *timing_round_alone(uint32_t *ticks, unsigned int passes, void (*pass)(unsigned int))
+{
+    for (;;) {
+        uint32_t *end = timing_round(ticks, passes, pass);
+        struct width before = {ticks[0], ticks[1]}, after = {end[-1], end[-2]};
+
+        if (!timing_patience || (is_narrower(before, timing_level, ALONE_PERCENT) && is_narrower(after, timing_level, ALONE_PERCENT)))
+            return end;
+        timing_patience--;
+        wait_alone();
+    }
+}
+
+static inline unsigned long patience_of(char **environment)
+{
+    static const char name[] = "PATIENCE=";
+
+    for (; *environment; environment++) {
+        size_t i = 0;
+
+        while (name[i] && (*environment)[i] == name[i])
+            i++;
+        if (!name[i] && number_of(*environment + i) > 0)
+            return (unsigned long)number_of(*environment + i);
+    }
+    return 0;
+}
+
 static inline void timing_time(unsigned int passes, void (*pass)(unsigned int), unsigned int rounds, unsigned int warm)
 {
-    unsigned long turns = REFERENCE_TURNS;
     uint32_t *ticks = timing_ticks;
 
+    find_level();
+    wait_alone();
     for (unsigned int i = 0; i < warm; i++)
-        timing_round(timing_ticks, passes, pass, turns);
-    while (reference_ticks(turns) < REFERENCE_MIN_TICKS && turns < REFERENCE_TURNS * 64)
-        turns *= 2;
+        timing_round(timing_ticks, passes, pass);
     for (unsigned int i = 0; i < rounds; i++)
-        ticks = timing_round(ticks, passes, pass, turns);
+        ticks = timing_round_alone(ticks, passes, pass);
     say("clock " CLOCK_NAME " ");
     say_number(timing_empty());
     say(" ");
-    say_number(turns * REFERENCE_CHAIN);
+    say_number(timing_turns * REFERENCE_CHAIN);
     say("\n");
     for (uint32_t *at = timing_ticks; at != ticks;) {
         for (unsigned int i = 0; i < 2 * passes + 3; i++) {
@@ -162,6 +307,7 @@ static inline int timing_main(int argc, char **argv, unsigned int passes, void (
         return 3;
     for (size_t i = 0; i < TIMING_MOST_TICKS; i += 256)
         ((volatile uint32_t *)timing_ticks)[i] = 0;
+    timing_patience = patience_of(argv + argc + 1);
     timing_time(passes, pass, (unsigned int)rounds, (unsigned int)warm);
     return 0;
 }
