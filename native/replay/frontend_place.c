@@ -5,13 +5,15 @@
 static bool hold(struct held *held, const struct replay_cache *cache)
 {
     held->cache = cache;
-    held->tags = calloc((size_t)cache->sets * cache->ways + 1, sizeof *held->tags);
+    held->one_vector = cache->replacement == LEAST_RECENT && cache->ways <= 8;
+    held->stride = held->one_vector ? 8 : cache->ways;
+    held->tags = calloc((size_t)cache->sets * held->stride + 1, sizeof *held->tags);
     return held->tags;
 }
 
 static void empty(struct held *held)
 {
-    memset(held->tags, 0, (size_t)held->cache->sets * held->cache->ways * sizeof *held->tags);
+    memset(held->tags, 0, (size_t)held->cache->sets * held->stride * sizeof *held->tags);
     held->times = 0;
 }
 

@@ -20,7 +20,8 @@ struct spot {
     uint32_t function, kind;
 };
 
-struct held { const struct replay_cache *cache; uint32_t *tags, times; };
+/* stride: tags that a set has room for. one_vector: a set is a vector, and evicts what was least recently used. */
+struct held { const struct replay_cache *cache; uint32_t *tags, times, stride; bool one_vector; };
 
 typedef uint32_t vector __attribute__((vector_size(32)));
 #define VECTORS (LANES / 8)
@@ -86,6 +87,7 @@ static inline uint32_t mix32(uint32_t x)
     return x ^ (x >> 16);
 }
 
+#define ALWAYS __attribute__((always_inline)) /* into the one loop */
 #define FACTOR 0x2c9277b5u /* of the polynomial */
 #define SPREAD 0x9e3779b1u /* a history and an address to a place and a tag */
 

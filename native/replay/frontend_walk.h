@@ -6,7 +6,7 @@
  * of taken branches as history, as Intel's and AMD's cores have it.
  */
 
-static TARGET inline void NAME(count)(struct front *f, enum event event, uint32_t context, uint32_t function, uint64_t n)
+static TARGET ALWAYS inline void NAME(count)(struct front *f, enum event event, uint32_t context, uint32_t function, uint64_t n)
 {
     f->total[event * CONTEXTS + context] += n;
     if (f->by_function)
@@ -14,15 +14,28 @@ static TARGET inline void NAME(count)(struct front *f, enum event event, uint32_
 }
 
 /* Whether it was not there; then it is. */
-static TARGET inline bool NAME(misses)(struct held *held, uint32_t set, uint32_t tag)
+static TARGET ALWAYS inline bool NAME(misses)(struct held *held, uint32_t set, uint32_t tag)
 {
-    uint32_t *ways = held->tags + (size_t)set * held->cache->ways;
+    uint32_t *ways = held->tags + (size_t)set * held->stride;
 
-    return ways[0] != tag && cache_touch(held->cache, ways, tag, &held->times) != tag;
+    if (ways[0] == tag)
+        return false;
+#ifdef VECTORS_HERE
+    if (held->one_vector) {
+        __m256i old = _mm256_loadu_si256((__m256i *)ways), now = _mm256_set1_epi32((int)tag);
+        uint32_t found = (uint32_t)_mm256_movemask_ps((__m256)_mm256_cmpeq_epi32(old, now));
+        uint32_t way = found ? (uint32_t)__builtin_ctz(found) : held->cache->ways - 1;
+        __m256i moved = _mm256_permutevar8x32_epi32(old, _mm256_loadu_si256((const __m256i *)(moves + 8 * way)));
+
+        _mm256_storeu_si256((__m256i *)ways, _mm256_blend_epi32(moved, now, 1));
+        return !found;
+    }
+#endif
+    return cache_touch(held->cache, ways, tag, &held->times) != tag;
 }
 
 /* A branch that was taken, and where to, becomes the latest of all histories. */
-static TARGET inline void NAME(remember)(struct history *h, uint32_t mark)
+static TARGET ALWAYS inline void NAME(remember)(struct history *h, uint32_t mark)
 {
     uint32_t at = h->at = (h->at + 1) % HISTORY;
 
@@ -40,7 +53,7 @@ static TARGET inline void NAME(remember)(struct history *h, uint32_t mark)
     h->ring[at] = mark;
 }
 
-static TARGET inline void NAME(look_up)(const struct history *h, const struct frontend_predictor *p, int from, int to, uint32_t mix,
+static TARGET ALWAYS inline void NAME(look_up)(const struct history *h, const struct frontend_predictor *p, int from, int to, uint32_t mix,
                                         struct lookup *found)
 {
     uint32_t bits = (uint32_t)__builtin_ctz(p->entries), mask = (1u << p->tag_bits) - 1;
@@ -54,7 +67,7 @@ static TARGET inline void NAME(look_up)(const struct history *h, const struct fr
 }
 
 /* A bit for each lane from `first` on whose entry has the tag. */
-static TARGET inline uint32_t NAME(found)(const uint32_t *entries, const struct lookup *lookup, uint32_t first, uint32_t n)
+static TARGET ALWAYS inline uint32_t NAME(found)(const uint32_t *entries, const struct lookup *lookup, uint32_t first, uint32_t n)
 {
     uint32_t bits = 0;
 
@@ -116,7 +129,7 @@ static TARGET __attribute__((noinline)) void NAME(age)(struct conditional *c, si
 }
 
 /* Whether the prediction was wrong. */
-static TARGET inline bool NAME(conditional)(struct front *f, uint32_t mix, bool taken)
+static TARGET ALWAYS inline bool NAME(conditional)(struct front *f, uint32_t mix, bool taken)
 {
     const struct frontend_predictor *p = &f->cpu->conditional;
     struct conditional *c = &f->conditional;
@@ -156,7 +169,7 @@ static TARGET inline bool NAME(conditional)(struct front *f, uint32_t mix, bool 
     return true;
 }
 
-static TARGET inline bool NAME(indirect)(struct front *f, uint32_t mix, uint32_t target)
+static TARGET ALWAYS inline bool NAME(indirect)(struct front *f, uint32_t mix, uint32_t target)
 {
     const struct frontend_predictor *p = &f->cpu->indirect;
     struct indirect *d = &f->indirect;
@@ -195,13 +208,13 @@ static TARGET inline bool NAME(indirect)(struct front *f, uint32_t mix, uint32_t
     return true;
 }
 
-static TARGET inline void NAME(redirect)(struct front *f)
+static TARGET ALWAYS inline void NAME(redirect)(struct front *f)
 {
     f->fetched = f->executed;
 }
 
 /* Whether the branch is known, in the nearest level, in the second one, or not at all. */
-static TARGET inline void NAME(find_branch)(struct front *f, const struct spot *from, uint32_t context)
+static TARGET ALWAYS inline void NAME(find_branch)(struct front *f, const struct spot *from, uint32_t context)
 {
     if (!f->cpu->btb[0].sets || !NAME(misses)(&f->btb[0], from->branch_sets[0], from->branch_tag))
         return;
@@ -214,7 +227,7 @@ static TARGET inline void NAME(find_branch)(struct front *f, const struct spot *
     NAME(redirect)(f);
 }
 
-static TARGET inline bool NAME(returned_elsewhere)(struct front *f, uint32_t target)
+static TARGET ALWAYS inline bool NAME(returned_elsewhere)(struct front *f, uint32_t target)
 {
     uint32_t n = f->cpu->returns;
 
@@ -226,7 +239,7 @@ static TARGET inline bool NAME(returned_elsewhere)(struct front *f, uint32_t tar
     return guess != target;
 }
 
-static TARGET inline void NAME(call)(struct front *f, uint32_t back)
+static TARGET ALWAYS inline void NAME(call)(struct front *f, uint32_t back)
 {
     if (!f->cpu->returns)
         return;
@@ -235,7 +248,7 @@ static TARGET inline void NAME(call)(struct front *f, uint32_t back)
 }
 
 /* The branch at the end of a step. */
-static TARGET inline void NAME(branch)(struct front *f, const struct spot *from, const struct spot *to, bool taken, uint32_t context)
+static TARGET ALWAYS inline void NAME(branch)(struct front *f, const struct spot *from, const struct spot *to, bool taken, uint32_t context)
 {
     enum event event = EVENT_CONDITIONAL;
     bool wrong = false;
@@ -264,7 +277,7 @@ static TARGET inline void NAME(branch)(struct front *f, const struct spot *from,
 }
 
 /* A line is asked for when it is predicted, or by the one before it. What is left of its latency when it is needed is exposed. */
-static TARGET inline void NAME(fetch_line)(struct front *f, const struct place_in *line, uint32_t function, uint32_t context)
+static TARGET ALWAYS inline void NAME(fetch_line)(struct front *f, const struct place_in *line, uint32_t function, uint32_t context)
 {
     if (line->tag == f->last_line)
         return;
@@ -286,7 +299,7 @@ static TARGET inline void NAME(fetch_line)(struct front *f, const struct place_i
 }
 
 /* The lines of a step's k-th window that were not in the one before it. */
-static TARGET inline const struct place_in *NAME(fetch_window)(struct front *f, const struct spot *s, uint32_t k,
+static TARGET ALWAYS inline const struct place_in *NAME(fetch_window)(struct front *f, const struct spot *s, uint32_t k,
                                                                 const struct place_in *line, uint32_t context)
 {
     const struct place_in *end = f->places + s->first + s->n_lines;
@@ -302,7 +315,7 @@ static TARGET inline const struct place_in *NAME(fetch_window)(struct front *f, 
 /* The step's windows, each predicted, fetched and executed. One is predicted when there is room in the queue: when as many windows before it
  * as that holds were executed.
  */
-static TARGET inline void NAME(fetch)(struct front *f, const struct spot *s, bool shared, uint32_t context)
+static TARGET ALWAYS inline void NAME(fetch)(struct front *f, const struct spot *s, bool shared, uint32_t context)
 {
     const struct place_in *line = f->places + s->first;
     uint32_t n = s->windows, ahead = f->cpu->ahead, share = n > 1 ? s->time / n : s->time;
@@ -324,7 +337,7 @@ static TARGET inline void NAME(fetch)(struct front *f, const struct spot *s, boo
     }
 }
 
-static TARGET inline void NAME(execute)(struct front *f, const struct spot *s, uint32_t context)
+static TARGET ALWAYS inline void NAME(execute)(struct front *f, const struct spot *s, uint32_t context)
 {
     bool shared = f->straight && f->last_window == s->window;
 
@@ -348,7 +361,7 @@ static TARGET inline void NAME(execute)(struct front *f, const struct spot *s, u
     }
 }
 
-static TARGET inline void NAME(go_on)(struct front *f, uint32_t from, uint32_t to, uint32_t outcome, uint32_t context)
+static TARGET ALWAYS inline void NAME(go_on)(struct front *f, uint32_t from, uint32_t to, uint32_t outcome, uint32_t context)
 {
     const struct spot *spots = f->spots;
 
