@@ -35,6 +35,13 @@ KINDS = {
     "l2": "L2 misses of code and data",
     "l2_code": "L2 misses of code",
     "l2_data": "L2 misses of data",
+    "conditional": "mispredicted conditional branches",
+    "indirect": "mispredicted indirect branches",
+    "return": "mispredicted returns",
+    "btb-first": "misses of the first BTB",
+    "l1i-exposed": "cycles that L1I misses leave exposed",
+    "fetch-windows": "fetched windows",
+    "op-cache": "misses of decoded operations",
 }
 _COLUMNS = ("least", "25 %", "median", "75 %", "most", "shipped")
 

@@ -157,6 +157,7 @@ class _Study:
             self._cpu,
             self._drawn,
             data=self._data,
+            front_end=True,
             doing=lambda region: progress.doing(step, region),
         )
         policies = policies_of(self._cpu)
@@ -165,6 +166,7 @@ class _Study:
                 self._placed,
                 self._cpu.least_recent,
                 self._drawn,
+                front_end=True,
                 doing=lambda region: progress.doing(step, f"{region}, LRU beside it"),
             )
             if policies
