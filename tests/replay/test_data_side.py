@@ -164,6 +164,54 @@ def test_misses_are_those_of_plain_caches(
     assert not found.counts[:, :, unknown].any()
 
 
+def crowded(seed: int) -> tuple[Trace, CPU]:
+    """500 accesses to 60 lines on few pages of both sizes, in caches that hold a part of them."""
+    random = np.random.default_rng(seed)
+    trace, _ = make_trace(
+        [Block(n, 0, 40) for n in range(6)],
+        [[0]] * 10,
+        [(int(random.integers(10)), int(random.integers(3))) for _ in range(50)],
+    )
+    items = random.integers(0, 60, 200).astype(np.uint32) | np.uint32(DATA)
+    blocks = random.random(200) < 0.3
+    items[blocks] = random.integers(0, 6, int(blocks.sum()))
+    pages = np.array([LARGE, LARGE + 3 * LARGE_PAGE, SMALL, SMALL + PAGE, 0x400000], np.uint64)
+    virtual = random.choice(pages, 60) + random.integers(0, 12, 60).astype(np.uint64) * np.uint64(
+        64
+    )
+    trace = msgspec.structs.replace(
+        trace,
+        items=items,
+        starts=np.arange(0, 201, 20).astype(np.uint64),
+        physical=trace.addresses,
+        data_virtual=virtual,
+        data_physical=virtual % np.uint64(1 << 16),
+        data_stores=random.random(60) < 0.5,
+    )
+    tlb = Cache(1, 2, PAGE)
+    cpu = msgspec.structs.replace(
+        BASE,
+        l1i=Cache(1, 2, 64),
+        l1d=Cache(2, 3, 64),
+        l2=Cache(2, 5, 64),
+        dtlb=tlb,
+        dtlb_large=Cache(1, 2, LARGE_PAGE) if seed % 2 else None,
+        dtlb_store=tlb if seed % 3 else None,
+        stlb=Cache(1, 2, PAGE),
+    )
+    return trace, cpu
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_crowd_misses_as_in_plain_caches(seed: int, warm: bool) -> None:
+    trace, cpu = crowded(seed)
+    rows = np.arange(6, dtype=np.uint32) // 2
+    found = data_misses(trace, cpu, rows=rows, n_rows=3, warm=warm)
+    assert found.counts.tolist() == naive(trace, cpu, rows, 3, warm=warm)
+    assert (found.counts.sum(axis=(0, 1)) > 0).all()
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     made_traces(),
