@@ -21,6 +21,7 @@ NAMES = {
     "indirect": "indirect mispredicted",
     "return": "return mispredicted",
     "fetch-windows": "fetch window",
+    "redirected-windows": "fetch window after a misprediction",
     "op-cache": "op cache miss",
     "l1d": "L1D miss (load)",
     "l1d-store": "L1D miss (store)",

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each link of a traced program does to a CPU: its rows of a calibration."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import U64, Trace
 from kdelta.cpus.model import CPU
-from kdelta.infer.calibration_model import F64, ProgramRows
+from kdelta.infer.calibration_model import F64, MISPREDICTIONS, ProgramRows
 from kdelta.replay.data_side import data_events
 from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
 from kdelta.replay.programs import placed_program, program_layouts, program_text
@@ -19,6 +21,12 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.timings import TimedLink, TimedProgram
 
 _OWN = CONTEXTS.index("own")
+
+REDIRECTED = "redirected-windows"
+"""Windows that are fetched while execution waits for them."""
+
+WAITED_INSNS = 64
+"""For so many instructions after a misprediction it does: assumed, a few tens of windows."""
 
 
 class LinkCounts(msgspec.Struct, frozen=True, eq=False):
@@ -41,16 +49,30 @@ def counted_links(trace: Trace, links: Sequence[Path], cpu: CPU) -> LinkCounts:
     placement = placed_program(trace, texts[0])
     layouts = program_layouts(placement, texts[0], texts)
     iterations = max(1, trace.iterations)
-    counts = _plain(PreparedTrace(trace, placement.placed), layouts, cpu)
+    counts: dict[str, npt.NDArray[Any]] = dict(
+        _plain(PreparedTrace(trace, placement.placed), layouts, cpu)
+    )
     if cpu.front_end is not None and trace.jumps is not None:
         found = PreparedFrontEnd(trace, placement.placed).replay(layouts, cpu)
         counts |= {event: found.total[:, k, _OWN] for k, event in enumerate(EVENTS)}
+        counts[REDIRECTED] = redirected_windows(counts, trace.executed_insns(_OWN))
     data = data_events(trace, cpu) if trace.data_virtual is not None else {}
     return LinkCounts(
         events={name: np.asarray(of, np.float64) / iterations for name, of in counts.items()},
         insns=trace.executed_insns(_OWN) / iterations,
         data={name: count / iterations for name, count in data.items()},
     )
+
+
+def redirected_windows(counts: Mapping[str, npt.NDArray[Any]], insns: int) -> F64:
+    """Fetch windows within WAITED_INSNS instructions after a misprediction, if these are evenly
+    apart: (n_links,). Where code is predicted, fetching is ahead and its windows cost nothing;
+    after a redirect execution waits for each of them.
+    """
+    mispredicted = sum(float(np.mean(counts[name])) for name in MISPREDICTIONS)
+    share = min(1.0, WAITED_INSNS * mispredicted / max(1, insns))
+    found: F64 = np.asarray(counts["fetch-windows"], np.float64) * share
+    return found
 
 
 def _plain(prepared: PreparedTrace, layouts: U64, cpu: CPU) -> dict[str, U64]:
