@@ -18,7 +18,7 @@ from kdelta.report.calibration_json import calibration_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.studies.calibrate.check import prices_of, worst_links
-from kdelta.studies.calibrate.events import noise_of
+from kdelta.studies.calibrate.events import noise_of, redirected_windows
 from kdelta.studies.calibrate.held_out import held_out, linked_all
 from kdelta.studies.calibrate.host_file import host_cpu, measured_misses, write_host
 from kdelta.studies.calibrate.study import (
@@ -143,6 +143,16 @@ def test_noise_is_the_distance_of_the_two_least_processes() -> None:
     links = [link(1, "", 100.0, 103.0, 101.0), link(2, "", 50.0, 52.0), link(3, "", 70.0, 75.0)]
     assert noise_of(links) == 2.0
     assert noise_of([link(1)]) == 0.5  # one process: its first tenth
+
+
+def test_windows_count_where_code_is_mispredicted() -> None:
+    windows = np.array([1000.0, 1100.0])
+    calm = {name: np.zeros(2) for name in ("conditional", "indirect", "return")}
+    assert redirected_windows({**calm, "fetch-windows": windows}, 64_000).tolist() == [0, 0]
+    some = {**calm, "indirect": np.array([100.0, 100.0]), "fetch-windows": windows}
+    assert redirected_windows(some, 64_000).tolist() == [100.0, 110.0]
+    # Not more than all of them.
+    assert redirected_windows(some, 1000).tolist() == windows.tolist()
 
 
 def test_worst_links_are_those_far_from_the_prediction() -> None:
