@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-all test-build check format bench requirements clean
+.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate requirements clean
 
 BIN := .venv/bin
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
@@ -42,6 +42,9 @@ format: setup  ## lay out the Python sources
 
 bench: setup  ## measure the figures that the README gives
 	$(BIN)/python scripts/bench
+
+bench-calibrate: setup  ## what a calibration of this host is worth, on generated and real programs
+	$(BIN)/python scripts/proofs/calibration.py
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements
