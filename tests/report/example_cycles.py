@@ -12,7 +12,8 @@ from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Re
 from kdelta.infer.prices import executed_of, prices_of
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
-from kdelta.report.model import CompareReport, CycleReport, ReportedCPU, Unlike
+from kdelta.report.model import CompareReport, CycleReport, Unlike
+from kdelta.studies.reports import reported_cpu
 from tests.report.example import report
 
 LAYOUTS = 16
@@ -104,8 +105,5 @@ def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
         notes=tuple(cut_note(one) for one in CUT),
         cut=CUT,
     )
-    guessed = tuple(kind for kind, price in cpu.misses.items() if not price.calibrated)
     other = msgspec.structs.replace(plain.others[0], cycles=found)
-    return msgspec.structs.replace(
-        plain, others=(other,), cpu=ReportedCPU(cpu.name, cpu.title, tuple(cpu.misses), guessed)
-    )
+    return msgspec.structs.replace(plain, others=(other,), cpu=reported_cpu(cpu))
