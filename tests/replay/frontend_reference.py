@@ -371,14 +371,14 @@ def reference(trace: Trace, placed: Placed, layout: U64, cpu: CPU, small: list[b
     for _ in ("to warm up", "measured"):
         made.total[:] = made.by_function[:] = 0
         for (piece, context), (next_one, entered) in zip(executed, after, strict=True):
-            for a, b in zip(piece, [*piece[1:], next_one], strict=True):
-                made.execute(a, context)
-                outcome = AWAY if b is None else targets.outcome(a, b)
+            for step, then in zip(piece, [*piece[1:], next_one], strict=True):
+                made.execute(step, context)
+                outcome = AWAY if then is None else targets.outcome(step, then)
                 made.straight = outcome == STRAIGHT
-                if outcome == AWAY or b is None:
+                if outcome == AWAY or then is None:
                     made.fetched = made.executed
-                elif a.kind != JUMP_NONE:
-                    made.branch(a, b, outcome == TAKEN, context)
+                elif step.kind != JUMP_NONE:
+                    made.branch(step, then, outcome == TAKEN, context)
             if entered:
                 made.fetched, made.straight = made.executed, False
     return made
