@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.model import CPU, MissPrice, Price
+from kdelta.cpus.model import CPU, MISS_KINDS, MissPrice, Price
 from kdelta.infer.effects import Word
 from kdelta.infer.ensembles import Interval, RegionCost
 from kdelta.infer.estimate import Estimate
@@ -20,10 +20,11 @@ LINES = MissPrice(2, 10, calibrated=True)
 
 
 def cpu(**prices: MissPrice) -> CPU:
-    """One with these prices of misses beside those that it has."""
+    """One with these prices of misses of data, and its own of misses of code."""
     base = load_cpu("zen4")
+    of_code = {kind: base.misses[kind] for kind in MISS_KINDS if kind in base.misses}
     misses = {kind.replace("_", "-"): price for kind, price in prices.items()}
-    return msgspec.structs.replace(base, misses=base.misses | misses)
+    return msgspec.structs.replace(base, misses=of_code | misses)
 
 
 def with_data(one: RegionCost, **counts: float) -> RegionCost:
