@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from held_out_programs import PROGRAMS, built
 from telling import a_row_a_line
 
@@ -24,6 +25,7 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
 from kdelta.infer.calibration_model import FittedPrice, ProgramFit
+from kdelta.infer.nonnegative import rank_correlation
 from kdelta.report.calibration_json import JsonCalibration, JsonCheck, calibration_json, check_json
 from kdelta.spec.errors import UserError
 from kdelta.studies.calibrate.check import run_check
@@ -114,6 +116,20 @@ def listing(fits: Sequence[ProgramFit], *, generated: bool) -> Iterator[str]:
             f"| {fit.name} | {fit.links} | {fit.cycles:,.0f} | {spread} | {noise} | {guess} "
             f"| {ranks} | {word} |"
         )
+
+
+def explained(links: Mapping[str, Mapping[str, Sequence[float]]]) -> Iterator[str]:
+    """A table of programs -> cycles and events of each link: which event orders links so."""
+    yield "| program | links | spread | plain misses | exposed cycles | windows of 64 bytes |"
+    yield "|---|---|---|---|---|---|"
+    for name, events in links.items():
+        cycles = np.array(events["cycles"])
+        ranks = (
+            _figure(rank_correlation(cycles, np.array(events[kind])))
+            for kind in ("l1i", "exposed", "windows")
+        )
+        spread = 100 * np.ptp(cycles) / np.median(cycles)
+        yield f"| {name} | {len(cycles)} | {spread:.2f} % | {' | '.join(ranks)} |"
 
 
 def _figure(value: float | None) -> str:

@@ -164,15 +164,16 @@ def built(program: Program, folder: Path) -> Path:
         for failed in pool.map(lambda work: _compiled(work[0], work[1], flags), works):
             if failed:
                 raise LabError(f"{program.name} cannot be compiled: {failed}")
-    text = msgspec.toml.encode(
-        {
-            "name": program.name,
-            "objects": sorted(output.name for _, output in works),
-            "libs": program.libs,
-        }
-    )
-    write_atomic(objects / "program.toml", text)
+    names = sorted(output.name for _, output in works)
+    write_atomic(objects / "program.toml", program_text(program, names).encode())
     return objects / "program.toml"
+
+
+def program_text(program: Program, objects: list[str]) -> str:
+    """The file as `kdelta calibrate --check` reads it: TOML's lists of text are JSON's."""
+    lists = {"objects": objects, "libs": list(program.libs)}
+    lines = [f"{key} = {msgspec.json.encode(value).decode()}\n" for key, value in lists.items()]
+    return f'name = "{program.name}"\n' + "".join(lines)
 
 
 def _compiled(file: Path, output: Path, flags: tuple[str, ...]) -> str:

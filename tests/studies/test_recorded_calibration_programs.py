@@ -5,17 +5,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from calibration import Record, generated_word, listing, real_word, repeats
+from calibration import Record, explained, generated_word, listing, real_word, repeats
 from held_out_programs import (
     DRIVERS,
     PROGRAMS,
     manifest_text,
+    program_text,
     right_crate,
     source_files,
 )
 
 from kdelta.infer.calibration_model import FittedPrice, ProgramFit
 from kdelta.spec.errors import LabError
+from kdelta.studies.calibrate.held_out import held_out
 
 DOCS = Path(__file__).parents[2] / "docs/calibration"
 
@@ -85,6 +87,15 @@ def test_programs_are_pinned_and_have_a_driver() -> None:
         right_crate(PROGRAMS[0].crate, b"something else")
 
 
+def test_a_program_is_told_as_check_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "program.toml").write_text(program_text(PROGRAMS[0], ["a.o", "b.o"]))
+    for name in ("a.o", "b.o"):
+        (tmp_path / name).touch()
+    found = held_out(str(tmp_path / "program.toml"))
+    assert (found.name, found.libs) == ("sqlite", ("-lm",))
+    assert found.objects == (str(tmp_path / "a.o"), str(tmp_path / "b.o"))
+
+
 def test_sources_are_in_one_order_and_some_are_left_out(tmp_path: Path) -> None:
     (zlib,) = (one for one in PROGRAMS if one.name == "zlib")
     for name in ("trees.c", "adler32.c", "gzlib.c", "zlib.h"):
@@ -103,4 +114,11 @@ def test_the_tables_in_the_text_are_the_recorded_figures() -> None:
     for line in listing(
         [one.fit for one in record.check.programs] if record.check else [], generated=False
     ):
+        assert line in text
+
+
+def test_the_table_of_what_explains_a_spread_is_of_the_recorded_links() -> None:
+    text = (DOCS / "programs.md").read_text()
+    recorded = msgspec.json.decode((DOCS / "spread.json").read_bytes())
+    for line in explained(recorded):
         assert line in text

@@ -13,7 +13,7 @@ void pass(void);
 void check(int is_right, const char *what); /* ends the program unless it is */
 
 /* xorshift: the same numbers everywhere. */
-static inline uint32_t next_number(uint64_t *state)
+static inline uint32_t draw_number(uint64_t *state)
 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -28,7 +28,7 @@ static inline void fill_with_text(char *text, size_t size)
     size_t at = 0;
 
     while (at < size) {
-        uint32_t number = next_number(&state), word = number & 255 & (number >> 8), length = 2 + word % 7;
+        uint32_t number = draw_number(&state), word = number & 255 & (number >> 8), length = 2 + word % 7;
 
         for (uint32_t i = 0; i < length && at < size; i++)
             text[at++] = (char)('a' + (word * 7 + i * (word + 3)) % 26);

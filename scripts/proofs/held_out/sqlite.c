@@ -44,8 +44,8 @@ static void insert_many(void)
 
     check(sqlite3_prepare_v2(db, "INSERT INTO sale(item, n) VALUES(?, ?)", -1, &insert, NULL) == SQLITE_OK, "prepare");
     for (int i = 0; i < ROWS / 4; i++) {
-        sqlite3_bind_int(insert, 1, 1 + (int)(next_number(&state) % ROWS));
-        sqlite3_bind_int(insert, 2, (int)(next_number(&state) % 9));
+        sqlite3_bind_int(insert, 1, 1 + (int)(draw_number(&state) % ROWS));
+        sqlite3_bind_int(insert, 2, (int)(draw_number(&state) % 9));
         check(sqlite3_step(insert) == SQLITE_DONE, "insert");
         sqlite3_reset(insert);
     }
