@@ -162,6 +162,28 @@ def test_another_thread_of_the_core_is_seen_by_its_width(tmp_path: Path) -> None
     assert quiet.said == ("another thread of the core was busy in 75% of the rounds",)
 
 
+def test_links_whose_core_was_never_alone_say_so(tmp_path: Path) -> None:
+    alone = [a_round((1000, 1000), width=500)] * 6
+    shared = [a_round((1500, 1500), width=800)] * 6
+    runs = [run_text(1, process, alone + shared) for process in (1, 2)]
+    runs += [run_text(2, process, shared) for process in (1, 2)]
+    (program,) = read_results(write(tmp_path, results(runs))).programs
+    first, second = program.links
+    assert (first.alone, first.cycles_min, first.quantiles[2]) == (True, 1000, 1000)
+    assert (second.alone, second.cycles_min) == (False, 1500)
+
+
+def test_a_level_that_no_round_is_near_is_a_slip(tmp_path: Path) -> None:
+    runs = [
+        run_text(seed, process, [a_round((1000, 1000), width=560)] * 6)
+        for process in (1, 2)
+        for seed in (1, 2)
+    ]
+    timings = read_results(write(tmp_path, results(runs)))
+    assert timings.quiet.contended_share == 0
+    assert all(link.alone for link in timings.programs[0].links)
+
+
 @pytest.mark.parametrize(
     ("facts", "cpuinfo", "why"),
     [

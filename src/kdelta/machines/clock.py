@@ -22,7 +22,7 @@ from kdelta.host.files import lab_errors, remove
 from kdelta.host.machine import cores
 from kdelta.host.stream import run_logged
 from kdelta.host.target import host_target
-from kdelta.machines.timings_reduce import link_of, quiet_of, refuse_busy, special_of
+from kdelta.machines.timings_reduce import level_of, link_of, quiet_of, refuse_busy, special_of
 from kdelta.machines.timings_text import Process, Said, read_text
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import MachineFacts, TimedProgram, Timings, same_machine
@@ -197,11 +197,12 @@ def timings_of(said: Said, when: datetime.datetime) -> Timings:
     of_link: dict[tuple[str, int], list[Process]] = {}
     for process in said.processes:
         of_link.setdefault((process.program, process.seed), []).append(process)
+    level = level_of(said)
     return Timings(
         when=when.strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=facts_of(said),
         quiet=quiet_of(said),
-        programs=tuple(_program(one, of_link, said.level) for one in said.manifest.programs),
+        programs=tuple(_program(one, of_link, level) for one in said.manifest.programs),
         specials=tuple(special_of(*one) for one in said.specials),
         bundle=said.manifest.id,
     )

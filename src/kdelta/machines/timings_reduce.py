@@ -21,6 +21,8 @@ CONTENDED = 1.05
 """A width loop that takes so many times its level had not the whole core for itself. With one that
 was within 1.04 (timing.h's), 95 % of passes were within 4 % of the least; with others, 5 % were.
 """
+LEAST_NEAR = 0.01
+"""So many of the rounds are near a level that is none by chance."""
 REFERENCE_CHAIN = 256
 """Cycles of a turn of the reference loop, as timing.h has it."""
 _LEAST_SAMPLES = 5
@@ -49,13 +51,27 @@ def cycles_of(process: Process) -> tuple[Ticks, Ticks]:
     return passes / rate, rate
 
 
-def alone_in(process: Process, level: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each round, whether its core was not shared, before it and after it."""
+def widths_of(process: Process) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """For each round the wider of its two width loops, in turns of the reference loop."""
     turns = process.reference_cycles / REFERENCE_CHAIN
     with np.errstate(divide="ignore"):
         before = process.ticks[:, 0] / process.ticks[:, 1]
         after = process.ticks[:, -1] / process.ticks[:, -2]
-    return np.maximum(before, after) * turns < CONTENDED * level
+    return np.asarray(np.maximum(before, after) * turns)
+
+
+def level_of(said: Said) -> float:
+    """What the width loop takes on a core that is alone. The level that processes agreed on, unless
+    hardly a round was near it: then it was a slip of the clock, and a low width of rounds serves.
+    """
+    widths = np.concatenate([widths_of(process) for process in said.processes])
+    near = (widths > said.level / CONTENDED) & (widths < said.level * CONTENDED)
+    return said.level if near.mean() > LEAST_NEAR else float(np.quantile(widths, 0.05))
+
+
+def alone_in(process: Process, level: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """For each round, whether its core was not shared, before it and after it."""
+    return np.asarray(widths_of(process) < CONTENDED * level)
 
 
 def link_of(
@@ -122,11 +138,12 @@ def quiet_of(said: Said) -> Quiet:
     first, second = said.processors
     shares = _shares(first, second, core)
     shared, references, steady, count = [], [], 0, 0
+    level = level_of(said)
     for process in said.processes:
         cycles, _ = cycles_of(process)
         steady, count = steady + int(np.count_nonzero(~np.isnan(cycles))), count + cycles.size
         references.append(process.ticks[:, 1:-1:2].ravel() / process.reference_cycles)
-        shared.append(~alone_in(process, said.level))
+        shared.append(~alone_in(process, level))
     reference = np.concatenate(references)
     fast, slow = np.quantile(reference, (0.1, 0.9))
     shares |= {

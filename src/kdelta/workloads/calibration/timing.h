@@ -30,7 +30,7 @@
 #include "system.h"
 
 enum { TIMING_MOST_TICKS = 1 << 15, TIMING_MOST_PASSES = 64, REFERENCE_CHAIN = 256, REFERENCE_TURNS = 40, REFERENCE_MIN_TICKS = 4000,
-       WIDTH_TURNS = 100, LEVEL_PROBES = 64, LEVEL_NTH = 8, ALONE_PERCENT = 104, LOWER_PERCENT = 98, SLIP_PERCENT = 75 };
+       WIDTH_TURNS = 100, LEVEL_PROBES = 64, LEVEL_NTH = 12, ALONE_PERCENT = 104, LOWER_PERCENT = 98 };
 
 /* What the width loop and the reference loop took, one after the other. */
 struct width {
@@ -126,7 +126,10 @@ static inline struct width probe_width(void)
 
     one.width = width_ticks();
     after = reference_ticks(timing_turns);
-    one.reference = before < after ? before : after; /* either may have been interrupted */
+    one.reference = before < after ? before : after;
+    /* What was interrupted, or had its frequency changed, says nothing: it counts as very wide. */
+    if (before * 100 > after * 101 || after * 100 > before * 101)
+        one.width = 1000 * one.reference;
     return one;
 }
 
@@ -206,7 +209,7 @@ static inline void find_level(void)
         while (reference_ticks(timing_turns) < REFERENCE_MIN_TICKS && timing_turns < REFERENCE_TURNS * 64)
             timing_turns *= 2;
     now = probed_level();
-    if (timing_level.reference && (!is_narrower(now, timing_level, LOWER_PERCENT) || is_narrower(now, timing_level, SLIP_PERCENT)))
+    if (timing_level.reference && !is_narrower(now, timing_level, LOWER_PERCENT))
         return;
     timing_level = now;
     write_level();
