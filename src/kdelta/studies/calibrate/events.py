@@ -115,7 +115,7 @@ def rows_of(timed: TimedProgram, trace: Trace, links: Sequence[Path], cpu: CPU) 
     return ProgramRows(
         name=timed.name,
         flow=timed.flow,
-        cycles=np.array([link.cycles_min for link in timed.links]),
+        cycles=np.array([link.typical for link in timed.links]),
         noise=noise_of(timed.links),
         events=counts.events,
         insns=counts.insns,
