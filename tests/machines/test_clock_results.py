@@ -58,6 +58,18 @@ def test_passes_in_which_the_frequency_moved_are_left_out(tmp_path: Path) -> Non
     assert timings.quiet.dropped_share == pytest.approx(2 / 16)
 
 
+def test_of_a_pass_that_a_process_lacks_the_others_say_what_it_takes(tmp_path: Path) -> None:
+    whole = a_round((1000, 2000))
+    runs = [run_text(seed, process, [whole]) for process in range(1, 7) for seed in (1, 2)]
+    runs[0] = run_text(1, 1, [a_round((1000, 9000), after=1.1)])
+    runs[2] = run_text(1, 2, [a_round((9000, 9000), after=1.1)])
+    links = read_results(write(tmp_path, results(runs)), busy_ok=True).programs[0].links
+    # Of the first process the second pass is missing; of the second one it is, too.
+    assert links[0].processes == pytest.approx((1500, 5500, *[1500] * 4))
+    assert links[0].cycles_min == links[1].cycles_min == 1500
+    assert links[1].processes == pytest.approx([1500] * 6)
+
+
 def test_a_frequency_that_is_never_steady(tmp_path: Path) -> None:
     rounds = [a_round((1000, 1000), after=1.1)] * 4
     runs = [run_text(seed, process, rounds) for process in (1, 2) for seed in (1, 2)]

@@ -17,6 +17,8 @@ from kdelta.host.target import host_target, targets
 from kdelta.spec.errors import LabError
 from kdelta.workloads.calibration.bundle import make_bundle
 from kdelta.workloads.calibration.generate import (
+    BEFORE,
+    PASSES,
     QUICK_RELINKS,
     Code,
     ProgramSource,
@@ -37,6 +39,13 @@ from kdelta.workloads.calibration.link import (
 from tests.conftest import FakeProgram
 
 native = pytest.mark.skipif(host_target() is None, reason="no host that guests could have")
+
+
+def arch() -> str:
+    """The host's."""
+    host = host_target()
+    assert host
+    return host.name
 
 
 def small(**changed: object) -> ProgramSource:
@@ -122,15 +131,114 @@ def test_what_the_harness_prints(tmp_path: Path) -> None:
     core = subprocess.run(
         [make_facts(tmp_path, host.name)], capture_output=True, text=True, check=True
     ).stdout.split()[1]
-    argv = [str(path), "time", core, "3", "1", "random", "random", "4096"]
+    argv = [str(path), "time", core, "1", "1", "random", "random", "4096"]
     lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
     assert lines[0].startswith("clock ")
     assert lines[-1] == "done"
     rounds = np.array([line.split() for line in lines[1:-1]], dtype=float)
-    assert rounds.shape == (3, 2 * 8 + 3)
+    assert rounds.shape == (1, 2 * PASSES + 3)
     assert (rounds > 0).all()
+    for rounds_and_warm in ("2 1", f"1 {BEFORE + 1}"):
+        argv[3:5] = rounds_and_warm.split()
+        assert subprocess.run(argv, check=False).returncode == 2
+    argv[3:5] = ["1", "1"]
     argv[2] = "100000000"
     assert subprocess.run(argv, check=False).returncode == 3
+
+
+NUMBERS = """
+static void say_numbers(const unsigned int *at, unsigned int n)
+{
+    while (n--) {
+        say_number(*at++);
+        say(" ");
+    }
+    say("\\n");
+    say_all();
+}
+"""
+
+
+def said_by(text: str, folder: Path, *arguments: str) -> list[str]:
+    """What a program of that C text prints."""
+    host = host_target()
+    assert host
+    path = folder / "said"
+    if not path.exists():
+        linked([compiled_file("said-o", text, folder, arch=host.name)], 0, path)
+    return subprocess.run(
+        [path, *arguments], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@native
+def test_the_passes_that_are_timed_are_those_that_are_traced(before: int, tmp_path: Path) -> None:
+    text = f"""
+#include "start.h"
+#include "timing.h"
+{NUMBERS}
+static unsigned int passes[256], n;
+
+static void pass(unsigned int k)
+{{
+    passes[n++] = k;
+}}
+
+int main(int argc, char **argv)
+{{
+    int code = timing_main_once(argc, argv, 4, {before}, pass);
+
+    say_numbers(passes, n);
+    return code;
+}}
+"""
+
+    def passes(*arguments: str) -> list[int]:
+        return [int(word) for word in said_by(text, tmp_path, *arguments)[-1].split()]
+
+    core = subprocess.run(
+        [make_facts(tmp_path, arch())], capture_output=True, text=True, check=True
+    ).stdout.split()[1]
+    traced = passes("trace")
+    first = 4 * before
+    assert traced[-4:] == list(range(first, first + 4))
+    if before:
+        assert passes("time", core, "1", str(before)) == traced == list(range(12))
+        assert passes("time", core, "1", "1") == traced[4:]
+    else:
+        assert passes("time", core, "2", "1") == [0, 1, 2, 3] * 3
+
+
+@native
+def test_no_pass_of_drawn_calls_is_like_another(tmp_path: Path) -> None:
+    code = Code("small", 12, 4, copies=2)
+    text = re.sub(r"copy\d+_f\d+", "called", source_of(code)).split("int main")[0]
+    text += f"""
+word called(word a, uint32_t r) {{ return a + r; }}
+{NUMBERS}
+int main(int argc, char **argv)
+{{
+    static unsigned int row[CALLS];
+
+    set_order(argv[1][0]);
+    for (unsigned int k = 0; k < (BEFORE + 1) * PASSES; k++) {{
+        for (unsigned int i = 0; i < CALLS; i++)
+            row[i] = order[k][i];
+        say_numbers(row, CALLS);
+    }}
+    return 0;
+}}
+"""
+    for flow in ("random", "mixed", "loop", "fixed"):
+        rows = said_by(text, tmp_path, flow)
+        assert len(rows) == PASSES * (BEFORE + 1)
+        if flow == "fixed":
+            calls = " ".join(rows).split()
+            assert calls == calls[:12] * (len(calls) // 12) + calls[: len(calls) % 12]
+            assert len(set(calls[:12])) == 12
+        else:
+            assert len(set(rows)) == len(rows)
 
 
 def make_facts(folder: Path, arch: str) -> Path:

@@ -5,6 +5,7 @@ The reference loop beside each pass says how many ticks a cycle took just then; 
 frequency moved are left out.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ LEAST_NEAR = 0.01
 REFERENCE_CHAIN = 256
 """Cycles of a turn of the reference loop, as timing.h has it."""
 _LEAST_SAMPLES = 5
+_LEAST_THERE = 0.5
 _NTH = 2
 
 LIMITS = {
@@ -84,18 +86,21 @@ def link_of(
         for (cycles, rate), process in zip(both, processes, strict=True)
         for alone in (alone_in(process, level),)
     ]
-    alone = _samples(mine) >= _LEAST_SAMPLES
+    alone = bool(_samples(mine).min() >= _LEAST_SAMPLES)
     both = mine if alone else both
     cycles = np.sort(np.concatenate([one for one, _ in both]), axis=0)
-    if _samples(both) < _LEAST_SAMPLES:
+    samples = _samples(both)
+    if np.median(samples) < _LEAST_SAMPLES or not samples.all():
         raise UserError(
             f"{name}: the core's frequency moved in nearly every repetition",
             "set it by the governor `performance`, or switch off what moves it",
         )
     quantiles = np.nanquantile(cycles, (0.10, 0.25, 0.50), axis=0).mean(axis=1)
-    of_each = [_least(one) for one, _ in both if len(one) and not np.isnan(one).all(axis=0).any()]
+    of_each = [_least(one, np.nanmedian(cycles, axis=0)) for one, _ in both if _has_most(one)]
     rates = np.concatenate([rate.ravel() for _, rate in both])
-    least = min(float(cycles[_NTH].mean()), float(quantiles[0]))
+    # Of a pass that has no third, the 10 % quantile serves.
+    third = float(cycles[_NTH].mean()) if samples.min() > _NTH else math.inf
+    least = min(third, float(quantiles[0]))
     return TimedLink(
         seed=seed,
         sha256=sha256,
@@ -108,14 +113,24 @@ def link_of(
     )
 
 
-def _samples(both: Sequence[tuple[Ticks, Ticks]]) -> int:
-    """How many there are of the pass that has fewest."""
-    counts = sum(np.count_nonzero(~np.isnan(cycles), axis=0) for cycles, _ in both)
-    return int(np.min(counts))
+def _samples(
+    both: Sequence[tuple[Ticks, Ticks]],
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many there are of each pass."""
+    counts = [np.count_nonzero(~np.isnan(cycles), axis=0) for cycles, _ in both]
+    return np.asarray(np.sum(counts, axis=0))
 
 
-def _least(cycles: Ticks) -> float:
-    return float(np.nanmin(cycles, axis=0).mean())
+def _has_most(cycles: Ticks) -> bool:
+    """Whether a process has times of at least half of its passes."""
+    there = ~np.isnan(cycles).all(axis=0)
+    return bool(len(cycles)) and float(there.mean()) >= _LEAST_THERE
+
+
+def _least(cycles: Ticks, others: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """The mean over passes of the least; of a pass that has none, what it takes in others."""
+    least = np.where(np.isnan(cycles), np.inf, cycles).min(axis=0)
+    return float(np.where(np.isinf(least), others, least).mean())
 
 
 def special_of(

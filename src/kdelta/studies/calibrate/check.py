@@ -31,17 +31,13 @@ from kdelta.studies.calibrate.held_out import HeldOut, linked_all
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
 from kdelta.studies.calibrate.traced import TracedWork, traced_programs
 from kdelta.studies.requests import Progress
-from kdelta.workloads.calibration.bundle import (
-    PROCESSES,
-    ROUNDS,
-    Manifest,
-    ManifestProgram,
-    complete_bundle,
-)
-from kdelta.workloads.calibration.generate import PASSES
+from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, complete_bundle
 from kdelta.workloads.calibration.link import footprint_bytes
 
 RELINKS = 16
+_PROCESSES, _ROUNDS, _WARM_ROUNDS = 10, 12, 3
+_PASSES = 8
+"""As most programs have them; what one has is told by its results and by its trace."""
 _WORST, _NAMED = 3, 3
 
 
@@ -125,10 +121,11 @@ def _bundle(wanted: Sequence[HeldOut], folder: Path, request: CalibrateRequest) 
         folder,
         Manifest(
             arch=request.arch,
-            processes=PROCESSES,
-            rounds=ROUNDS,
-            passes=PASSES,
+            processes=_PROCESSES,
+            rounds=_ROUNDS,
+            passes=_PASSES,
             programs=tuple(programs),
+            warm_rounds=_WARM_ROUNDS,
         ),
     )
 

@@ -12,14 +12,13 @@ from kdelta.host.files import lab_errors, new_folder, sha256_file
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import Flow
-from kdelta.workloads.calibration.generate import PASSES, ProgramSource
+from kdelta.workloads.calibration.generate import BEFORE, PASSES, ProgramSource
 from kdelta.workloads.calibration.link import all_linked, compiled, compiled_file, footprint_bytes
 from kdelta.workloads.calibration.link import linked as linked_once
 
 HELPERS = ("facts", "specials")
-ROUNDS = 12
-WARM_ROUNDS = 3
-PROCESSES = 10
+ROUNDS = 1
+PROCESSES = 24
 """How many processes each link has. What they are for: docs/calibration/timings.md."""
 BUDGET_SECONDS = 240
 """So long after the beginning programs still wait for a core that is theirs alone."""
@@ -44,7 +43,7 @@ class ManifestProgram(msgspec.Struct, frozen=True):
 
 class Manifest(msgspec.Struct, frozen=True):
     """What a bundle has, and how often each of its programs is run: in so many processes, each of
-    which times so many rounds of `passes` passes.
+    which times so many rounds of `passes` passes, after `warm_rounds` that are not timed.
     """
 
     arch: str
@@ -52,6 +51,7 @@ class Manifest(msgspec.Struct, frozen=True):
     rounds: int
     passes: int
     programs: tuple[ManifestProgram, ...]
+    warm_rounds: int = 3
 
     @property
     def id(self) -> str:
@@ -66,7 +66,6 @@ def make_bundle(
     arch: str,
     relinks: int = 30,
     processes: int = PROCESSES,
-    rounds: int = ROUNDS,
     budget_seconds: int = BUDGET_SECONDS,
     talk: Callable[[str], None] = quiet,
 ) -> Manifest:
@@ -84,9 +83,10 @@ def make_bundle(
         manifest = Manifest(
             arch=arch,
             processes=processes,
-            rounds=rounds,
+            rounds=ROUNDS,
             passes=PASSES,
             programs=tuple(_described(program, links[program.code]) for program in programs),
+            warm_rounds=BEFORE,
         )
         _add_helpers(made, arch)
         _write_texts(made, manifest, budget_seconds)
@@ -130,8 +130,12 @@ def _write_texts(folder: Path, manifest: Manifest, budget_seconds: int) -> None:
     with lab_errors("writing", folder):
         text = msgspec.json.encode(manifest) + b"\n"
         (folder / "manifest.json").write_bytes(text)
-        numbers = {"PROCESSES": manifest.processes, "ROUNDS": manifest.rounds, "WARM": WARM_ROUNDS}
-        numbers["BUDGET"] = budget_seconds
+        numbers = {
+            "PROCESSES": manifest.processes,
+            "ROUNDS": manifest.rounds,
+            "WARM": manifest.warm_rounds,
+            "BUDGET": budget_seconds,
+        }
         (folder / "settings").write_text(
             "".join(f"{name}={number}\n" for name, number in numbers.items())
         )

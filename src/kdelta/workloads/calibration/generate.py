@@ -18,8 +18,10 @@ from kdelta.spec.timings import Flow
 Words = Literal["constant", "random", "strided"]
 INSNS_A_PASS = 100_000
 """About as many: 25 to 75 microseconds on a core of today."""
-PASSES = 8
-"""As calls.h has it: each is other work where the order of calls is random."""
+PASSES = 16
+"""That are timed, and traced: each is other work where the order of calls is random."""
+BEFORE = 2
+"""Rounds of as many that go before, of which each is other work, too."""
 _LEAST_CALLS, _MOST_CALLS = 256, 8000
 _INSNS_A_STATEMENT = 4
 _INSNS_A_CALL = 12
@@ -110,6 +112,7 @@ def source_of(code: Code) -> str:
     parts = [
         f"/* {code.name}: {code.copies} copies of {bodies} functions */",
         f"enum {{ FUNCTIONS = {code.functions}, CALLS = {code.calls} }};",
+        f"enum {{ PASSES = {PASSES}, BEFORE = {BEFORE} }};",
         '#include "calls.h"',
         "\n".join(f"function {name};" for name in names),
         _CALLERS[code.call](names),

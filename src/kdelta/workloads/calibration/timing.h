@@ -10,6 +10,10 @@
  *     PROGRAM trace ARGUMENTS...                          the region "pass", whose iterations are the passes
  *     PROGRAM time CORE ROUNDS WARM ARGUMENTS...          pinned to a core: WARM rounds of all passes, then ROUNDS that are timed
  *
+ * A pass that is executed again and again has its branches learned, in each process differently. Where no pass is to be like another,
+ * main() ends in timing_main_once(argc, argv, 8, BEFORE, pass): passes 0 to 8 * BEFORE - 1 go before, and the next 8 are timed, once; they
+ * are the passes of the region, too. ROUNDS is 1 then, and WARM is BEFORE at most.
+ *
  * It works with a C library and without one. What it prints when it times, in ticks of the clock:
  *
  *     clock NAME EMPTY CYCLES      what reading it takes, and the length of the reference loop in cycles of the core
@@ -31,6 +35,12 @@
 
 enum { TIMING_MOST_TICKS = 1 << 15, TIMING_MOST_PASSES = 64, REFERENCE_CHAIN = 256, REFERENCE_TURNS = 40, REFERENCE_MIN_TICKS = 4000,
        WIDTH_TURNS = 100, LEVEL_PROBES = 64, LEVEL_NTH = 12, ALONE_PERCENT = 104, LOWER_PERCENT = 98 };
+
+/* What is timed: rounds of `passes` passes, always the same ones, or, where `before` is not 0, one round, with other passes before it. */
+struct timed_work {
+    void (*pass)(unsigned int);
+    unsigned int passes, before;
+};
 
 /* What the width loop and the reference loop took, one after the other. */
 struct width {
@@ -101,13 +111,26 @@ static inline uint64_t timing_empty(void)
     return least;
 }
 
-static inline void timing_trace(unsigned int passes, void (*pass)(unsigned int))
+/* The number of the first pass that is timed. */
+static inline unsigned int first_timed(const struct timed_work *work)
 {
-    for (unsigned int k = 0; k < passes; k++)
-        pass(k);
+    return work->before * work->passes;
+}
+
+/* The passes that go before what is timed, without looking at the clock: of so many rounds. */
+static inline void warm_up(const struct timed_work *work, unsigned int rounds)
+{
+    for (unsigned int i = 0; i < rounds; i++)
+        for (unsigned int k = 0; k < work->passes; k++)
+            work->pass(work->before ? (work->before - rounds + i) * work->passes + k : k);
+}
+
+static inline void timing_trace(const struct timed_work *work)
+{
+    warm_up(work, work->before ? work->before : 1);
     kdelta_begin("pass");
-    for (unsigned int k = 0; k < passes; k++) {
-        pass(k);
+    for (unsigned int k = 0; k < work->passes; k++) {
+        work->pass(first_timed(work) + k);
         kdelta_iter();
     }
     kdelta_end();
@@ -222,14 +245,14 @@ static inline void wait_alone(void)
         alone = is_narrower(probe_width(), timing_level, ALONE_PERCENT) ? alone + 1 : 0;
 }
 
-static inline uint32_t *timing_round(uint32_t *ticks, unsigned int passes, void (*pass)(unsigned int))
+static inline uint32_t *timing_round(uint32_t *ticks, const struct timed_work *work)
 {
     *ticks++ = (uint32_t)width_ticks();
     *ticks++ = (uint32_t)reference_ticks(timing_turns);
-    for (unsigned int k = 0; k < passes; k++) {
+    for (unsigned int k = 0; k < work->passes; k++) {
         uint64_t before = clock_ticks();
 
-        pass(k);
+        work->pass(first_timed(work) + k);
         *ticks++ = (uint32_t)(clock_ticks() - before);
         *ticks++ = (uint32_t)reference_ticks(timing_turns);
     }
@@ -237,17 +260,20 @@ static inline uint32_t *timing_round(uint32_t *ticks, unsigned int passes, void 
     return ticks;
 }
 
-/* A round, again until the core was ours before and after it, or patience ends. */
-static inline uint32_t *timing_round_alone(uint32_t *ticks, unsigned int passes, void (*pass)(unsigned int))
+/* A round, again until the core was ours before and after it, or patience ends. Where no pass is to be like another, what went just before
+ * it goes before it again: a round that is done again was seen once, then. */
+static inline uint32_t *timing_round_alone(uint32_t *ticks, const struct timed_work *work)
 {
     for (;;) {
-        uint32_t *end = timing_round(ticks, passes, pass);
+        uint32_t *end = timing_round(ticks, work);
         struct width before = {ticks[0], ticks[1]}, after = {end[-1], end[-2]};
 
         if (!timing_patience || (is_narrower(before, timing_level, ALONE_PERCENT) && is_narrower(after, timing_level, ALONE_PERCENT)))
             return end;
         timing_patience--;
         wait_alone();
+        if (work->before)
+            warm_up(work, 1);
     }
 }
 
@@ -266,25 +292,25 @@ static inline unsigned long patience_of(char **environment)
     return 0;
 }
 
-static inline void timing_time(unsigned int passes, void (*pass)(unsigned int), unsigned int rounds, unsigned int warm)
+static inline void timing_time(const struct timed_work *work, unsigned int rounds, unsigned int warm)
 {
     uint32_t *ticks = timing_ticks;
+    unsigned int numbers = 2 * work->passes + 3;
 
     find_level();
     wait_alone();
-    for (unsigned int i = 0; i < warm; i++)
-        timing_round(timing_ticks, passes, pass);
+    warm_up(work, warm);
     for (unsigned int i = 0; i < rounds; i++)
-        ticks = timing_round_alone(ticks, passes, pass);
+        ticks = timing_round_alone(ticks, work);
     say("clock " CLOCK_NAME " ");
     say_number(timing_empty());
     say(" ");
     say_number(timing_turns * REFERENCE_CHAIN);
     say("\n");
     for (uint32_t *at = timing_ticks; at != ticks;) {
-        for (unsigned int i = 0; i < 2 * passes + 3; i++) {
+        for (unsigned int i = 0; i < numbers; i++) {
             say_number(*at++);
-            say(i < 2 * passes + 2 ? " " : "\n");
+            say(i < numbers - 1 ? " " : "\n");
         }
     }
     say("done\n");
@@ -292,17 +318,20 @@ static inline void timing_time(unsigned int passes, void (*pass)(unsigned int), 
 }
 
 /* Exit code: 0, or 2 for wrong arguments, 3 for a core that it may not use. */
-static inline int timing_main(int argc, char **argv, unsigned int passes, void (*pass)(unsigned int))
+static inline int timing_main_once(int argc, char **argv, unsigned int passes, unsigned int before, void (*pass)(unsigned int))
 {
+    const struct timed_work work = {pass, passes, before};
     long rounds, warm;
 
     if (argc >= 2 && same_text(argv[1], "trace")) {
-        timing_trace(passes, pass);
+        timing_trace(&work);
         return 0;
     }
     if (argc < 5 || !same_text(argv[1], "time"))
         return 2;
     rounds = number_of(argv[3]), warm = number_of(argv[4]);
+    if (before && (rounds != 1 || warm > (long)before))
+        return 2;
     if (rounds < 1 || warm < 0 || passes > TIMING_MOST_PASSES || rounds > TIMING_MOST_TICKS ||
         (unsigned int)rounds * (2 * passes + 3) > TIMING_MOST_TICKS)
         return 2;
@@ -311,8 +340,13 @@ static inline int timing_main(int argc, char **argv, unsigned int passes, void (
     for (size_t i = 0; i < TIMING_MOST_TICKS; i += 256)
         ((volatile uint32_t *)timing_ticks)[i] = 0;
     timing_patience = patience_of(argv + argc + 1);
-    timing_time(passes, pass, (unsigned int)rounds, (unsigned int)warm);
+    timing_time(&work, (unsigned int)rounds, (unsigned int)warm);
     return 0;
+}
+
+static inline int timing_main(int argc, char **argv, unsigned int passes, void (*pass)(unsigned int))
+{
+    return timing_main_once(argc, argv, passes, 0, pass);
 }
 
 #endif
