@@ -4,10 +4,12 @@
 import re
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdelta.infer.sensitivity import distribution
 from kdelta.report.cut import cut_note, figure_text, part_text
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.layout_json import JsonLayout, layout_json
@@ -54,6 +56,42 @@ def test_misses_of_the_l2_have_tables_and_no_alignments() -> None:
         assert f"\nL2 misses {title}; p: how many" in text
         assert f"\nL2 misses {title} over 64 random layouts\n" in text
     assert text.count("functions aligned to") == 1
+
+
+def test_a_long_region_is_said_to_have_fewer_layouts() -> None:
+    whole = layout_report()
+    one, other = whole.regions[1], whole.regions[3]
+    few = msgspec.structs.replace(one, draws={kind: row[:17] for kind, row in one.draws.items()})
+    text = layout_text(msgspec.structs.replace(whole, regions=(few, other)))
+    fits_a_mail(text)
+    assert "for their many branches in fewer: open-close in 17; of 161" in " ".join(text.split())
+    assert "L1I misses over 17 random layouts\n" in text
+    assert f"L1I misses over {LAYOUTS} random layouts\n" in text
+    assert whole.orders == f"{LAYOUTS} random orders, seed 1"
+
+
+def test_with_data_cycles_are_without_misses_of_code_alone() -> None:
+    whole = layout_report()
+    one = msgspec.structs.replace(whole.regions[1], data={"l1d": 0.5})
+    text = layout_text(msgspec.structs.replace(whole, regions=(one,)))
+    fits_a_mail(text)
+    assert "without misses" not in text
+    assert "\noperation             no misses of code            shipped    at stake\n" in text
+    assert "no misses of code: those of data, but in the L2, are" in " ".join(text.split())
+
+
+def test_no_histogram_of_what_hardly_differs() -> None:
+    whole = layout_report()
+    one = whole.regions[1]
+    row = tuple(0.01 + 1e-4 * index for index in range(LAYOUTS))
+    one = msgspec.structs.replace(
+        one,
+        misses=one.misses | {"return": distribution(np.array(row), row[0])},
+        draws=one.draws | {"return": row},
+    )
+    text = layout_text(msgspec.structs.replace(whole, regions=(one,)))
+    assert "mispredicted returns; p: how many" in text
+    assert "mispredicted returns over" not in text
 
 
 def test_what_is_not_representative_is_marked_and_said() -> None:

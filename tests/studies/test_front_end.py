@@ -98,6 +98,8 @@ def test_both_kernels_have_the_same_layouts_and_kinds(monkeypatch: pytest.Monkey
     assert one.shipped.keys() == other.shipped.keys() == both.keys()
     one, other = alike(cost(both), cost(plain))
     assert one.shipped.keys() == other.shipped.keys() == {"l1i"}
-    notes = front_end.note_on_front_end(CPU_TIMED, {"loop": (one, other), "all": (cost(both),)})
+    notes = front_end.note_on_front_end(
+        CPU_TIMED, {"loop": (one.shipped, other.shipped), "all": (cost(both).shipped,)}
+    )
     assert len(notes) == 1
     assert "front end: not replayed of loop, of which a trace is too long" in notes[0]

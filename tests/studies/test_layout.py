@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.counts.model import Cost, Packets
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.model import Cache
+from kdelta.cpus.model import Cache, MissPrice
 from kdelta.infer.ensembles import Interval
 from kdelta.replay.kernel_text import parse_symbols
 from kdelta.report.layout_json import layout_json
@@ -22,6 +22,7 @@ from kdelta.studies.layout import (
     L2_IS_NOT,
     NOT_IN_THE_MODEL,
     cache_texts,
+    guessed_of,
     layout_regions,
     notes_on,
     run_layout,
@@ -88,7 +89,8 @@ def test_caches_in_words() -> None:
         "ITLB 64 pages of 2 MiB",
         "BTB 4096 branches, 4-way",
     )
-    assert cache_texts(cpu, data=True)[-2:] == ("L1D 32 KiB, 8-way", "L2 512 KiB, 8-way")
+    of_data = ("L1D 32 KiB, 8-way", "DTLB 64 pages", "L2 512 KiB, 8-way")
+    assert cache_texts(cpu, data=True)[-3:] == of_data
 
 
 def test_a_kernel_without_symbols_is_refused() -> None:
@@ -169,6 +171,25 @@ def test_what_was_cut_off_is_said_with_what_is_not_in_the_model() -> None:
     assert NOT_IN_THE_MODEL in notes
     whole = notes_on(load_cpu("zen2"), made(made_trace([0, 1], [0, 0])))
     assert not any("cut off" in note for note in whole)
+
+
+def test_what_the_front_end_counts_is_not_said_to_be_missing() -> None:
+    one = made(made_trace([0, 1], [0, 0]))
+    notes = notes_on(load_cpu("zen2"), one, counted={"l1i", "conditional", "btb", "op-cache"})
+    assert not any("mispredicted" in note or "BTB" in note for note in notes)
+    assert "not in the model: how code lies within a line (fetch windows), pre" in notes[0]
+
+
+def test_prices_that_nobody_measured_are_those_that_count() -> None:
+    cpu = load_cpu("zen2")
+    known = {"l1i-exposed": MissPrice(0.5, 1, True), "l1d": MissPrice(0, 9, False)}
+    cpu = msgspec.structs.replace(cpu, misses={**cpu.misses, **known})
+    (plain,) = layout_regions(made(made_trace([0, 1], [0, 0])), small_cpu(), layouts=4, seed=1)
+    assert guessed_of(cpu, [plain]) == ("l1i", "itlb")
+    held = {**plain.misses, "conditional": plain.misses["l1i"], "l1i-exposed": plain.misses["l1i"]}
+    ahead = msgspec.structs.replace(plain, misses=held, data={"l1d": 0.5, "dtlb": 0.0})
+    assert guessed_of(cpu, [ahead]) == ("itlb", "conditional", "l1d")
+    assert guessed_of(cpu, [ahead, plain]) == ("l1i", "itlb", "conditional", "l1d")
 
 
 def test_what_is_not_in_packets_is_said_of_packets() -> None:

@@ -74,15 +74,15 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
 
 
 def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
-    """The CPU; of what was not replayed, no price matters."""
+    """The CPU; of prices that nobody measured, those that are in the effects."""
     if comparisons[0].cpu is None:
         return None
     cpu = reported_cpu(comparisons[0].cpu)
     effects = [effect for one in comparisons if one.cycles for effect in one.cycles.effects]
     if not effects:
         return cpu
-    guessed = tuple(kind for kind in cpu.guessed if any(kind in one.misses for one in effects))
-    return msgspec.structs.replace(cpu, guessed=guessed)
+    guessed = dict.fromkeys(kind for effect in effects for kind in effect.guessed)
+    return msgspec.structs.replace(cpu, guessed=tuple(guessed))
 
 
 def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:

@@ -70,6 +70,13 @@ class LayoutRegion(msgspec.Struct, frozen=True):
     phases: tuple[LayoutPhase, ...] = ()
     data: dict[str, float] = {}
 
+    @property
+    def layouts(self) -> int:
+        """In how many random layouts it was replayed: fewer than wanted where its branches are so
+        many that its front end would take too long.
+        """
+        return min((len(counts) for counts in self.draws.values()), default=0)
+
 
 class LayoutReport(msgspec.Struct, frozen=True):
     """A kernel under a workload on a CPU; no regions if its run failed.
@@ -95,3 +102,22 @@ class LayoutReport(msgspec.Struct, frozen=True):
     unlike: tuple[Unlike, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def orders(self) -> str:
+        """The ensemble in words, and which regions were replayed in a part of it."""
+        text = f"{self.layouts} random orders, seed {self.seed}"
+        fewer = [one for one in self.regions if one.draws and one.layouts < self.layouts]
+        if not fewer:
+            return text
+        named = ", ".join(f"{one.name} in {one.layouts}" for one in fewer)
+        return f"{text}; for their many branches in fewer: {named}"
+
+    @property
+    def unmissed(self) -> tuple[str, str]:
+        """How model cycles without the misses that layouts change are called, and what they still
+        have of misses.
+        """
+        if any(one.data for one in self.regions):
+            return "no misses of code", "those of data, but in the L2, are in it"
+        return "without misses", ""

@@ -83,10 +83,7 @@ def _head(report: LayoutReport) -> list[str]:
     lines += machine_lines(report.machine)
     lines += labelled("model", f"{cpu_line(report.cpu)}; {'; '.join(report.caches)}")
     if report.executed:
-        text = (
-            f"{report.layouts} random orders, seed {report.seed}; of {report.executed} executed "
-            f"functions {report.movable} move"
-        )
+        text = f"{report.orders}; of {report.executed} executed functions {report.movable} move"
         text += f", aligned to {report.alignment} as linked" if report.alignment else ""
         lines += labelled("layouts", text)
     failed = failed_lines("kernel", report.kernel.failed)
@@ -182,8 +179,10 @@ def _cycles(report: LayoutReport) -> list[str]:
         "at stake: how much the costliest layout takes more than the cheapest, of the median, if "
         "no miss is hidden"
     )
+    unmissed, held = report.unmissed
+    text += f"; {unmissed}: {held}" if held else ""
     lines = wrapped(text, "", "  ")
-    lines.append(f"{'operation':<{NAME}}{'without misses':>19}{'shipped':>19}{'at stake':>12}")
+    lines.append(f"{'operation':<{NAME}}{unmissed:>19}{'shipped':>19}{'at stake':>12}")
     for region in report.regions:
         found = region.cycles
         lines.append(
@@ -204,12 +203,18 @@ def _cycle(value: float) -> str:
 def _region(region: LayoutRegion, report: LayoutReport, collisions: int) -> list[str]:
     lines = [region.name, "-" * len(region.name)]
     for kind, found in region.misses.items():
-        if found.varies:
-            lines += [f"{KINDS.get(kind, kind)} over {report.layouts} random layouts"]
+        if _bars_differ(region.draws[kind], found.shipped):
+            lines += [f"{KINDS.get(kind, kind)} over {region.layouts} random layouts"]
             lines += histogram(region.draws[kind], found.shipped)
     lines += _aligned(region)
     lines += _collisions(region, report, collisions)
     return lines
+
+
+def _bars_differ(draws: Sequence[float], shipped: float) -> bool:
+    """Whether a histogram's bars would have names of their own."""
+    least, most = min(*draws, shipped), max(*draws, shipped)
+    return figure(least) != figure(least + (most - least) / _BINS)
 
 
 def histogram(draws: Sequence[float], shipped: float) -> list[str]:

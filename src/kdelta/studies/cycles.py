@@ -176,7 +176,9 @@ def cycles_between(
             *not_counted(other.placed, "other"),
             *([PAGES] if any(_misses_pages(one) for one in regions) else []),
             *(_on_l2(cpu, regions) if data else ()),
-            *front_end.note_on_front_end(cpu, {one.name: (one.base, one.other) for one in regions}),
+            *front_end.note_on_front_end(
+                cpu, {one.name: (one.base.shipped, one.other.shipped) for one in regions}
+            ),
             *notes_on_replacement(cpu, effects),
         ),
         regions=tuple(regions),

@@ -95,15 +95,15 @@ def _reduced(cost: RegionCost, unwanted: Collection[str] = (), n: int | None = N
     )
 
 
-def note_on_front_end(cpu: CPU, costs: Mapping[str, Sequence[RegionCost]]) -> list[str]:
-    """Of which regions the front end is not in model cycles, if the CPU's file has prices of it."""
+def note_on_front_end(cpu: CPU, counted: Mapping[str, Sequence[Collection[str]]]) -> list[str]:
+    """Of which regions the front end is not in model cycles, if the CPU's file has prices of it.
+    counted: by region, the kinds that are, of each kernel.
+    """
     kinds = set(priced_events(cpu)) - {"btb"}
     if not kinds:
         return []
     without = [
-        name
-        for name, sides in costs.items()
-        if not all(kinds <= side.shipped.keys() for side in sides)
+        name for name, sides in counted.items() if not all(kinds <= set(side) for side in sides)
     ]
     if not without:
         return []

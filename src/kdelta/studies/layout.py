@@ -2,6 +2,7 @@
 """How much a workload's regions hang on where the linker put the code."""
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
@@ -10,7 +11,7 @@ from kdelta.counts.model import merged_regions
 from kdelta.cpus.model import CPU, LRU, Cache, MissKind, Replacement
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Interval, RegionCost
-from kdelta.infer.prices import FIXED, INSNS, prices_of
+from kdelta.infer.prices import FIXED, INSNS, priced_kinds, prices_of
 from kdelta.infer.replacement import replaced
 from kdelta.infer.sensitivity import cycle_range, distribution
 from kdelta.replay.collisions import Collisions, collisions
@@ -21,9 +22,9 @@ from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutR
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.front_end import note_on_front_end
 from kdelta.studies.layout_phases import with_phases
 from kdelta.studies.placement import (
-    L2,
     PAGES,
     PlacedKernel,
     by_kind,
@@ -51,10 +52,22 @@ _HOW: dict[Replacement, str] = {"round-robin": "in turn", "random": "at random"}
 _LINES: MissKind = "l1i"
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
-NOT_IN_THE_MODEL = (
-    "not in the model: mispredicted branches, how code lies within a line (fetch "
-    "windows, decoded operations), prefetching, page walks, other CPUs; docs/cpus.md has all of it"
-)
+_MISPREDICTED = frozenset({"conditional", "indirect", "return"})
+_WITHIN_LINES = {"fetch-windows": "fetch windows", "op-cache": "decoded operations"}
+
+
+def not_in_the_model(counted: Collection[str]) -> str:
+    """What model cycles leave out, in words. counted: the kinds of misses and of what happens in a
+    front end that are in them.
+    """
+    left = [] if _MISPREDICTED & set(counted) else ["mispredicted branches"]
+    if within := [words for kind, words in _WITHIN_LINES.items() if kind not in counted]:
+        left.append(f"how code lies within a line ({', '.join(within)})")
+    left += ["prefetching", "page walks", "other CPUs"]
+    return f"not in the model: {', '.join(left)}; docs/cpus.md has all of it"
+
+
+NOT_IN_THE_MODEL = not_in_the_model(())
 L2_IS_NOT = (
     "misses of the L2 are not in it: code and data share it, and what data is accessed was not "
     "recorded (--data)"
@@ -276,12 +289,9 @@ def _report(
 ) -> LayoutReport:
     cpu = reported_cpu(request.cpu)
     data = request.lab.data_lines
-    kinds = [
-        kind for kind in cpu.guessed if kind in caches_of(request.cpu) or (data and kind == L2)
-    ]
     report = LayoutReport(
         workload=request.workload,
-        cpu=msgspec.structs.replace(cpu, guessed=tuple(kinds)),
+        cpu=msgspec.structs.replace(cpu, guessed=guessed_of(request.cpu, regions)),
         caches=cache_texts(request.cpu, data=data),
         machine=machine_facts(found.done, store),
         kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
@@ -300,9 +310,26 @@ def _report(
         regions=regions,
         cut=cut_regions(placed, {one.name: counted_by_lru(one) for one in regions}),
         unlike=unlike(request.cpu, found.done[0], store),
-        notes=notes_on(request.cpu, placed, data=data),
+        notes=(
+            *notes_on(
+                request.cpu,
+                placed,
+                data=data,
+                counted={kind for one in regions for kind in one.misses},
+            ),
+            *note_on_front_end(request.cpu, {one.name: [one.misses] for one in regions}),
+        ),
         warnings=placed.counts.warnings,
     )
+
+
+def guessed_of(cpu: CPU, regions: Sequence[LayoutRegion]) -> tuple[str, ...]:
+    """The kinds of misses in the regions' model cycles whose prices nobody measured."""
+    prices = prices_of(cpu)
+    shown = {kind for one in regions for kind in priced_kinds(prices, one.misses)}
+    of_code = (kind for kind in prices.misses if kind in shown)
+    of_data = (kind for kind in prices.guesses if any(one.data.get(kind) for one in regions))
+    return (*(kind for kind in of_code if not prices.misses[kind].calibrated), *of_data)
 
 
 def counted_by_lru(region: LayoutRegion) -> float:
@@ -338,16 +365,20 @@ def _policy(cache: Cache) -> str:
     return "" if cache.replacement == LRU else f", replaced {_HOW[cache.replacement]}"
 
 
-def notes_on(cpu: CPU, placed: PlacedKernel, *, data: bool = False) -> tuple[str, ...]:
-    """What is not in the figures; data: whether accesses to data were to be recorded."""
+def notes_on(
+    cpu: CPU, placed: PlacedKernel, *, data: bool = False, counted: Collection[str] = ()
+) -> tuple[str, ...]:
+    """What is not in the figures; data: whether accesses to data were to be recorded; counted: the
+    kinds that are in model cycles.
+    """
     unknown = [trace.region for trace in placed.traces if not has_data(trace)]
     notes = [
-        NOT_IN_THE_MODEL,
+        not_in_the_model(counted),
         AS_LINKED,
         PAGES,
         *(notes_on_l2(cpu, unknown) if data else [L2_IS_NOT]),
     ]
-    if cpu.btb is None:
+    if cpu.btb is None and "btb" not in counted:
         notes.append(f"branch targets are not in it: the BTB of {cpu.name} was not published")
     if cpu.itlb.line_bytes > _SMALL_PAGE_BYTES:
         notes.append(

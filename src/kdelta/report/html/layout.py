@@ -63,7 +63,7 @@ def document(stored: Stored, report: LayoutReport) -> Document:
 
 
 def _layouts(report: LayoutReport) -> str:
-    text = f"{report.layouts} random orders, seed {report.seed}"
+    text = report.orders
     if report.executed:
         text += f"; of {report.executed} executed functions {report.movable} move"
     return text + (f", aligned to {report.alignment} as linked" if report.alignment else "")
@@ -122,13 +122,14 @@ def _sections(report: LayoutReport) -> Iterator[Section]:
 
 
 def _table(report: LayoutReport) -> Table:
+    unmissed, held = report.unmissed
     columns = (
         Column("operation", "name"),
         Column("at stake", "number", "from the cheapest to the costliest layout, of the median"),
         Column(
             "percentile", "number", "how many per cent of the layouts cost less than the kernel"
         ),
-        Column("without misses", "number", "model cycles an iteration"),
+        Column(unmissed, "number", "; ".join(filter(None, ("model cycles an iteration", held)))),
         Column("shipped", "number", "model cycles an iteration"),
         Column("median", "number", "model cycles an iteration"),
     )

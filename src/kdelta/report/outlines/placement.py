@@ -45,7 +45,7 @@ def layout_outline(stored: Stored) -> Outline:
             *parts.kernel_facts(sides),
             *parts.lab_facts(report.machine),
             ("model", f"{cpu_line(report.cpu)}; {'; '.join(report.caches)}"),
-            ("layouts", f"{report.layouts} random orders, seed {report.seed}"),
+            ("layouts", report.orders),
         ),
         notes=(
             *report.notes,
@@ -90,10 +90,11 @@ def _layout_misses(report: LayoutReport) -> Iterator[Table]:
 
 
 def _layout_cycles(report: LayoutReport) -> Iterator[Table]:
+    unmissed, held = report.unmissed
     if report.regions:
         yield Table(
             f"model cycles an iteration on {report.cpu.name}",
-            ("operation", "without misses", "shipped", "at stake"),
+            ("operation", unmissed, "shipped", "at stake"),
             tuple(
                 (
                     one.name,
@@ -104,7 +105,8 @@ def _layout_cycles(report: LayoutReport) -> Iterator[Table]:
                 for one in report.regions
             ),
             note="From the lowest prices to the highest; at stake: how much the costliest layout "
-            "takes more than the cheapest, of the median, if no miss is hidden.",
+            "takes more than the cheapest, of the median, if no miss is hidden"
+            + (f"; {unmissed}: {held}." if held else "."),
         )
 
 
