@@ -33,13 +33,15 @@ def test_the_list(capsys: Captured) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def calibrated_host() -> None:
+def calibrated_host(machine: str = "") -> None:
     """The host's CPU file, as kdelta calibrate writes it."""
     cpu = calibrated(
         load_cpu("sapphire-rapids"),
         name="host",
         title="this host",
-        calibration=Calibration("2026-11-22T04:30:00", "A core", 12, 30, (0.8, 0.931), "kdelta"),
+        calibration=Calibration(
+            "2026-11-22T04:30:00", "A core", 12, 30, (0.8, 0.931), "kdelta", machine
+        ),
         misses={"conditional": Price(15, 18), "l1i-exposed": Price(0.5, 1)},
         how="kdelta calibrate",
     )
@@ -64,6 +66,18 @@ def test_who_was_calibrated(capsys: Captured) -> None:
     assert "  calibrated on A core, 2026-11-22, by 12 programs" in out
     assert "  mispredicted if        15 to 18 cycles, calibrated\n    measured: kdelta c" in out
     assert "  miss of a line         0 to 16 cycles, not calibrated\n" in out
+
+
+@pytest.mark.parametrize(("of", "another"), [("7", True), ("8", False), ("0", False), ("", False)])
+def test_the_hosts_file_may_be_another_machines(
+    of: str, another: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kdelta.cli.cpus.machine_hash", lambda: "8")
+    calibrated_host(of)
+    for words in (["cpus"], ["cpus", "host"]):
+        assert kdelta(*words) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("; that is another machine than this one: kdelta c" in said) is another
 
 
 def test_as_json(capsys: Captured) -> None:

@@ -11,8 +11,9 @@ from kdelta.cli.output import emit
 from kdelta.cpus.catalog import list_cpus, load_cpu, refuse_shadow
 from kdelta.cpus.front_end import FrontEnd, Predictor
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
-from kdelta.cpus.user import load_user_cpu, user_paths
-from kdelta.report.calibrated import calibrated_on, prices_word
+from kdelta.cpus.user import HOST, load_user_cpu, user_paths
+from kdelta.host.machine import machine_hash
+from kdelta.report.calibrated import calibrated_on, of_another_machine, prices_word
 from kdelta.report.cpus_json import cpus_json
 from kdelta.report.layout import finished, wrapped
 from kdelta.spec.errors import UserError
@@ -88,6 +89,14 @@ def cpus(
     emit(cpus_json(known, wrong) if json else cpus_text(known, wrong))
 
 
+def _on(cpu: CPU) -> str:
+    """On what a CPU was calibrated; of the file for this machine, whether it is of another one."""
+    text = calibrated_on(cpu.calibration)
+    if cpu.name == HOST and of_another_machine(cpu.calibration, machine_hash()):
+        text += "; that is another machine than this one: kdelta calibrate measures this one"
+    return text
+
+
 def _own() -> tuple[list[CPU], list[str]]:
     """The user's CPUs, and what is wrong with files that are none."""
     found, wrong = [], []
@@ -113,7 +122,7 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
             f"{prices_word(cpu):>5}  {cpu.title}"
         )
         lines.append(row)
-    told = [f"{cpu.name}: {calibrated_on(cpu.calibration)}" for cpu in every if cpu.calibration]
+    told = [f"{cpu.name}: {_on(cpu)}" for cpu in every if cpu.calibration]
     if told:
         lines += ["", *(line for one in told for line in wrapped(one, "", "  "))]
     lines += [line for one in wrong for line in ["", *wrapped(f"no CPU: {one}", "", "  ")]]
@@ -123,7 +132,7 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
 def cpu_text(cpu: CPU) -> str:
     """All that is known of a CPU, in lines of 80 columns."""
     lines = [f"{cpu.name}: {cpu.title}, {cpu.arch}"]
-    lines += wrapped(calibrated_on(cpu.calibration), "  ", "  ") if cpu.calibration else []
+    lines += wrapped(_on(cpu), "  ", "  ") if cpu.calibration else []
     lines.append("")
     for field, value in _figures(cpu):
         lines += wrapped(value, f"  {_LABELS[field]:<{_FIELD}} ", " " * (_FIELD + 3))

@@ -3,6 +3,9 @@
 
 from kdelta.cpus.model import CPU, Calibration
 
+_UNKNOWN = ("", "0")
+"""What a machine without an id has for its hash."""
+
 
 def calibrated_on(found: Calibration | None) -> str:
     """In words: calibrated on what, when, by how much, and the rank correlation reached."""
@@ -14,6 +17,12 @@ def calibrated_on(found: Calibration | None) -> str:
         f"{found.relinks} links each; rank correlation of predicted and measured cycles where "
         f"branches are not predictable: least {least:.2f}, median {median:.2f}"
     )
+
+
+def of_another_machine(found: Calibration | None, here: str) -> bool:
+    """Whether another machine than that of this hash was calibrated, as far as both are known."""
+    known = found is not None and found.machine not in _UNKNOWN and here not in _UNKNOWN
+    return known and found is not None and found.machine != here
 
 
 def calibrated_shortly(found: Calibration) -> str:
