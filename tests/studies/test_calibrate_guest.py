@@ -8,27 +8,45 @@ import numpy as np
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
+from kdelta.infer.calibration_model import MISPREDICTIONS
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
+from kdelta.spec.timings import Flow
+from kdelta.studies.calibrate.events import counted_links
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import LabRequest, Silent
-from kdelta.workloads.calibration.generate import Code, Use, bodies_of, program, source_of
+from kdelta.workloads.calibration.generate import (
+    PASSES,
+    Code,
+    ProgramSource,
+    Use,
+    bodies_of,
+    program,
+    source_of,
+)
 from kdelta.workloads.calibration.link import all_linked, compiled
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
 CODE = Code("small", 60, 12)
+WIDE = Code("wide", 60, 40, call="chain", wide=True)
 CPU = load_cpu("icelake-server")
 LAB = LabRequest(perturbations=1)
 
 
+def made(code: Code, flow: Flow, folder: Path) -> tuple[ProgramSource, tuple[Path, ...]]:
+    source = program(code, Use(flow), (bodies_of(code), source_of(code)), 3)
+    objects = compiled(source, folder / "objects", arch="x86_64")
+    return source, all_linked(objects, 3, folder / "links")
+
+
 def test_a_trace_of_one_link_is_a_trace_of_another(tmp_path: Path) -> None:
-    made = program(CODE, Use("random"), (bodies_of(CODE), source_of(CODE)), 3)
-    objects = compiled(made, tmp_path / "objects", arch="x86_64")
-    links = all_linked(objects, 3, tmp_path / "links")
-    works = [TracedWork(str(n), links[n], ("trace", *made.arguments), "pass") for n in (0, 2)]
+    source, links = made(CODE, "random", tmp_path / "small")
+    wide, wide_links = made(WIDE, "fixed", tmp_path / "wide")
+    works = [TracedWork(str(n), links[n], ("trace", *source.arguments), "pass") for n in (0, 2)]
+    works.append(TracedWork("wide", wide_links[0], ("trace", *wide.arguments), "pass"))
     with open_store() as store:
         traces = asyncio.run(
             traced_programs(
@@ -59,4 +77,9 @@ def test_a_trace_of_one_link_is_a_trace_of_another(tmp_path: Path) -> None:
     assert (found[0] == found[1]).all()
     assert np.ptp(found[0]) > 0
     assert traces["0"].executed_insns(0) == traces["2"].executed_insns(0)
-    assert traces["0"].iterations == traces["2"].iterations
+    assert traces["0"].iterations == traces["2"].iterations == PASSES
+    # Wide code is predicted, and waits for the windows that it lies in, which links change.
+    events = counted_links(traces["wide"], wide_links, CPU).events
+    assert np.ptp(events["fetch-windows"]) > 0
+    for name in MISPREDICTIONS:
+        assert events[name].max() < 10

@@ -20,6 +20,7 @@ from kdelta.workloads.calibration.generate import (
     BEFORE,
     PASSES,
     QUICK_RELINKS,
+    WIDTH,
     Code,
     ProgramSource,
     Use,
@@ -53,16 +54,28 @@ def small(**changed: object) -> ProgramSource:
     return program(code, Use("random", "random"), (bodies_of(code), source_of(code)), 3)
 
 
-def functions(path: Path) -> dict[str, int]:
-    """The addresses of the generated functions."""
+def spans(path: Path) -> dict[str, tuple[int, int]]:
+    """Where each of the generated functions begins, and how many bytes it has."""
     with path.open("rb") as stream:
         symbols = ELFFile(stream).get_section_by_name(".symtab")
         assert isinstance(symbols, SymbolTableSection)
         return {
-            one.name: one["st_value"]
+            one.name: (one["st_value"], one["st_size"])
             for one in symbols.iter_symbols()
             if re.fullmatch(r"copy\d+_f\d+", one.name)
         }
+
+
+def functions(path: Path) -> dict[str, int]:
+    """The addresses of the generated functions."""
+    return {name: begin for name, (begin, _) in spans(path).items()}
+
+
+def windows(path: Path, size: int) -> int:
+    """How many aligned windows of so many bytes the generated functions lie in, one by one."""
+    return sum(
+        (begin + length - 1) // size - begin // size + 1 for begin, length in spans(path).values()
+    )
 
 
 def test_the_set_is_always_the_same_and_has_what_is_needed() -> None:
@@ -101,6 +114,39 @@ def test_every_kind_is_compiled_linked_and_runs(call: str, data: str, tmp_path: 
         assert subprocess.run([path, "trace", *arguments, "4096"], check=False).returncode == 0
     for wrong in ("", "trace", "trace fixed random 5000", "time 0 1"):
         assert subprocess.run([path, *wrong.split()], check=False).returncode == 2
+
+
+@native
+def test_code_that_waits_for_what_is_fetched(tmp_path: Path) -> None:
+    code = Code("wide", 60, 40, copies=2, call="chain", wide=True)
+    bodies = bodies_of(code)
+    assert "NEXT_WORD" not in source_of(code)
+    for body in bodies.split("__attribute__")[1:]:
+        written = re.findall(r"ADD\((\w), ", body)
+        assert len(written) == 40
+        # Each operation reads what it writes, a constant and `s`: it waits for none of the last.
+        assert all(len(set(written[at : at + WIDTH])) == WIDTH for at in range(40 - WIDTH))
+        assert set(re.findall(r"ADD\(\w, (\w+)\)", body)) <= {"s", *map(str, range(128, 256))}
+        assert not set(written) & {"s", "r"}
+    source = program(code, Use("fixed"), (bodies, source_of(code)), 3)
+    objects = compiled(source, tmp_path / "objects", arch=arch())
+    links = all_linked(objects, 3, tmp_path / "links")
+    places = [functions(path) for path in links]
+    least = 1 if arch() == "x86_64" else 4
+    assert len({at % 64 for one in places for at in one.values()}) > 40 // least
+    entered = [windows(path, 64) for path in links]
+    assert len(set(entered)) > 1
+    argv = [str(links[0]), "trace", "fixed", "constant", "4096"]
+    assert subprocess.run(argv, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["wide-8k", "wide-short-24k", "wide-calls-64k"])
+def test_footprints_of_wide_code_are_those_of_its_name(name: str, tmp_path: Path) -> None:
+    (one,) = [one for one in programs() if one.code == name]
+    assert one.flow == "fixed"
+    path = linked(compiled(one, tmp_path / "o", arch="x86_64"), 1, tmp_path / "link")
+    kib = sum(size for _, size in spans(path).values()) / 1024
+    assert kib == pytest.approx(int(name.rsplit("-", maxsplit=1)[-1][:-1]), rel=0.15)
 
 
 @native

@@ -24,7 +24,12 @@ BEFORE = 2
 """Rounds of as many that go before, of which each is other work, too."""
 _LEAST_CALLS, _MOST_CALLS = 256, 8000
 _INSNS_A_STATEMENT = 4
+_INSNS_A_WIDE_STATEMENT = 1.2
 _INSNS_A_CALL = 12
+WIDTH = 6
+"""Operations side by side that wait for none of each other, in code that is `wide`: about as many
+as cores of today can begin in a cycle.
+"""
 
 
 class ProgramSource(msgspec.Struct, frozen=True):
@@ -63,6 +68,9 @@ class Code(msgspec.Struct, frozen=True):
     loop            how often the middle of each function is repeated, at most; 0: no loop
     data            what each function does with the data: nothing, a load whose place is known
                     beforehand, a load whose place hangs on the one before, or a store
+    wide            statements are one operation each, which waits for none of the last WIDTH - 1,
+                    and jumps; functions begin at any byte, and no call waits for the one before. So
+                    what is executed waits for what is fetched
     """
 
     name: str
@@ -73,11 +81,13 @@ class Code(msgspec.Struct, frozen=True):
     conditionals: int = 0
     loop: int = 0
     data: Literal["none", "load", "chase", "store"] = "none"
+    wide: bool = False
 
     @property
     def calls(self) -> int:
         """Calls in a pass; of a chain whole turns of it."""
-        insns = self.statements * _INSNS_A_STATEMENT * max(1.0, self.loop / 2) + _INSNS_A_CALL
+        each = _INSNS_A_WIDE_STATEMENT if self.wide else _INSNS_A_STATEMENT
+        insns = self.statements * each * max(1.0, self.loop / 2) + _INSNS_A_CALL
         calls = min(_MOST_CALLS, max(_LEAST_CALLS, round(INSNS_A_PASS / insns)))
         if self.call == "chain":
             return max(1, round(calls / self.functions)) * self.functions
@@ -99,7 +109,8 @@ def bodies_of(code: Code) -> str:
     bodies = code.functions // code.copies
     parts = [f"/* {code.name}: {bodies} functions of {code.statements} statements */"]
     parts.append('#include "data.h"')
-    parts += [_function(code, number, drawn) for number in range(bodies)]
+    function = _wide_function if code.wide else _function
+    parts += [function(code, number, drawn) for number in range(bodies)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -115,7 +126,7 @@ def source_of(code: Code) -> str:
         f"enum {{ PASSES = {PASSES}, BEFORE = {BEFORE} }};",
         '#include "calls.h"',
         "\n".join(f"function {name};" for name in names),
-        _CALLERS[code.call](names),
+        _CALLERS[code.call](names, _WORDLESS if code.wide else _WITH_WORDS),
         "int main(int argc, char **argv)\n{\n    return calls_main(argc, argv, pass);\n}",
     ]
     return "\n\n".join(parts) + "\n"
@@ -145,6 +156,27 @@ def _function(code: Code, number: int, drawn: random.Random) -> str:
         body.insert(first, f"for (unsigned int i = 0; i < {turns}; i++) {{")
     lines += [f"    {line}" for line in body]
     return "\n".join([*lines, "    return a ^ b ^ c ^ d;", "}"])
+
+
+def _wide_function(code: Code, number: int, drawn: random.Random) -> str:
+    """One whose operations do not hang on each other, nor on what other calls return."""
+    names = "bcdefgh"[:WIDTH]
+    lines = [
+        f"{_ANYWHERE} word f{number}(word s, uint32_t r)",
+        "{",
+        "    word " + ", ".join(f"{name} = r" for name in names) + ";",
+    ]
+    until_jump = 1 + drawn.getrandbits(3)
+    for which in range(code.statements):
+        to = names[which % WIDTH]
+        constant = 128 | drawn.getrandbits(7)
+        forms = (f"SHORT_ADD({to}, s);", f"ADD({to}, s);", f"LONG_ADD({to}, {constant});")
+        lines.append(f"    {forms[drawn.getrandbits(16) % len(forms)]}")
+        until_jump -= 1
+        if not until_jump:
+            lines.append(f"    JUMP_OVER({drawn.getrandbits(4)});")
+            until_jump = 3 + drawn.getrandbits(3)
+    return "\n".join([*lines, f"    return {' ^ '.join(names[:2])};", "}"])
 
 
 def _data_lines(code: Code, drawn: random.Random) -> list[str]:
@@ -194,9 +226,13 @@ def _conditional(which: int, drawn: random.Random) -> str:
     )
 
 
+_ANYWHERE = '__attribute__((noinline, optimize("align-functions=1")))'
+_WITH_WORDS = ("WORDS_OF(k);", "a, NEXT_WORD")
+_WORDLESS = ("", "k, k")
+"""What a pass begins with, and what functions are called with."""
 _PASS = """__attribute__((noinline)) void pass(unsigned int k)
 {{
-    WORDS_OF(k);
+    {before}
     word a = k;
 
 {loop}
@@ -204,14 +240,14 @@ _PASS = """__attribute__((noinline)) void pass(unsigned int k)
 }}"""
 
 
-def _through_pointers(names: list[str]) -> str:
+def _through_pointers(names: list[str], words: tuple[str, str]) -> str:
     loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
-    loop += "        a += table[order[k][i]](a, NEXT_WORD);"
+    loop += f"        a += table[order[k][i]]({words[1]});"
     table = f"static function *const table[] = {{{', '.join(names)}}};\n\n"
-    return table + _PASS.format(loop=loop)
+    return table + _PASS.format(before=words[0], loop=loop)
 
 
-def _through_a_tree(names: list[str]) -> str:
+def _through_a_tree(names: list[str], words: tuple[str, str]) -> str:
     cases = [f"    case {number}: return {name}(a, r);" for number, name in enumerate(names[1:], 1)]
     tree = [
         "__attribute__((noinline)) word tree(unsigned int n, word a, uint32_t r)\n{",
@@ -219,14 +255,14 @@ def _through_a_tree(names: list[str]) -> str:
         "    }\n}\n\n",
     ]
     loop = "    for (unsigned int i = 0; i < CALLS; i++)\n"
-    loop += "        a += tree(order[k][i], a, NEXT_WORD);"
-    return "\n".join(tree) + _PASS.format(loop=loop)
+    loop += f"        a += tree(order[k][i], {words[1]});"
+    return "\n".join(tree) + _PASS.format(before=words[0], loop=loop)
 
 
-def _through_a_chain(names: list[str]) -> str:
-    calls = "\n".join(f"        a += {name}(a, NEXT_WORD);" for name in names)
+def _through_a_chain(names: list[str], words: tuple[str, str]) -> str:
+    calls = "\n".join(f"        a += {name}({words[1]});" for name in names)
     loop = f"    for (unsigned int i = 0; i < CALLS / FUNCTIONS; i++) {{\n{calls}\n    }}"
-    return _PASS.format(loop=loop)
+    return _PASS.format(before=words[0], loop=loop)
 
 
 _CALLERS = {
@@ -260,11 +296,21 @@ _SET: tuple[tuple[Code, tuple[Use, ...]], ...] = (
     (Code("chain-256k", 1500, 8, copies=15, call="chain"), (Use("fixed"),)),
     (Code("loops-48k", 160, 18, copies=2, loop=9), (Use("loop"), Use("random"))),
     (Code("long-64k", 12, 360, copies=4), (Use("random"),)),
+    (Code("wide-8k", 34, 40, call="chain", wide=True), (Use("fixed"),)),
+    (Code("wide-24k", 102, 40, call="chain", wide=True), (Use("fixed"),)),
+    (Code("wide-64k", 272, 40, copies=4, call="chain", wide=True), (Use("fixed"),)),
+    (Code("wide-256k", 1088, 40, copies=16, call="chain", wide=True), (Use("fixed"),)),
+    (Code("wide-short-24k", 220, 16, copies=2, call="chain", wide=True), (Use("fixed"),)),
+    (Code("wide-calls-24k", 102, 40, wide=True), (Use("fixed"),)),
+    (Code("wide-calls-64k", 272, 40, copies=4, wide=True), (Use("fixed"),)),
     (Code("loads", 100, 16, data="load"), _DATA),
     (Code("chases", 100, 16, data="chase"), _DATA),
     (Code("stores", 100, 16, data="store"), _DATA),
 )
-_QUICK_CODES = ("calls-24k", "calls-40k", "calls-64k", "branches-32k", "chain-32k", "loads")
+_QUICK_CODES = (
+    *("calls-24k", "calls-40k", "calls-64k", "branches-32k", "chain-32k", "loads"),
+    *("wide-24k", "wide-64k"),
+)
 QUICK_RELINKS = 10
 
 
