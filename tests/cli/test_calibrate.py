@@ -83,7 +83,9 @@ def test_check(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_dry_run_does_nothing(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.ended(["calibrate", "--dry-run", "--ssh", "board"]) == 0
     assert not study.requests
-    assert "timed and traced on board" in capsys.readouterr().out
+    assert "links, timed on board and traced under deb:" in capsys.readouterr().out
+    assert cli.ended(["calibrate", "--dry-run", "--from", "b/RESULTS"]) == 0
+    assert "reads b/RESULTS, and traces the links beside it" in capsys.readouterr().out
     assert cli.ended(["calibrate", "--dry-run", "--bundle", "/tmp/no/such"]) == 0
     assert "into the bundle /tmp/no/such" in capsys.readouterr().out
     assert not Path("/tmp/no/such").exists()

@@ -234,3 +234,6 @@ def test_a_program_that_fails_is_named(tmp_path: Path) -> None:
     runs = [run_text(1, 1, []).replace("done\n", "")]
     with pytest.raises(UserError, match="seed 1, did not come to its end"):
         read_results(write(tmp_path, results(runs)))
+    runs = [run_text(1, 1, []).replace("clock tsc 0 1024\ndone\n", "hello\n")]
+    with pytest.raises(UserError, match="seed 1, printed no times"):
+        read_results(write(tmp_path, results(runs)))

@@ -13,13 +13,14 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.file import decode_cpu
 from kdelta.cpus.text import to_toml
 from kdelta.host.files import sha256_file
+from kdelta.host.native import native_folder
 from kdelta.infer.calibration_model import FittedPrice
 from kdelta.report.calibration_json import calibration_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.studies.calibrate.check import prices_of, worst_links
 from kdelta.studies.calibrate.events import noise_of, redirected_windows
-from kdelta.studies.calibrate.held_out import held_out, linked_all
+from kdelta.studies.calibrate.held_out import HeldOut, held_out, linked_all, must_time
 from kdelta.studies.calibrate.host_file import host_cpu, measured_misses, write_host
 from kdelta.studies.calibrate.study import (
     CalibrateRequest,
@@ -31,6 +32,7 @@ from kdelta.studies.calibrate.study import (
 )
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import Silent
+from kdelta.workloads.calibration import bundle
 from tests.report.example_calibration import calibration_report, rows
 
 BASE = load_cpu("icelake-server")
@@ -124,10 +126,20 @@ def test_results_without_their_links_are_refused(tmp_path: Path) -> None:
         asyncio.run(run_calibrate(request, store, Silent()))
 
 
+@pytest.mark.parametrize("name", ["none", "."])
+def test_results_have_to_be_a_file(name: str, tmp_path: Path) -> None:
+    request = CalibrateRequest(results=tmp_path / name)
+    with open_store() as store, pytest.raises(UserError, match="is no file"):
+        asyncio.run(run_calibrate(request, store, Silent()))
+
+
 def test_a_bundle_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     with pytest.raises(UserError, match="is not empty"):
         make_bundle(CalibrateRequest(), tmp_path, Silent())
+    with pytest.raises(UserError, match="mine is no folder"):
+        make_bundle(CalibrateRequest(), tmp_path / "mine", Silent())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_quick_is_less() -> None:
@@ -201,6 +213,43 @@ def test_prices_are_those_of_the_document_of_the_same_calibration(tmp_path: Path
 def test_what_is_no_held_out_program(text: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         held_out(text)
+
+
+def an_object(tmp_path: Path, text: str) -> HeldOut:
+    (tmp_path / "main.c").write_text(text)
+    includes = [f"-I{Path(bundle.__file__).parent}", f"-I{native_folder() / 'include'}"]
+    subprocess.run(
+        ["gcc", "-O2", *includes, "-c", tmp_path / "main.c", "-o", tmp_path / "main.o"], check=True
+    )
+    return held_out(f"p={tmp_path / 'main.o'}")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }', "ended with 0 and pr"),
+        ("int main(void) { return 7; }", "ended with 7"),
+        ('int main(void) { for (;;) __asm__ volatile(""); }', "did not end within 2 seconds"),
+    ],
+)
+def test_a_program_that_cannot_be_timed(text: str, why: str, tmp_path: Path) -> None:
+    program = an_object(tmp_path, text)
+    (path,) = linked_all(program, 1, tmp_path / "links")
+    with pytest.raises(UserError, match=why) as caught:
+        must_time(program, path, seconds=2)
+    assert "p cannot be timed: " in caught.value.message
+    assert "has to end in timing_main()" in caught.value.hint
+
+
+def test_a_program_that_can_be_timed(tmp_path: Path) -> None:
+    text = (
+        '#include "timing.h"\n'
+        "static void pass(unsigned int k) { (void)k; }\n"
+        "int main(int argc, char **argv) { return timing_main(argc, argv, 8, pass); }\n"
+    )
+    program = an_object(tmp_path, text)
+    (path,) = linked_all(program, 1, tmp_path / "links")
+    must_time(program, path)
 
 
 def test_a_held_out_program_of_a_file(tmp_path: Path) -> None:

@@ -176,9 +176,10 @@ def _refuse_both(**given: object) -> None:
 def _plan(request: CalibrateRequest, bundle: Path | None, check: list[str]) -> str:
     if check:
         return f"links, times and traces {', '.join(held_out(text).name for text in check)}"
-    where = f"on {request.ssh}" if request.ssh else "on this host"
     if request.results is not None:
-        where = f"from {request.results}"
+        return f"reads {request.results}, and traces the links beside it under {request.kernel}"
+    programs = told(chosen_programs(request))
     if bundle is not None:
-        where = f"into the bundle {bundle}"
-    return f"{told(chosen_programs(request))} {where}, under {request.kernel}"
+        return f"{programs}, put into the bundle {bundle} for {request.arch}"
+    where = f"on {request.ssh}" if request.ssh else "on this host"
+    return f"{programs}, timed {where} and traced under {request.kernel}"

@@ -168,6 +168,11 @@ def _level(text: str) -> float:
 def _process(part: str, source: str) -> Process:
     head, _, rest = part.partition("\n")
     _, name, seed, _process_number = head.split()
+    if not rest.startswith("clock "):
+        raise UserError(
+            f"{source}: {name}, seed {seed}, printed no times",
+            "its main() has to end in timing_main(): docs/calibration, Held-out programs",
+        )
     first, _, numbers = rest.partition("\n")
     word, _clock, empty, cycles = first.split()
     if word != "clock" or not numbers.rstrip().endswith("done"):

@@ -27,7 +27,7 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.timings import Timings
 from kdelta.store.store import Store
 from kdelta.studies.calibrate.events import rows_of
-from kdelta.studies.calibrate.held_out import HeldOut, linked_all
+from kdelta.studies.calibrate.held_out import HeldOut, linked_all, must_time
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
 from kdelta.studies.calibrate.traced import TracedWork, traced_programs
 from kdelta.studies.requests import Progress
@@ -103,6 +103,7 @@ def _bundle(wanted: Sequence[HeldOut], folder: Path, request: CalibrateRequest) 
     programs = []
     for program in wanted:
         links = linked_all(program, request.relinks, folder / "links" / program.name)
+        must_time(program, links[0])
         programs.append(
             ManifestProgram(
                 name=program.name,

@@ -2,6 +2,7 @@
 """Programs of the user's, linked many times: what --check is given."""
 
 import concurrent.futures
+import os
 from pathlib import Path
 
 import msgspec
@@ -9,8 +10,11 @@ import msgspec
 from kdelta.host.command import find_program, run
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 from kdelta.workloads.calibration.link import DATA_STAYS, LINKER, SHUFFLED
+
+TRIAL_SECONDS = 120.0
+"""The longest that one round of a program's passes may take."""
 
 _SUFFIX = ".toml"
 
@@ -75,6 +79,20 @@ def linked_all(program: HeldOut, seeds: int, folder: Path) -> tuple[Path, ...]:
             pool.submit(_linked, program, seed, folder / str(seed)) for seed in range(1, seeds + 1)
         ]
         return tuple(future.result() for future in futures)
+
+
+def must_time(program: HeldOut, link: Path, *, seconds: float = TRIAL_SECONDS) -> None:
+    """Runs a link once, as it will be timed. UserError when it is no program of timing_main()."""
+    core = max(os.sched_getaffinity(0))
+    hint = "its main() has to end in timing_main() of timing.h: docs/calibration, Held-out programs"
+    try:
+        done = run([link, "time", str(core), "1", "0", *program.arguments], seconds=seconds)
+    except LabError as error:
+        raise UserError(f"{program.name} cannot be timed: {error.message}", hint) from error
+    if done.ok and done.stdout.startswith("clock ") and done.stdout.endswith("done\n"):
+        return
+    why = f"it ended with {done.returncode} and printed no times"
+    raise UserError(f"{program.name} cannot be timed: {why}", hint)
 
 
 def _linked(program: HeldOut, seed: int, output: Path) -> Path:

@@ -15,7 +15,7 @@ from kdelta import __version__
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import sha256_file, write_atomic
+from kdelta.host.files import lab_errors, sha256_file, write_atomic
 from kdelta.host.interrupt import interruptible
 from kdelta.host.lock import locked_if_free
 from kdelta.infer.calibration import fit
@@ -72,8 +72,11 @@ def make_bundle(request: CalibrateRequest, folder: Path, progress: Progress) -> 
     """Makes the folder with all that runs on another machine; returns what is in it, in words.
     UserError for a folder that has things.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder} is not empty", "name a folder that is not there yet")
+    with lab_errors("reading", folder):
+        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken:
+        what = "not empty" if folder.is_dir() else "no folder"
+        raise UserError(f"{folder} is {what}", "name a folder that is not there yet")
     chosen = chosen_programs(request)
     with interruptible():
         bundle(folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say)
@@ -135,6 +138,10 @@ def alone() -> Iterator[None]:
 def _folder(request: CalibrateRequest, progress: Progress) -> Path:
     """Where the links are: beside the results, or in the cache, where they are made once."""
     if request.results is not None:
+        if not request.results.is_file():
+            raise UserError(
+                f"{request.results} is no file", "it is RESULTS, which run.sh of a bundle writes"
+            )
         folder = request.results.parent
         if not (folder / "links").is_dir():
             raise UserError(
@@ -222,6 +229,6 @@ def _notes(timings: Timings, fitted: Fitted) -> tuple[str, ...]:
 
 
 def told(sources: Sequence[ProgramSource]) -> str:
-    """What would be done, in a line."""
+    """How much of it there is, in words."""
     links = sum(one.relinks for one in {one.code: one for one in sources}.values())
-    return f"{len(sources)} programs of {links} links, timed and traced"
+    return f"{len(sources)} programs of {links} links"
