@@ -86,6 +86,13 @@ def test_a_front_end() -> None:
     assert cpu.sources["returns"] == "Somebody, Manual, document 12, section 10"
 
 
+def test_it_may_deliver_faster_than_the_base_rate() -> None:
+    own = WHOLE.replace("miss_cycles = 14", "miss_cycles = 14\ncycles_per_insn = 0.25")
+    cpu = decode_cpu(own.encode())
+    assert cpu.front_end is not None
+    assert (cpu.cycles_per_insn, cpu.front_end.cycles_per_insn) == (0.5, 0.25)
+
+
 def test_a_coupled_one_waits_for_its_branches() -> None:
     ahead = decode_cpu((GOOD + TABLES.replace("ahead_windows = 12\n", "")).encode()).front_end
     assert ahead is not None
@@ -128,6 +135,11 @@ def test_by_lru_the_front_end_evicts_the_oldest_too() -> None:
         ("base_entries = 4096", "base_entries = 4000", r"`predictor\.base_entries` is 4000"),
         ("base_entries = 4096", "entrys = 4096", r"\$\.predictor"),
         ("miss_cycles = 14", "miss_cycles = -1", r"`fetch\.miss_cycles` is -1"),
+        (
+            "miss_cycles = 14",
+            "miss_cycles = 14\ncycles_per_insn = 0",
+            r"`fetch\.cycles_per_insn` is 0",
+        ),
         ("ahead_windows = 12\n", "", r"`fetch\.ahead_windows` is None"),
         ("entries = 4096\nsets = 1024", "entries = 4095\nsets = 1024", r"`btb_second`: 1024 sets"),
         ('source = "man section 10"', 'source = "somewhere"', r"`returns`: its source"),

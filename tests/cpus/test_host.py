@@ -107,7 +107,8 @@ def test_prices_that_were_measured_take_the_place_of_others() -> None:
     assert cpu.specials["lock"] == Price(18, 20)
     assert cpu.cycles_per_insn == 0.31
     assert cpu.front_end is not None
-    assert cpu.front_end.cycles_per_insn == 0.31
+    assert cpu.front_end == base.front_end
+    assert cpu.front_end.cycles_per_insn == base.cycles_per_insn != 0.31
     assert cpu.sources["misses.itlb"] == cpu.sources["base"] == "measured: kdelta calibrate"
     assert decode_cpu(to_toml(cpu).encode()) == cpu
 

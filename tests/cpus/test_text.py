@@ -80,7 +80,7 @@ def cpus(draw: st.DrawFn) -> CPU:
     decoupled = draw(st.booleans())
     rate = draw(NUMBERS)
     btb = draw(st.none() | caches(line_bytes=1))
-    front = draw(st.none() | front_ends(btb, rate, ahead=decoupled))
+    front = draw(st.none() | front_ends(btb, draw(st.just(rate) | NUMBERS), ahead=decoupled))
     tlb = caches(line_bytes=4096)
     kinds: list[MissKind] = ["l1i", "itlb", "l2", "l1d", "l1d-store", "l2-data"]
     kinds += ["btb"] if btb else []

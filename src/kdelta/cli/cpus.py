@@ -173,7 +173,7 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     for name, level in zip(("btb", "btb_second"), levels, strict=False):
         yield name, f"{level.entries} branches, {level.ways}-way{_policy(level)}"
     if cpu.front_end:
-        yield from _front_end(cpu.front_end)
+        yield from _front_end(cpu.front_end, cpu.cycles_per_insn)
     yield "base", f"{cpu.cycles_per_insn:g} cycles an instruction"
     if cpu.clock_mhz is not None:
         yield "clock", f"{cpu.clock_mhz:g} MHz"
@@ -194,7 +194,7 @@ def _core(core: Core) -> str:
     return ", ".join(words) + (f"; else {', '.join(flags)}" if flags else "")
 
 
-def _front_end(ahead: FrontEnd) -> Iterator[tuple[str, str]]:
+def _front_end(ahead: FrontEnd, rate: float) -> Iterator[tuple[str, str]]:
     if ahead.conditional:
         yield "predictor", _predictor(ahead.conditional)
     if ahead.indirect:
@@ -205,6 +205,8 @@ def _front_end(ahead: FrontEnd) -> Iterator[tuple[str, str]]:
     if ahead.run_ahead:
         words.append(f"{ahead.run_ahead.windows} of them ahead of execution at most")
     words += ["the next line with each"] if ahead.next_line else []
+    if ahead.cycles_per_insn != rate:
+        words.append(f"{ahead.cycles_per_insn:g} cycles an instruction")
     yield "fetch", ", ".join([*words, f"{ahead.miss_cycles:g} cycles for a line that is missing"])
     if ahead.op_cache:
         held = ahead.op_cache

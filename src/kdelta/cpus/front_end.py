@@ -66,7 +66,7 @@ class FrontEnd(msgspec.Struct, frozen=True):
     next_line        a line that is fetched brings the next one along
     run_ahead        None: fetching waits for each branch ("coupled")
     miss_cycles      from asking for a line that is not in the L1I until it is there
-    cycles_per_insn  at which instructions are executed meanwhile
+    cycles_per_insn  at which instructions are executed meanwhile: how fast they are delivered
     """
 
     conditional: Predictor | None = None
@@ -109,6 +109,7 @@ class _Fetch(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
     next_line: bool = False
     ahead_windows: int | None = None
     window_cycles: float = 1
+    cycles_per_insn: float | None = None
 
 
 class _OpCache(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -138,8 +139,8 @@ def front_end(
 ) -> FrontEnd | None:
     """The front end that the tables describe; None without [fetch], if nothing else is there.
 
-    decoupled: what the file's `frontend` says. btb: of its [btb]. Raises FrontEndError, which names
-    the field.
+    decoupled: what the file's `frontend` says. btb: of its [btb]. cycles_per_insn: of its [base],
+    where [fetch] has none of its own. Raises FrontEndError, which names the field.
     """
     if not tables.sources():
         return None
@@ -149,6 +150,9 @@ def front_end(
     window = fetch.window_bytes
     if window is not None and not (is_power_of_two(window) and window <= 4096):
         raise FrontEndError(f"`fetch.window_bytes` is {window}; it is a power of two up to 4096")
+    rate = cycles_per_insn if fetch.cycles_per_insn is None else fetch.cycles_per_insn
+    if not (rate > 0 and math.isfinite(rate)):
+        raise FrontEndError(f"`fetch.cycles_per_insn` is {rate}; it is positive")
     return FrontEnd(
         conditional=_predictor("predictor", tables.predictor, MOST_CONDITIONAL_TABLES),
         indirect=_predictor("indirect", tables.indirect, MOST_INDIRECT_TABLES),
@@ -159,7 +163,7 @@ def front_end(
         next_line=fetch.next_line,
         run_ahead=_run_ahead(tables, decoupled=decoupled),
         miss_cycles=_cycles("fetch.miss_cycles", fetch.miss_cycles),
-        cycles_per_insn=cycles_per_insn,
+        cycles_per_insn=rate,
     )
 
 

@@ -77,7 +77,8 @@ def calibrated(
 
     misses: kinds that were measured; a kind that did not tell layouts apart has a price from nought
     on. Of the others the base's prices stay, as they are: not calibrated. cycles_per_insn: where it
-    was measured. how: they were, in words.
+    was measured; the front end goes on delivering as fast as the base's does, which no program's
+    rate tells. how: they were, in words.
     """
     source = f"{MEASURED} {how}"
     changed: dict[str, object] = {}
@@ -89,10 +90,6 @@ def calibrated(
     if cycles_per_insn is not None:
         changed["cycles_per_insn"] = cycles_per_insn
         sources["base"] = source
-        if base.front_end is not None:
-            changed["front_end"] = msgspec.structs.replace(
-                base.front_end, cycles_per_insn=cycles_per_insn
-            )
     measured = {kind: MissPrice(price.low, price.high, True) for kind, price in misses.items()}
     return msgspec.structs.replace(
         base,
