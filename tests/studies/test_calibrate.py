@@ -11,15 +11,17 @@ import pytest
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.file import decode_cpu
-from kdelta.cpus.text import to_toml
+from kdelta.cpus.text import to_toml, write_cpu
+from kdelta.cpus.user import user_path
 from kdelta.host.files import sha256_file
+from kdelta.host.machine import machine_hash
 from kdelta.host.native import native_folder
 from kdelta.infer.calibration_model import FittedPrice
 from kdelta.report.calibration_json import calibration_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
-from kdelta.studies.calibrate.check import prices_of, worst_links
-from kdelta.studies.calibrate.events import noise_of, redirected_windows
+from kdelta.studies.calibrate.check import prices_of, run_check, worst_links
+from kdelta.studies.calibrate.events import noise_of
 from kdelta.studies.calibrate.held_out import HeldOut, held_out, linked_all, must_time
 from kdelta.studies.calibrate.host_file import host_cpu, measured_misses, write_host
 from kdelta.studies.calibrate.study import (
@@ -30,6 +32,7 @@ from kdelta.studies.calibrate.study import (
     make_bundle,
     run_calibrate,
 )
+from kdelta.studies.front_end import redirected_windows
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import Silent
 from kdelta.workloads.calibration import bundle
@@ -239,6 +242,33 @@ def test_a_program_that_cannot_be_timed(text: str, why: str, tmp_path: Path) -> 
         must_time(program, path, seconds=2)
     assert "p cannot be timed: " in caught.value.message
     assert "has to end in timing_main()" in caught.value.hint
+
+
+def host_of(machine: str) -> None:
+    cpu = host_cpu(BASE, calibration_report(), by="kdelta")
+    assert cpu is not None
+    assert cpu.calibration is not None
+    of = msgspec.structs.replace(cpu.calibration, machine=machine)
+    write_cpu(msgspec.structs.replace(cpu, calibration=of), user_path("host"))
+
+
+def check(program: HeldOut) -> None:
+    request = CalibrateRequest(relinks=2, busy_ok=True)
+    with open_store() as store:
+        asyncio.run(run_check(request, [program], store, Silent()))
+
+
+def test_prices_of_another_machine_are_not_checked(tmp_path: Path) -> None:
+    host_of("77")
+    with pytest.raises(UserError, match="measured on another machine"):
+        check(an_object(tmp_path, "int main(void) { return 0; }"))
+
+
+def test_a_check_that_fails_leaves_nothing(tmp_path: Path, own_cache: Path) -> None:
+    host_of(machine_hash())
+    with pytest.raises(UserError, match="p cannot be timed"):
+        check(an_object(tmp_path, "int main(void) { return 0; }"))
+    assert not list((own_cache / "calibration").iterdir())
 
 
 def test_a_program_that_can_be_timed(tmp_path: Path) -> None:

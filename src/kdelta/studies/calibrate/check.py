@@ -2,8 +2,9 @@
 """kdelta calibrate --check: programs that took no part in the fit, held against the prices."""
 
 import asyncio
+import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,14 +17,16 @@ from kdelta.cpus.user import HOST, user_path
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import sha256_file
 from kdelta.host.interrupt import interruptible
+from kdelta.host.machine import machine_hash
 from kdelta.infer.calibration import predicted
 from kdelta.infer.calibration_model import FittedPrice, ProgramRows
 from kdelta.machines.clock import check_host, run_here
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
+from kdelta.report.calibrated import of_another_machine
 from kdelta.report.calibration_json import JsonCalibration
 from kdelta.report.calibration_model import CheckedLink, CheckedProgram, CheckReport
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import Timings
 from kdelta.store.store import Store
 from kdelta.studies.calibrate.events import rows_of
@@ -46,14 +49,14 @@ async def run_check(
 ) -> CheckReport:
     """Links each program `request.relinks` times, times and traces it, and predicts its links.
 
-    UserError for a CPU without prices that were measured, and for what `run_calibrate` refuses.
+    UserError for a CPU without prices that were measured, for the host's when these are another
+    machine's, and for what `run_calibrate` refuses.
     """
-    cpu = request.cpu or load_cpu(HOST)
+    cpu = request.cpu or _this_host()
     prices = prices_of(cpu, user_path(HOST).with_suffix(".json"))
     if not request.busy_ok:
         check_host()
-    with alone():
-        folder = cache_dir("calibration") / "check"
+    with alone(), _folder() as folder:
         with interruptible():
             _bundle(wanted, folder, request)
         progress.begin("clock")
@@ -64,7 +67,6 @@ async def run_check(
         progress.end("clock", f"{len(timings.programs)} programs")
         traces = await _traced(request, timings, (folder, cpu), store, progress)
         programs = await asyncio.to_thread(_checked, timings, traces, (folder, cpu), prices)
-        shutil.rmtree(folder, ignore_errors=True)
     return CheckReport(
         when=timings.when,
         machine=timings.machine,
@@ -74,6 +76,32 @@ async def run_check(
         prices=prices,
         programs=programs,
     )
+
+
+def _this_host() -> CPU:
+    """The CPU of --cpu host. UserError when it was measured on another machine."""
+    cpu = load_cpu(HOST)
+    if of_another_machine(cpu.calibration, machine_hash()):
+        raise UserError(
+            "the prices of this host were measured on another machine",
+            f"kdelta calibrate measures this one; --cpu {HOST} goes by those all the same",
+        )
+    return cpu
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Where the links are made; gone afterwards, unless an error's words name what is in it."""
+    folder = cache_dir("calibration") / "check"
+    keep = False
+    try:
+        yield folder
+    except LabError:
+        keep = True
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def prices_of(cpu: CPU, document: Path) -> dict[str, FittedPrice]:
