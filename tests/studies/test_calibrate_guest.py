@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.calibration_model import MISPREDICTIONS
+from kdelta.cpus.model import MISPREDICTIONS
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError

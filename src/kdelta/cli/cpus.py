@@ -53,6 +53,7 @@ _LABELS = {
     "misses.btb-first": "miss of a near target",
     "misses.l1i-exposed": "a cycle not hidden",
     "misses.fetch-windows": "a window",
+    "misses.redirected-windows": "a window, mispredicted",
     "misses.op-cache": "miss of operations",
     "misses.l1d": "load: line",
     "misses.l1d-store": "store: line",

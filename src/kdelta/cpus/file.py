@@ -20,6 +20,7 @@ from kdelta.cpus.model import (
     MAX_WAYS,
     MEASURED,
     MISS_KINDS,
+    REDIRECTED,
     Calibration,
     Core,
     Frontend,
@@ -234,6 +235,8 @@ def counts_of_front_end(cpu: CPU) -> dict[MissKind, bool]:
         "btb": bool(ahead.btb),
         EXPOSED: cpu.front_end is not None,
         "fetch-windows": ahead.fetch_bytes is not None,
+        REDIRECTED: ahead.fetch_bytes is not None
+        and bool(ahead.conditional or ahead.indirect or ahead.returns),
         "op-cache": ahead.op_cache is not None,
     }
 

@@ -19,12 +19,20 @@ in the first-level TLB of data; in the second-level TLB, too."""
 DATA_MISS_KINDS: tuple[DataMissKind, ...] = get_args(DataMissKind)
 
 FrontEndKind = Literal[
-    "conditional", "indirect", "return", "btb-first", "l1i-exposed", "fetch-windows", "op-cache"
+    "conditional",
+    "indirect",
+    "return",
+    "btb-first",
+    "l1i-exposed",
+    "fetch-windows",
+    "redirected-windows",
+    "op-cache",
 ]
 """What a replay of the front end counts beside plain misses: mispredicted conditional branches,
 indirect ones and returns; branches that the first of two BTBs did not have and the second had;
 cycles of latency of the L1I's misses that were left when fetching could run ahead no longer;
-aligned windows that were fetched; windows that the cache of decoded operations did not have."""
+aligned windows that were fetched; those of them that were fetched soon after a misprediction, if
+mispredictions are evenly apart; windows that the cache of decoded operations did not have."""
 
 FRONT_END_KINDS: tuple[FrontEndKind, ...] = get_args(FrontEndKind)
 
@@ -38,6 +46,12 @@ MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
 EXPOSED: FrontEndKind = "l1i-exposed"
 """Where the front end is replayed and this has a price, it stands for "l1i", which costs nothing
 then: a miss costs what is left of its latency."""
+
+MISPREDICTIONS: tuple[FrontEndKind, ...] = ("conditional", "indirect", "return")
+
+REDIRECTED: FrontEndKind = "redirected-windows"
+"""Where code is predicted, fetching is ahead and its windows cost nothing; after a misprediction
+execution waits for each of them."""
 
 Frontend = Literal["coupled", "decoupled"]
 """Whether fetching waits for the branch that it follows ("coupled"), or runs ahead of execution

@@ -5,9 +5,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
+from kdelta.cpus.model import MISPREDICTIONS
 
-MISPREDICTIONS = ("conditional", "indirect", "return")
+F64 = npt.NDArray[np.float64]
 
 PREDICTABLE_INSNS = 2000
 """Where so many instructions go by between two mispredictions, flow is predictable."""

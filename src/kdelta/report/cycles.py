@@ -42,6 +42,7 @@ _FRONT_END = {
     "btb-first": "btb 1st misses",
     "l1i-exposed": "l1i exposed",
     "fetch-windows": "fetch windows",
+    "redirected-windows": "late windows",
     "op-cache": "op cache",
 }
 """What happens in a front end, in the width of a column."""

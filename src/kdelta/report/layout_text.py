@@ -41,6 +41,7 @@ KINDS = {
     "btb-first": "misses of the first BTB",
     "l1i-exposed": "cycles that L1I misses leave exposed",
     "fetch-windows": "fetched windows",
+    "redirected-windows": "windows fetched after mispredictions",
     "op-cache": "misses of decoded operations",
 }
 _COLUMNS = ("least", "25 %", "median", "75 %", "most", "shipped")

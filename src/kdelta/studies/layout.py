@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import merged_regions
-from kdelta.cpus.model import CPU, LRU, Cache, MissKind, Replacement
+from kdelta.cpus.model import CPU, LRU, REDIRECTED, Cache, MissKind, Replacement
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Interval, RegionCost
 from kdelta.infer.prices import FIXED, INSNS, priced_kinds, prices_of
@@ -53,7 +53,10 @@ _LINES: MissKind = "l1i"
 _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
 _MISPREDICTED = frozenset({"conditional", "indirect", "return"})
-_WITHIN_LINES = {"fetch-windows": "fetch windows", "op-cache": "decoded operations"}
+_WITHIN_LINES: dict[str, frozenset[str]] = {
+    "fetch windows": frozenset({"fetch-windows", REDIRECTED}),
+    "decoded operations": frozenset({"op-cache"}),
+}
 
 
 def not_in_the_model(counted: Collection[str]) -> str:
@@ -61,7 +64,7 @@ def not_in_the_model(counted: Collection[str]) -> str:
     front end that are in them.
     """
     left = [] if _MISPREDICTED & set(counted) else ["mispredicted branches"]
-    if within := [words for kind, words in _WITHIN_LINES.items() if kind not in counted]:
+    if within := [words for words, kinds in _WITHIN_LINES.items() if kinds.isdisjoint(counted)]:
         left.append(f"how code lies within a line ({', '.join(within)})")
     left += ["prefetching", "page walks", "other CPUs"]
     return f"not in the model: {', '.join(left)}; docs/cpus.md has all of it"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each link of a traced program does to a CPU: its rows of a calibration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,17 @@ import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import U64, Trace
-from kdelta.cpus.model import CPU
-from kdelta.infer.calibration_model import F64, MISPREDICTIONS, ProgramRows
+from kdelta.cpus.model import CPU, REDIRECTED
+from kdelta.infer.calibration_model import F64, ProgramRows
 from kdelta.replay.data_side import data_events
 from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.spec.timings import TimedLink, TimedProgram
+from kdelta.studies.front_end import redirected_windows
 
 _OWN = CONTEXTS.index("own")
-
-REDIRECTED = "redirected-windows"
-"""Windows that are fetched while execution waits for them."""
-
-WAITED_INSNS = 64
-"""For so many instructions after a misprediction it does: assumed, a few tens of windows."""
 
 
 class LinkCounts(msgspec.Struct, frozen=True, eq=False):
@@ -62,17 +57,6 @@ def counted_links(trace: Trace, links: Sequence[Path], cpu: CPU) -> LinkCounts:
         insns=trace.executed_insns(_OWN) / iterations,
         data={name: count / iterations for name, count in data.items()},
     )
-
-
-def redirected_windows(counts: Mapping[str, npt.NDArray[Any]], insns: int) -> F64:
-    """Fetch windows within WAITED_INSNS instructions after a misprediction, if these are evenly
-    apart: (n_links,). Where code is predicted, fetching is ahead and its windows cost nothing;
-    after a redirect execution waits for each of them.
-    """
-    mispredicted = sum(float(np.mean(counts[name])) for name in MISPREDICTIONS)
-    share = min(1.0, WAITED_INSNS * mispredicted / max(1, insns))
-    found: F64 = np.asarray(counts["fetch-windows"], np.float64) * share
-    return found
 
 
 def _plain(prepared: PreparedTrace, layouts: U64, cpu: CPU) -> dict[str, U64]:
