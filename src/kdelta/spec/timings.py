@@ -103,9 +103,9 @@ class TimedLink(msgspec.Struct, frozen=True):
         return statistics.median(self.processes) if self.processes else self.cycles_min
 
 
-class TimedProgram(msgspec.Struct, frozen=True):
-    """A program. Programs of the same `code` are the same files with other arguments: as many
-    instructions a pass, in another order of calls or on more data, so one base serves all of them.
+class ProgramFacts(msgspec.Struct, frozen=True):
+    """What a program is. Programs of the same `code` are the same files with other arguments: as
+    many instructions a pass, in another order of calls or on more data, so one base serves all.
 
     `arguments` tell a link of it which one it is to be, in a guest as on the machine.
     `data_bytes` is the size of the data that it works on at random or in strides (`data`).
@@ -120,6 +120,11 @@ class TimedProgram(msgspec.Struct, frozen=True):
     data_bytes: int
     footprint_bytes: int
     arguments: tuple[str, ...]
+
+
+class TimedProgram(ProgramFacts, frozen=True):
+    """A program, and what its links took."""
+
     links: tuple[TimedLink, ...]
 
 

@@ -11,7 +11,7 @@ from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors, new_folder, sha256_file
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
-from kdelta.spec.timings import Flow
+from kdelta.spec.timings import ProgramFacts
 from kdelta.workloads.calibration.generate import BEFORE, PASSES, ProgramSource
 from kdelta.workloads.calibration.link import all_linked, compiled, compiled_file, footprint_bytes
 from kdelta.workloads.calibration.link import linked as linked_once
@@ -24,20 +24,9 @@ BUDGET_SECONDS = 240
 """So long after the beginning programs still wait for a core that is theirs alone."""
 
 
-class ManifestProgram(msgspec.Struct, frozen=True):
-    """A program of a bundle, as kdelta.timings/1 has it; of each link the file's hash, from seed 1
-    on.
-    """
+class ManifestProgram(ProgramFacts, frozen=True):
+    """A program of a bundle; of each link the file's hash, from seed 1 on."""
 
-    name: str
-    code: str
-    flow: Flow
-    functions: int
-    statements: int
-    data: str
-    data_bytes: int
-    footprint_bytes: int
-    arguments: tuple[str, ...]
     sha256: tuple[str, ...]
 
 
