@@ -18,6 +18,7 @@ from tests.machines.bench import NEW, OLD
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
 LAYOUTS = 16
+FRONT_END = ("conditional", "indirect", "return", "btb-first", "btb")
 
 
 def _compare(folder: Path, *others: str, cpu: str = "zen3") -> tuple[Comparison, ...]:
@@ -41,7 +42,8 @@ def test_two_kernels_and_one_against_itself(tmp_path: Path) -> None:
         (effect,) = comparison.cycles.effects
         assert effect.layouts == (LAYOUTS, LAYOUTS)
         assert effect.paired
-        assert set(effect.misses) == {"l1i", "itlb"}
+        # The file of Zen 3 has the tables of its front end; it prices two of what is counted.
+        assert set(effect.misses) == {*FRONT_END, "l1i", "itlb"}
         base = effect.misses["l1i"].base
         # More code than the cache has room for in some layout, and all layouts are not the same.
         assert 0 < base.least < base.mean < base.most
