@@ -86,11 +86,14 @@ static void queues(void)
 
 static sigjmp_buf out;
 static volatile long jumps;
+static const long enough = 100;
 
+/* A busy host may be late with the timer's end: the signals until then change nothing. */
 static void leave(int signo, siginfo_t *info, void *context)
 {
 	(void)signo, (void)info, (void)context;
-	siglongjmp(out, 1);
+	if (jumps < enough)
+		siglongjmp(out, 1);
 }
 
 static void jumps_out(void)
@@ -101,7 +104,7 @@ static void jumps_out(void)
 	/* There has to be somewhere to jump to before the first signal comes. */
 	if (!sigsetjmp(out, 1))
 		timer = storm(SIGALRM, 2000);
-	while (jumps < 100)
+	while (jumps < enough)
 		if (sigsetjmp(out, 1))
 			jumps++;
 		else
@@ -109,7 +112,7 @@ static void jumps_out(void)
 				;
 	timer_delete(timer);
 	signal(SIGALRM, SIG_IGN);
-	check("jumps-out-of-handlers", jumps == 100, "%ld", jumps);
+	check("jumps-out-of-handlers", jumps == enough, "%ld", jumps);
 }
 
 /* Holds a value in each register while signals come; rax: how many registers changed, flags as one. */
