@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What docs/cases/crossing keeps of system calls in five arms holds what its text says."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -89,3 +90,38 @@ def test_what_getppid_gains_is_the_entry_work(getppid: JsonCrossing) -> None:
     assert (system["stock"] - own, system["kernel-skip"] - own) == (156, 37)
     by_part = {share.parts[0]: share.insns for share in getppid.shares}
     assert by_part == {"mitigations": 0, "crossing": 4, "direct call": -4, "entry work": 117}
+
+
+PARTS_OF = {
+    "entry_SYSCALL_64_after_hwframe": "entry_SYSCALL_64",
+    "kernel_mode_call_return": "kernel_mode_call",
+    "arch_exit_to_user_mode_prepare.constprop.0": "arch_exit_to_user_mode_prepare",
+    "[unknown]": "syscall",
+}
+"""As what the text counts a function; the one without a name is the stub."""
+
+
+def profile(name: str) -> dict[str, int]:
+    """Instructions a call by function, of a printed profile of 500 calls."""
+    lines = re.findall(r"^ +(\d+) +[\d.]+% +\S+  (\S+)", (CASE / name).read_text(), re.MULTILINE)
+    found: dict[str, int] = {}
+    for insns, function in lines:
+        name = PARTS_OF.get(function, function)
+        found[name] = found.get(name, 0) + round(int(insns) / 500)
+    return found
+
+
+@pytest.mark.parametrize(("column", "name", "arm"), [(0, "stock", 0), (1, "skip", -1)])
+def test_the_table_of_functions_holds_what_the_profiles_do(
+    getppid: JsonCrossing, column: int, name: str, arm: int
+) -> None:
+    text = (CASE.parents[1] / "crossing.md").read_text()
+    table, _, last = text.partition("## Where getppid")[2].partition("| all |")
+    rows = re.findall(r"^\| (`.*`) \| *(\d*) *\| *(\d*) *\|", table, re.MULTILINE)
+    found = profile(f"getppid-{name}.txt")
+    whole = sum(found.values())
+    for names, *figures in rows:
+        insns = sum(found.pop(one, 0) for one in re.findall(r"`([_\w]+)`", names))
+        assert insns == int(figures[column] or 0), names
+    assert not found
+    assert whole == int(last.split("|")[column]) == round(getppid.arms[arm].insns.value)
