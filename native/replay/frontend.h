@@ -13,7 +13,7 @@ enum jump { JUMP_NONE, JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_CALL, JUMP_INDIRECT, 
 
 enum event {
     EVENT_CONDITIONAL, EVENT_INDIRECT, EVENT_RETURN, EVENT_BTB_FIRST, EVENT_BTB, EVENT_L1I, EVENT_EXPOSED, EVENT_ITLB, EVENT_WINDOWS,
-    EVENT_OP_CACHE, EVENTS,
+    EVENT_OP_CACHE, EVENT_WAITS, EVENTS,
 };
 
 /* Tables of the conditional predictor and of the indirect one: their histories lie side by side in vectors. */
@@ -34,12 +34,13 @@ struct frontend_trace {
 struct frontend_predictor { uint32_t base_entries, entries, tag_bits, n_tables, histories[CONDITIONAL_TABLES]; };
 
 /* Caches with no sets, windows of shift 0 and an empty stack of returns are not there. Times are sixteenths of cycles; ahead: windows, or
- * 0 if fetching waits for execution. The second TLB is for functions in small pages.
+ * 0 if fetching waits for execution. EVENT_WAITS is counted if
+ * supply is not 0. The second TLB is for functions in small pages.
  */
 struct frontend_cpu {
     struct replay_cache l1i, itlb[2], btb[2], op_cache;
     struct frontend_predictor conditional, indirect;
-    uint32_t returns, window_shift, next_line, ahead, window_time, second_btb_time, miss_time, insn_time;
+    uint32_t returns, window_shift, next_line, ahead, window_time, supply, second_btb_time, miss_time, insn_time;
 };
 
 /* total: n_layouts x EVENTS x CONTEXTS; by_function: n_layouts x EVENTS x n_functions, or NULL. small: of each function, whether it

@@ -184,7 +184,9 @@ static void forget(struct front *f)
     f->history.at = 0;
     memset(f->returns, 0, sizeof f->returns);
     memset(f->queue, 0, sizeof f->queue);
-    f->fetched = f->executed = f->last_asked = 0;
+    memset(f->consumed_at, 0, sizeof f->consumed_at);
+    f->fetched = f->executed = f->supplied = f->consumed = f->last_asked = 0;
+    f->waited = 0;
     f->oldest = f->top = f->last_line = f->last_low = f->last_page = f->last_op = f->last_window = 0;
     f->straight = false;
     empty(&f->l1i);

@@ -60,6 +60,9 @@ struct front {
     uint64_t fetched, executed;          /* times */
     uint64_t queue[MOST_AHEAD];          /* when each of the last windows was executed, */
     uint32_t oldest;                     /* of which this is the oldest one */
+    uint64_t supplied, consumed;         /* fetched and executed, if no line ever missed */
+    uint64_t consumed_at[MOST_AHEAD];    /* as the queue */
+    uint32_t waited;                     /* sixteenths of a cycle that were not counted yet */
     uint32_t last_line, last_low, last_page, last_op, last_window;
     uint64_t last_asked;
     bool straight;                       /* the step goes on where the one before it ended */

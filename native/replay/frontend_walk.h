@@ -211,6 +211,7 @@ static TARGET ALWAYS inline bool NAME(indirect)(struct front *f, uint32_t mix, u
 static TARGET ALWAYS inline void NAME(redirect)(struct front *f)
 {
     f->fetched = f->executed;
+    f->supplied = f->consumed;
 }
 
 /* Whether the branch is known, in the nearest level, in the second one, or not at all. */
@@ -221,6 +222,7 @@ static TARGET ALWAYS inline void NAME(find_branch)(struct front *f, const struct
     if (f->cpu->btb[1].sets && !NAME(misses)(&f->btb[1], from->branch_sets[1], from->branch_tag)) {
         NAME(count)(f, EVENT_BTB_FIRST, context, from->function, 1);
         f->fetched += f->cpu->second_btb_time;
+        f->supplied += f->cpu->second_btb_time;
         return;
     }
     NAME(count)(f, EVENT_BTB, context, from->function, 1);
@@ -312,6 +314,29 @@ static TARGET ALWAYS inline const struct place_in *NAME(fetch_window)(struct fro
     return line;
 }
 
+/* A window as it would be supplied and consumed if no line ever missed: what execution waits for is the pace of windows and branches alone. */
+static TARGET ALWAYS inline void NAME(supply)(struct front *f, const struct spot *s, bool is_new, uint64_t time, uint32_t context)
+{
+    if (!f->cpu->supply)
+        return;
+    if (!is_new) {
+        f->consumed += time;
+        return;
+    }
+    uint64_t *slot = &f->consumed_at[f->oldest];
+
+    f->supplied = f->supplied > *slot ? f->supplied : *slot;
+    if (f->supplied > f->consumed) {
+        f->waited += (uint32_t)(f->supplied - f->consumed);
+        NAME(count)(f, EVENT_WAITS, context, s->function, f->waited / 16); /* what is left of a cycle counts with the next wait */
+        f->waited %= 16;
+        f->consumed = f->supplied;
+    }
+    f->consumed += time;
+    f->supplied += f->cpu->window_time;
+    *slot = f->consumed;
+}
+
 /* The step's windows, each predicted, fetched and executed. One is predicted when there is room in the queue: when as many windows before it
  * as that holds were executed.
  */
@@ -328,7 +353,10 @@ static TARGET ALWAYS inline void NAME(fetch)(struct front *f, const struct spot 
             f->executed = f->executed > f->fetched ? f->executed : f->fetched;
         }
         line = NAME(fetch_window)(f, s, k, line, context);
-        f->executed += k + 1 < n ? share : s->time - share * k;
+        uint64_t time = k + 1 < n ? share : s->time - share * k;
+
+        f->executed += time;
+        NAME(supply)(f, s, is_new, time, context);
         if (is_new) {
             f->fetched += f->cpu->window_time;
             f->queue[f->oldest] = f->executed;

@@ -88,6 +88,7 @@ def cpus(draw: st.DrawFn) -> CPU:
         kinds += ["l1i-exposed"]
         kinds += ["conditional"] if front.conditional else []
         kinds += ["return"] if front.returns else []
+        kinds += ["fetch-waits"] if front.run_ahead else []
         kinds += ["redirected-windows"] if front.returns and front.fetch_bytes else []
     misses = {kind: MissPrice(*draw(intervals()), draw(st.booleans())) for kind in kinds}
     specials = draw(st.dictionaries(WORDS, intervals().map(lambda ends: Price(*ends)), max_size=3))

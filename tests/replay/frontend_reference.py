@@ -20,7 +20,7 @@ from kdelta.counts.trace import (
     U64,
     Trace,
 )
-from kdelta.cpus.front_end import FrontEnd, Predictor
+from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import CPU
 from kdelta.replay.frontend import EVENTS
 from kdelta.replay.simulate import Placed
@@ -245,6 +245,8 @@ class Front:
         self.itlb = [Held(cpu.itlb), Held(cpu.itlb_small or cpu.itlb)]
         self.fetched = self.executed = self.asked = 0
         self.queue = [0] * (front.run_ahead.windows if front.run_ahead else 0)
+        self.supplied = self.consumed = self.waited = 0
+        self.consumed_at = list(self.queue)
         self.last_line: int | None = None
         self.last_window, self.straight = -1, False
         self.total = np.zeros((len(EVENTS), 3), dtype=np.uint64)
@@ -282,7 +284,10 @@ class Front:
             for line in range(first, last + 1):
                 self.fetch(step, line, context)
             share = time // len(windows)
-            self.executed += time - share * (len(windows) - 1) if window == windows[-1] else share
+            if window == windows[-1]:
+                share = time - share * (len(windows) - 1)
+            self.executed += share
+            self.supply(step, ahead if is_new else None, share, context)
             if is_new and ahead:
                 self.fetched += round(16 * ahead.window_cycles)
                 self.queue = [*self.queue[1:], self.executed]
@@ -331,7 +336,24 @@ class Front:
             mark = branch + mix32(target ^ 0x55555555) * 3
             self.path[:] = [*self.path[1:], mark % WORD]
         if wrong:
-            self.fetched = self.executed
+            self.redirect()
+
+    def redirect(self) -> None:
+        self.fetched, self.supplied = self.executed, self.consumed
+
+    def supply(self, step: Step, ahead: RunAhead | None, time: int, context: int) -> None:
+        """The same without a miss, in sixteenths; whole cycles are counted."""
+        if ahead:
+            self.supplied = max(self.supplied, self.consumed_at[0])
+            if self.supplied > self.consumed:
+                self.waited += self.supplied - self.consumed
+                self.count("fetch-waits", step, context, self.waited // 16)
+                self.waited %= 16
+                self.consumed = self.supplied
+            self.supplied += round(16 * ahead.window_cycles)
+        self.consumed += time
+        if ahead:
+            self.consumed_at = [*self.consumed_at[1:], self.consumed]
 
     def known(self, step: Step, address: int, context: int) -> None:
         missed = []
@@ -342,10 +364,11 @@ class Front:
         if missed == [True, False]:
             self.count("btb-first", step, context)
             if self.front.run_ahead:
-                self.fetched += round(16 * self.front.run_ahead.second_btb_cycles)
+                wait = round(16 * self.front.run_ahead.second_btb_cycles)
+                self.fetched, self.supplied = self.fetched + wait, self.supplied + wait
         elif missed and all(missed):
             self.count("btb", step, context)
-            self.fetched = self.executed
+            self.redirect()
 
 
 def reference(trace: Trace, placed: Placed, layout: U64, cpu: CPU, small: list[bool]) -> Front:
@@ -376,9 +399,10 @@ def reference(trace: Trace, placed: Placed, layout: U64, cpu: CPU, small: list[b
                 outcome = AWAY if then is None else targets.outcome(step, then)
                 made.straight = outcome == STRAIGHT
                 if outcome == AWAY or then is None:
-                    made.fetched = made.executed
+                    made.redirect()
                 elif step.kind != JUMP_NONE:
                     made.branch(step, then, outcome == TAKEN, context)
             if entered:
-                made.fetched, made.straight = made.executed, False
+                made.redirect()
+                made.straight = False
     return made

@@ -55,6 +55,7 @@ _LABELS = {
     "misses.fetch-windows": "a window",
     "misses.redirected-windows": "a window, mispredicted",
     "misses.op-cache": "miss of operations",
+    "misses.fetch-waits": "a cycle of waiting",
     "misses.l1d": "load: line",
     "misses.l1d-store": "store: line",
     "misses.l2-data": "load: line in the L2",

@@ -21,6 +21,7 @@ from kdelta.cpus.model import (
     MEASURED,
     MISS_KINDS,
     REDIRECTED,
+    WAITS,
     Calibration,
     Core,
     Frontend,
@@ -238,6 +239,7 @@ def counts_of_front_end(cpu: CPU) -> dict[MissKind, bool]:
         REDIRECTED: ahead.fetch_bytes is not None
         and bool(ahead.conditional or ahead.indirect or ahead.returns),
         "op-cache": ahead.op_cache is not None,
+        WAITS: ahead.run_ahead is not None,
     }
 
 

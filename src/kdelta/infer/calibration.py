@@ -35,7 +35,11 @@ LEAST_PROGRAMS = 3
 PLAIN = "l1i"
 """The misses that a model without a front end has."""
 
-ALTERNATIVES = (frozenset({PLAIN, "l1i-exposed"}),)
+ALTERNATIVES = (
+    frozenset({PLAIN, "l1i-exposed"}),
+    frozenset({"fetch-windows", "fetch-waits"}),
+    frozenset({"fetch-windows", "redirected-windows"}),
+)
 """Two ways to count one thing, of which one is priced at most."""
 
 _ROUNDS = 5  # of weights; they move by less than a percent after that

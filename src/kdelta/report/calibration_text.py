@@ -23,6 +23,7 @@ NAMES = {
     "fetch-windows": "fetch window",
     "redirected-windows": "fetch window after a misprediction",
     "op-cache": "op cache miss",
+    "fetch-waits": "cycle of waiting for windows",
     "l1d": "L1D miss (load)",
     "l1d-store": "L1D miss (store)",
     "l2-data": "L2 miss (load)",

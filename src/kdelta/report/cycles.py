@@ -44,6 +44,7 @@ _FRONT_END = {
     "fetch-windows": "fetch windows",
     "redirected-windows": "late windows",
     "op-cache": "op cache",
+    "fetch-waits": "fetch waits",
 }
 """What happens in a front end, in the width of a column."""
 

@@ -43,6 +43,7 @@ KINDS = {
     "fetch-windows": "fetched windows",
     "redirected-windows": "windows fetched after mispredictions",
     "op-cache": "misses of decoded operations",
+    "fetch-waits": "cycles of waiting for windows",
 }
 _COLUMNS = ("least", "25 %", "median", "75 %", "most", "shipped")
 

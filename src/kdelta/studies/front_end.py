@@ -19,6 +19,7 @@ from kdelta.cpus.model import (
     FRONT_END_KINDS,
     MISPREDICTIONS,
     REDIRECTED,
+    WAITS,
     MissKind,
 )
 from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
@@ -95,9 +96,9 @@ def _without(kinds: Collection[MissKind]) -> frozenset[str]:
     needed: set[str] = set(kinds)
     if REDIRECTED in kinds:
         needed |= {"fetch-windows", *MISPREDICTIONS}
-    idle: set[str] = {"itlb", "fetch-windows", "op-cache"} - needed
-    if EXPOSED not in kinds:
-        idle |= {EXPOSED, "run-ahead", "next-line", *(set(_PREDICTED) - needed)}
+    idle: set[str] = {"itlb", "fetch-windows", "op-cache", EXPOSED, WAITS} - needed
+    if {EXPOSED, WAITS}.isdisjoint(kinds):
+        idle |= {"run-ahead", "next-line", *(set(_PREDICTED) - needed)}
     return frozenset(idle)
 
 
