@@ -51,8 +51,6 @@ MANIFEST = Manifest(
     ),
 )
 
-Round = tuple[int, list[tuple[int, int]], int]
-
 
 def a_round(
     passes: Sequence[int], *, rate: float = 1.0, width: int = 500, after: float = 1.0
@@ -60,11 +58,11 @@ def a_round(
     """A line of ticks: passes that take so many cycles at `rate` ticks a cycle; `after` is by how
     much the last reference loop is longer than the others.
     """
-    words = [round(width * rate), round(CYCLES * rate)]
+    words = []
     for number, cycles in enumerate(passes, 1):
         last = after if number == len(passes) else 1.0
-        words += [round(cycles * rate), round(CYCLES * rate * last)]
-    return " ".join(map(str, [*words, round(width * rate)]))
+        words += [width * rate, CYCLES * rate, cycles * rate, CYCLES * rate * last, width * rate]
+    return " ".join(str(round(word)) for word in words)
 
 
 def run_text(seed: int, process: int, rounds: Sequence[str], *, status: int = 0) -> str:
@@ -99,7 +97,7 @@ def results(
     special = "special lock 0 100 1024" + " 10 510 1024" * 5
     text = "".join(
         [
-            "@results 1\n@manifest\n",
+            "@results 2\n@manifest\n",
             msgspec.json.encode(MANIFEST).decode() + "\n",
             f"@facts\n{facts_text}clock tsc 12345\n@status {facts_status}\n",
             "@machine\n6.1.0-test\nx86_64\n\n",

@@ -32,10 +32,9 @@ def test_figures_are_cycles_whatever_the_frequency(tmp_path: Path) -> None:
     (program,) = timings.programs
     assert [link.seed for link in program.links] == [1, 2]
     for link in program.links:
-        assert link.cycles_min == pytest.approx(2000)
-        assert link.quantiles == pytest.approx((2000, 2000, 2000))
-        assert link.processes == pytest.approx((2000, 2000))
-        assert link.iterations == 2
+        assert link.cycles == link.cycles_min == pytest.approx(2000)
+        assert link.halves == pytest.approx((2000, 2000))
+        assert (link.iterations, link.samples) == (2, 8)
     assert program.links[0].sha256 == "a" * 64
     assert timings.quiet.reference_spread > 1
 
@@ -54,24 +53,38 @@ def test_passes_in_which_the_frequency_moved_are_left_out(tmp_path: Path) -> Non
     rounds[0] = a_round((1000, 1), after=0.97)
     runs = [run_text(seed, process, rounds) for process in (1, 2) for seed in (1, 2)]
     timings = read_results(write(tmp_path, results(runs)))
-    assert timings.programs[0].links[0].cycles_min == 1000
+    assert timings.programs[0].links[0].cycles == 1000
     assert timings.quiet.dropped_share == pytest.approx(2 / 16)
 
 
-def test_of_a_pass_that_a_process_lacks_the_others_say_what_it_takes(tmp_path: Path) -> None:
-    whole = a_round((1000, 2000))
+def test_what_a_link_lacks_of_a_pass_the_others_say(tmp_path: Path) -> None:
+    whole, cut = a_round((1000, 2000)), a_round((1100, 9000), after=1.1)
     runs = [run_text(seed, process, [whole]) for process in range(1, 7) for seed in (1, 2)]
-    runs[0] = run_text(1, 1, [a_round((1000, 9000), after=1.1)])
-    runs[2] = run_text(1, 2, [a_round((9000, 9000), after=1.1)])
+    runs[0::2] = [run_text(1, process, [cut]) for process in range(1, 7)]
+    first, second = read_results(write(tmp_path, results(runs)), busy_ok=True).programs[0].links
+    # Of the first link the second pass is missing everywhere: it is told from that of the other,
+    # to which the first pass adds the half of what it takes more.
+    assert (second.cycles, second.cycles_min) == pytest.approx((1500, 1500))
+    assert first.cycles == pytest.approx(1500 + 50 + 25)
+    assert first.cycles_min == 1100
+
+
+def test_the_low_quantile_of_a_pass_and_by_how_much_halves_differ(tmp_path: Path) -> None:
+    """Twenty processes, each slower than the one before by a cycle."""
+    runs = [
+        run_text(seed, number, [a_round((1000 + number, 1000 + number))])
+        for number in range(20)
+        for seed in (1, 2)
+    ]
     links = read_results(write(tmp_path, results(runs)), busy_ok=True).programs[0].links
-    # Of the first process the second pass is missing; of the second one it is, too.
-    assert links[0].processes == pytest.approx((1500, 5500, *[1500] * 4))
-    assert links[0].cycles_min == links[1].cycles_min == 1500
-    assert links[1].processes == pytest.approx([1500] * 6)
+    for link in links:
+        assert link.cycles == pytest.approx(1000 + 0.15 * 19)
+        assert link.halves == pytest.approx((1000 + 0.15 * 18, 1001 + 0.15 * 18))
+        assert (link.samples, link.cycles_min) == (20, 1002)
 
 
 def test_a_frequency_that_is_never_steady(tmp_path: Path) -> None:
-    rounds = [a_round((1000, 1000), after=1.1)] * 4
+    rounds = [" ".join([a_round((1000,), after=1.1)] * 2)] * 4
     runs = [run_text(seed, process, rounds) for process in (1, 2) for seed in (1, 2)]
     with pytest.raises(UserError, match="calls-random: the core's frequency moved in nearly"):
         read_results(write(tmp_path, results(runs)), busy_ok=True)
@@ -97,7 +110,7 @@ def test_timings_are_kept_as_json(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"host\.timings"):
             decode_timings(wrong, "host.timings")
     (program,) = timings.programs
-    for field, value in (("cycles_min", 0.0), ("quantiles", (2.0, 1.0, 3.0))):
+    for field, value in (("cycles", 0.0), ("halves", (2.0, -1.0))):
         link = msgspec.structs.replace(program.links[0], **{field: value})
         broken = msgspec.structs.replace(program, links=(link,))
         text = encode_timings(msgspec.structs.replace(timings, programs=(broken,)))
@@ -171,7 +184,7 @@ def test_another_thread_of_the_core_is_seen_by_its_width(tmp_path: Path) -> None
     runs = [run_text(seed, process, rounds) for process in (1, 2) for seed in (1, 2)]
     quiet = read_results(write(tmp_path, results(runs))).quiet
     assert quiet.contended_share == 0.75
-    assert quiet.said == ("another thread of the core was busy in 75% of the rounds",)
+    assert quiet.said == ("another thread of the core was busy in 75% of the passes",)
 
 
 def test_links_whose_core_was_never_alone_say_so(tmp_path: Path) -> None:
@@ -181,8 +194,8 @@ def test_links_whose_core_was_never_alone_say_so(tmp_path: Path) -> None:
     runs += [run_text(2, process, shared) for process in (1, 2)]
     (program,) = read_results(write(tmp_path, results(runs))).programs
     first, second = program.links
-    assert (first.alone, first.cycles_min, first.quantiles[2]) == (True, 1000, 1000)
-    assert (second.alone, second.cycles_min) == (False, 1500)
+    assert (first.alone, first.cycles, first.samples) == (True, 1000, 12)
+    assert (second.alone, second.cycles, second.samples) == (False, 1500, 12)
 
 
 def test_a_level_that_no_round_is_near_is_a_slip(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ from tests.report.example_calibration import calibration_report, rows
 BASE = load_cpu("icelake-server")
 
 
-def link(seed: int, sha256: str = "", *processes: float) -> TimedLink:
-    return TimedLink(seed, sha256, 8, 100.0, (100.5, 101.0, 102.0), processes or (100.0,), 0.8)
+def link(seed: int, sha256: str = "", halves: tuple[float, float] = (100.0, 100.0)) -> TimedLink:
+    return TimedLink(seed, sha256, 8, 100.0, halves, 20, 99.0, 0.8)
 
 
 def program(*links: TimedLink) -> TimedProgram:
@@ -123,7 +123,7 @@ def test_links_have_to_be_those_that_were_timed(tmp_path: Path) -> None:
 
 
 def test_results_without_their_links_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "RESULTS").write_text("@results 1\n")
+    (tmp_path / "RESULTS").write_text("@results 2\n")
     request = CalibrateRequest(results=tmp_path / "RESULTS")
     with open_store() as store, pytest.raises(UserError, match="no links beside"):
         asyncio.run(run_calibrate(request, store, Silent()))
@@ -154,10 +154,20 @@ def test_quick_is_less() -> None:
     assert len(few) == len(usual)
 
 
-def test_noise_is_the_distance_of_the_two_least_processes() -> None:
-    links = [link(1, "", 100.0, 103.0, 101.0), link(2, "", 50.0, 52.0), link(3, "", 70.0, 75.0)]
-    assert noise_of(links) == 2.0
-    assert noise_of([link(1)]) == 0.5  # one process: its first tenth
+def test_noise_is_told_from_halves() -> None:
+    halves = ((100.0, 103.0), (52.0, 50.0), (70.0, 75.0))
+    links = [link(seed, "", pair) for seed, pair in enumerate(halves, 1)]
+    assert noise_of(links) == pytest.approx(1.4826 * 3 / 2**0.5)
+
+
+def test_noise_is_by_how_much_a_second_timing_differs() -> None:
+    """Of processes that are normal, a mean for which half of them has twice the variance."""
+    random = np.random.default_rng(1)
+    made = [random.normal(0, 10, (2, 12)) for _ in range(4001)]
+    links = [link(1, "", (float(a.mean()), float(b.mean()))) for a, b in made]
+    again = [a.mean() / 2 + b.mean() / 2 for a, b in made]
+    differs = float(np.std(np.array(again[1:]) - again[:-1]))
+    assert noise_of(links) == pytest.approx(differs, rel=0.05)
 
 
 def test_windows_count_where_code_is_mispredicted() -> None:

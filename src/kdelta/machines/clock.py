@@ -22,7 +22,7 @@ from kdelta.host.files import lab_errors, remove
 from kdelta.host.machine import cores
 from kdelta.host.stream import run_logged
 from kdelta.host.target import host_target
-from kdelta.machines.timings_reduce import level_of, link_of, quiet_of, refuse_busy, special_of
+from kdelta.machines.timings_reduce import level_of, links_of, quiet_of, refuse_busy, special_of
 from kdelta.machines.timings_text import Process, Said, read_text
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import MachineFacts, TimedProgram, Timings, same_machine
@@ -213,11 +213,11 @@ def _program(
     of_link: Mapping[tuple[str, int], Sequence[Process]],
     level: float,
 ) -> TimedProgram:
-    links = []
-    for seed, sha256 in enumerate(known.sha256, 1):
-        if not (processes := of_link.get((known.name, seed))):
+    processes = []
+    for seed in range(1, len(known.sha256) + 1):
+        if (known.name, seed) not in of_link:
             raise UserError(f"the results lack {known.name}, seed {seed}", "run run.sh again")
-        links.append(link_of(seed, sha256, known.name, processes, level))
+        processes.append(of_link[known.name, seed])
     return TimedProgram(
         name=known.name,
         code=known.code,
@@ -228,7 +228,7 @@ def _program(
         data_bytes=known.data_bytes,
         footprint_bytes=known.footprint_bytes,
         arguments=known.arguments,
-        links=tuple(links),
+        links=links_of(known.name, known.sha256, processes, level),
     )
 
 

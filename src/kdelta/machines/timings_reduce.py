@@ -5,8 +5,9 @@ The reference loop beside each pass says how many ticks a cycle took just then; 
 frequency moved are left out.
 """
 
-import math
+import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,17 @@ STEADY = 0.005
 steps are of 2 to 4 %, and two loops of one frequency differ by 0.1 %.
 """
 CONTENDED = 1.05
-"""A width loop that takes so many times its level had not the whole core for itself. With one that
-was within 1.04 (timing.h's), 95 % of passes were within 4 % of the least; with others, 5 % were.
-"""
+"""A width loop that takes so many times its level had not the whole core for itself."""
 LEAST_NEAR = 0.01
-"""So many of the rounds are near a level that is none by chance."""
+"""So many of the width loops are near a level that is none by chance."""
 REFERENCE_CHAIN = 256
 """Cycles of a turn of the reference loop, as timing.h has it."""
-_LEAST_SAMPLES = 5
+LOW = 0.15
+"""The quantile over processes that is taken of each pass: what slows one only ever slows it, and
+the least of all is that of a slip.
+"""
+_NUMBERS = 5  # of a pass: timing.h's
+_LEAST_SAMPLES = 3
 _LEAST_THERE = 0.5
 _NTH = 2
 
@@ -36,101 +40,131 @@ LIMITS = {
     "elsewhere_share": (0.50, 1.01, "the other cores were busy for {:.0%} of the time"),
     "reference_spread": (0.25, 1.00, "the frequency moved by {:.0%}"),
     "dropped_share": (0.30, 0.80, "the frequency moved within {:.0%} of the repetitions"),
-    "contended_share": (0.20, 1.01, "another thread of the core was busy in {:.0%} of the rounds"),
+    "contended_share": (0.20, 1.01, "another thread of the core was busy in {:.0%} of the passes"),
 }
 """What is said of a machine that is not quiet: from which share on, and from which refused."""
 
 
-def cycles_of(process: Process) -> tuple[Ticks, Ticks]:
-    """Cycles (rounds, passes), NaN where the frequency moved; and ticks a cycle, likewise."""
-    before = process.ticks[:, 1:-2:2]
-    after = process.ticks[:, 3:-1:2]
-    passes = process.ticks[:, 2:-2:2] - process.empty_ticks
+class Passes(NamedTuple):
+    """Of one process, (rounds, passes) each: cycles and ticks a cycle, NaN where the frequency
+    moved; and whether the core was not shared before and after.
+    """
+
+    cycles: Ticks
+    rate: Ticks
+    alone: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+
+
+def passes_of(process: Process, level: float) -> Passes:
+    """What one process said, in cycles."""
+    _, before, ticks, after, _ = _columns(process)
     rate = (before + after) / 2 / process.reference_cycles
     with np.errstate(divide="ignore", invalid="ignore"):
         steady = np.abs(after / before - 1) < STEADY
     rate = np.where(steady & (before > 0), rate, np.nan)
-    return passes / rate, rate
+    alone = widths_of(process) < CONTENDED * level
+    return Passes((ticks - process.empty_ticks) / rate, rate, np.asarray(alone))
 
 
-def widths_of(process: Process) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """For each round the wider of its two width loops, in turns of the reference loop."""
+def widths_of(process: Process) -> Ticks:
+    """For each pass the wider of the width loops before and after it, in turns of the reference
+    loop: (rounds, passes).
+    """
     turns = process.reference_cycles / REFERENCE_CHAIN
+    wide_before, before, _, after, wide_after = _columns(process)
     with np.errstate(divide="ignore"):
-        before = process.ticks[:, 0] / process.ticks[:, 1]
-        after = process.ticks[:, -1] / process.ticks[:, -2]
-    return np.asarray(np.maximum(before, after) * turns)
+        return np.asarray(np.maximum(wide_before / before, wide_after / after) * turns)
+
+
+def _columns(process: Process) -> tuple[Ticks, Ticks, Ticks, Ticks, Ticks]:
+    """Width and reference loop before each pass, the pass, reference and width loop after it."""
+    columns = process.ticks.reshape(len(process.ticks), -1, _NUMBERS)
+    one, two, three, four, five = (columns[:, :, column] for column in range(_NUMBERS))
+    return one, two, three, four, five
 
 
 def level_of(said: Said) -> float:
     """What the width loop takes on a core that is alone. The level that processes agreed on, unless
-    hardly a round was near it: then it was a slip of the clock, and a low width of rounds serves.
+    hardly a loop was near it: then it was a slip of the clock, and a low width serves.
     """
-    widths = np.concatenate([widths_of(process) for process in said.processes])
+    widths = np.concatenate([widths_of(process).ravel() for process in said.processes])
     near = (widths > said.level / CONTENDED) & (widths < said.level * CONTENDED)
     return said.level if near.mean() > LEAST_NEAR else float(np.quantile(widths, 0.05))
 
 
-def alone_in(process: Process, level: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """For each round, whether its core was not shared, before it and after it."""
-    return np.asarray(widths_of(process) < CONTENDED * level)
-
-
-def link_of(
-    seed: int, sha256: str, name: str, processes: Sequence[Process], level: float
-) -> TimedLink:
-    """All processes of one link. UserError when the frequency was never steady for long enough."""
-    both = [cycles_of(process) for process in processes]
-    mine = [
-        (cycles[alone], rate[alone])
-        for (cycles, rate), process in zip(both, processes, strict=True)
-        for alone in (alone_in(process, level),)
+def links_of(
+    name: str, sha256: Sequence[str], processes: Sequence[Sequence[Process]], level: float
+) -> tuple[TimedLink, ...]:
+    """All links of one program, from seed 1 on: of each its file's hash, and what its processes
+    said. UserError when the frequency was never steady for long enough.
+    """
+    links = []
+    for seed, (said, file) in enumerate(zip(processes, sha256, strict=True), 1):
+        every = [passes_of(process, level) for process in said]
+        alone = [np.where(one.alone, one.cycles, np.nan) for one in every]
+        is_alone = _enough(alone)
+        samples = alone if is_alone else [one.cycles for one in every]
+        if not _enough(samples):
+            raise UserError(
+                f"{name}: the core's frequency moved in nearly every repetition",
+                "set it by the governor `performance`, or switch off what moves it",
+            )
+        rates = np.concatenate([one.rate.ravel() for one in every])
+        links.append((seed, file, samples, float(np.nanmedian(rates)), is_alone))
+    cycles = _low([np.concatenate(samples) for _, _, samples, _, _ in links])
+    halves = [
+        _low([np.concatenate(samples[first::2] or samples) for _, _, samples, _, _ in links])
+        for first in (0, 1)
     ]
-    alone = bool(_samples(mine).min() >= _LEAST_SAMPLES)
-    both = mine if alone else both
-    cycles = np.sort(np.concatenate([one for one, _ in both]), axis=0)
-    samples = _samples(both)
-    if np.median(samples) < _LEAST_SAMPLES or not samples.all():
-        raise UserError(
-            f"{name}: the core's frequency moved in nearly every repetition",
-            "set it by the governor `performance`, or switch off what moves it",
+    return tuple(
+        TimedLink(
+            seed=seed,
+            sha256=file,
+            iterations=samples[0].shape[1],
+            cycles=float(cycles[at]),
+            halves=(float(halves[0][at]), float(halves[1][at])),
+            samples=int(np.median(_counts(samples))),
+            cycles_min=_third_least(np.concatenate(samples)),
+            ticks_per_cycle=rate,
+            alone=is_alone,
         )
-    quantiles = np.nanquantile(cycles, (0.10, 0.25, 0.50), axis=0).mean(axis=1)
-    of_each = [_least(one, np.nanmedian(cycles, axis=0)) for one, _ in both if _has_most(one)]
-    rates = np.concatenate([rate.ravel() for _, rate in both])
-    # Of a pass that has no third, the 10 % quantile serves.
-    third = float(cycles[_NTH].mean()) if samples.min() > _NTH else math.inf
-    least = min(third, float(quantiles[0]))
-    return TimedLink(
-        seed=seed,
-        sha256=sha256,
-        iterations=cycles.shape[1],
-        cycles_min=least,
-        quantiles=(float(quantiles[0]), float(quantiles[1]), float(quantiles[2])),
-        processes=tuple(of_each),
-        ticks_per_cycle=float(np.nanmedian(rates)),
-        alone=alone,
+        for at, (seed, file, samples, rate, is_alone) in enumerate(links)
     )
 
 
-def _samples(
-    both: Sequence[tuple[Ticks, Ticks]],
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _counts(samples: Sequence[Ticks]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """How many there are of each pass."""
-    counts = [np.count_nonzero(~np.isnan(cycles), axis=0) for cycles, _ in both]
-    return np.asarray(np.sum(counts, axis=0))
+    return np.asarray(np.sum([np.count_nonzero(~np.isnan(one), axis=0) for one in samples], axis=0))
 
 
-def _has_most(cycles: Ticks) -> bool:
-    """Whether a process has times of at least half of its passes."""
-    there = ~np.isnan(cycles).all(axis=0)
-    return bool(len(cycles)) and float(there.mean()) >= _LEAST_THERE
+def _enough(samples: Sequence[Ticks]) -> bool:
+    """Whether at least half of the passes were seen often enough."""
+    return bool((_counts(samples) >= _LEAST_SAMPLES).mean() >= _LEAST_THERE)
 
 
-def _least(cycles: Ticks, others: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """The mean over passes of the least; of a pass that has none, what it takes in others."""
-    least = np.where(np.isnan(cycles), np.inf, cycles).min(axis=0)
-    return float(np.where(np.isinf(least), others, least).mean())
+def _low(links: Sequence[Ticks]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """For each link (samples, passes), of which some are NaN: the mean over passes of the low
+    quantile of its samples. What a pass that it lacks would have added is told from other links:
+    by how much that pass is usually above or below the others.
+    """
+    low = np.full((len(links), links[0].shape[1]), np.nan)
+    for at, samples in enumerate(links):
+        there = ~np.isnan(samples).all(axis=0)
+        low[at, there] = np.nanquantile(samples[:, there], LOW, axis=0)
+    known = ~np.isnan(low).all(axis=0)
+    usual = np.nanmedian(low[:, known], axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a half may have no times of a link
+        above = np.nanmean(low[:, known] - usual, axis=1)
+    return np.asarray(usual.mean() + np.nan_to_num(above))
+
+
+def _third_least(samples: Ticks) -> float:
+    """The mean over passes of the third least, or of the most where there are fewer."""
+    least = np.sort(samples, axis=0)  # NaN last
+    counts = np.count_nonzero(~np.isnan(samples), axis=0)
+    there = np.flatnonzero(counts)
+    return float(least[np.minimum(_NTH, counts[there] - 1), there].mean())
 
 
 def special_of(
@@ -152,19 +186,17 @@ def quiet_of(said: Said) -> Quiet:
     core = int(said.facts["core"])
     first, second = said.processors
     shares = _shares(first, second, core)
-    shared, references, steady, count = [], [], 0, 0
     level = level_of(said)
-    for process in said.processes:
-        cycles, _ = cycles_of(process)
-        steady, count = steady + int(np.count_nonzero(~np.isnan(cycles))), count + cycles.size
-        references.append(process.ticks[:, 1:-1:2].ravel() / process.reference_cycles)
-        shared.append(~alone_in(process, level))
-    reference = np.concatenate(references)
+    every = [passes_of(process, level) for process in said.processes]
+    cycles = np.concatenate([one.cycles.ravel() for one in every])
+    reference = np.concatenate(
+        [_columns(process)[1].ravel() / process.reference_cycles for process in said.processes]
+    )
     fast, slow = np.quantile(reference, (0.1, 0.9))
     shares |= {
         "reference_spread": float(slow / fast - 1),
-        "dropped_share": 1 - steady / count,
-        "contended_share": float(np.concatenate(shared).mean()),
+        "dropped_share": float(np.isnan(cycles).mean()),
+        "contended_share": 1 - float(np.concatenate([one.alone.ravel() for one in every]).mean()),
     }
     remarks = tuple(
         text.format(shares[name])

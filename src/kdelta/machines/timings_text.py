@@ -30,7 +30,7 @@ class Processor(msgspec.Struct, frozen=True):
 
 
 class Process(NamedTuple):
-    """What one process of a link printed: ticks, (rounds, 2 x passes + 3) as timing.h has them."""
+    """What one process of a link printed: ticks, (rounds, 5 x passes) as timing.h has them."""
 
     program: str
     seed: int
@@ -73,7 +73,7 @@ def read_text(content: bytes, source: str) -> Said:
     """Takes it apart. UserError, which names `source`, when it is no such file, or was cut off, or
     changed, or when a program failed.
     """
-    if not content.startswith(b"@results 1\n"):
+    if not content.startswith(b"@results 2\n"):
         raise UserError(f"{source} is no result of a bundle", "it is the file RESULTS of run.sh")
     body, _, last = content.rstrip(b"\n").rpartition(b"\n")
     words = last.split()

@@ -2,7 +2,6 @@
 """kdelta.timings/1: what programs and single instructions took by the clock of some machine."""
 
 import math
-import statistics
 from typing import Literal
 
 import msgspec
@@ -55,7 +54,7 @@ class Quiet(msgspec.Struct, frozen=True):
     load_average       over a minute, before it began
     reference_spread   how far the reference loop's slowest tenth was above its fastest tenth
     dropped_share      of repetitions that were thrown away, since the frequency moved in them
-    contended_share    of rounds in which another thread of the core had a share of its width,
+    contended_share    of passes beside which another thread of the core had a share of its width,
                        though that was waited for
     ok                 whether all of that is within the limits of a quiet machine
     said               what is not, in words
@@ -77,30 +76,26 @@ class TimedLink(msgspec.Struct, frozen=True):
     """One link of a program. Cycles are core cycles an iteration, which is a pass of its region.
 
     iterations        passes that one repetition times: those of the region as it is traced
+    cycles            of each pass a low quantile over all its processes, averaged over the passes
+    halves            likewise, of every other process: by how much they differ is how well the
+                      figure repeats. Each process has the program in other physical pages
+    samples           how many times of a pass are behind it, the median over passes
     cycles_min        the third least, taken for each of these passes and averaged over them: of
                       the least itself no other says that it is not a slip of the clock
-    quantiles         likewise: 10 %, 25 % and 50 % of all repetitions of all processes
-    processes         the least in each process. Each has the program in other physical pages
     ticks_per_cycle   of the clock that was read; the reference loop's, its median
-    alone             whether no other thread of the core was busy. Where one never was idle for
-                      long enough, all figures are of a core that is shared, and much higher
+    alone             whether only passes count in which no other thread of the core was busy. Where
+                      there were too few of them, all count, and the figures are much higher
     """
 
     seed: int
     sha256: str
     iterations: int
+    cycles: float
+    halves: tuple[float, float]
+    samples: int
     cycles_min: float
-    quantiles: tuple[float, float, float]
-    processes: tuple[float, ...]
     ticks_per_cycle: float
     alone: bool = True
-
-    @property
-    def typical(self) -> float:
-        """The median of what its processes took at least. Where calls are drawn it repeats better
-        than the least of all, which is that of the process whose predictors fell most luckily.
-        """
-        return statistics.median(self.processes) if self.processes else self.cycles_min
 
 
 class ProgramFacts(msgspec.Struct, frozen=True):
@@ -178,13 +173,9 @@ def decode_timings(text: bytes, source: str) -> Timings:
         )
     for program in timings.programs:
         for link in program.links:
-            figures = (link.cycles_min, *link.quantiles, *link.processes, link.ticks_per_cycle)
+            figures = (link.cycles, *link.halves, link.cycles_min, link.ticks_per_cycle)
             if not all(math.isfinite(figure) and figure > 0 for figure in figures):
                 raise UserError(f"{source}: {program.name}, seed {link.seed}: no times at all")
-            if not link.cycles_min <= link.quantiles[0] <= link.quantiles[1] <= link.quantiles[2]:
-                raise UserError(
-                    f"{source}: {program.name}, seed {link.seed}: quantiles run backwards"
-                )
     return timings
 
 

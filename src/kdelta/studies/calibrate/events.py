@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each link of a traced program does to a CPU: its rows of a calibration."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.studies.front_end import redirected_windows
 
 _OWN = CONTEXTS.index("own")
+_MAD = 1.4826  # from the median of absolute differences to a standard deviation
 
 
 class LinkCounts(msgspec.Struct, frozen=True, eq=False):
@@ -73,14 +75,11 @@ def _plain(prepared: PreparedTrace, layouts: U64, cpu: CPU) -> dict[str, U64]:
 
 
 def noise_of(links: Sequence[TimedLink]) -> float:
-    """By how many cycles a link's least differs from what another process of it found: the median
-    over links of the distance of the two least processes.
+    """By how many cycles a link's time differs when all of it is taken again: told from its halves,
+    each of which has half of the processes (a robust standard deviation of the difference).
     """
-    apart = []
-    for link in links:
-        least = sorted(link.processes)
-        apart.append(least[1] - least[0] if len(least) > 1 else link.quantiles[0] - link.cycles_min)
-    return float(np.median(apart))
+    apart = [abs(one - other) for one, other in (link.halves for link in links)]
+    return _MAD * float(np.median(apart)) / math.sqrt(2)
 
 
 def rows_of(timed: TimedProgram, trace: Trace, links: Sequence[Path], cpu: CPU) -> ProgramRows:
@@ -99,7 +98,7 @@ def rows_of(timed: TimedProgram, trace: Trace, links: Sequence[Path], cpu: CPU) 
     return ProgramRows(
         name=timed.name,
         flow=timed.flow,
-        cycles=np.array([link.typical for link in timed.links]),
+        cycles=np.array([link.cycles for link in timed.links]),
         noise=noise_of(timed.links),
         events=counts.events,
         insns=counts.insns,

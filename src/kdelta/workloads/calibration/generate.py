@@ -230,7 +230,7 @@ _ANYWHERE = '__attribute__((noinline, optimize("align-functions=1")))'
 _WITH_WORDS = ("WORDS_OF(k);", "a, NEXT_WORD")
 _WORDLESS = ("", "k, k")
 """What a pass begins with, and what functions are called with."""
-_PASS = """__attribute__((noinline)) void pass(unsigned int k)
+_PASS = """PLACED_ONCE void pass(unsigned int k)
 {{
     {before}
     word a = k;
@@ -250,7 +250,7 @@ def _through_pointers(names: list[str], words: tuple[str, str]) -> str:
 def _through_a_tree(names: list[str], words: tuple[str, str]) -> str:
     cases = [f"    case {number}: return {name}(a, r);" for number, name in enumerate(names[1:], 1)]
     tree = [
-        "__attribute__((noinline)) word tree(unsigned int n, word a, uint32_t r)\n{",
+        "PLACED_ONCE word tree(unsigned int n, word a, uint32_t r)\n{",
         *("    switch (n) {", *cases, f"    default: return {names[0]}(a, r);"),
         "    }\n}\n\n",
     ]
@@ -278,7 +278,9 @@ _DATA = (
 _SET: tuple[tuple[Code, tuple[Use, ...]], ...] = (
     (Code("calls-8k", 40, 10), (Use("random"),)),
     (Code("calls-24k", 120, 11), (Use("fixed"), Use("random"), Use("mixed"))),
+    (Code("calls-32k", 140, 13, copies=2), (Use("random"),)),
     (Code("calls-40k", 160, 14, copies=2), (Use("fixed"), Use("random"))),
+    (Code("calls-48k", 190, 15, copies=2), (Use("random"),)),
     (Code("calls-64k", 250, 15, copies=2), (Use("fixed"), Use("random"), Use("mixed"))),
     (Code("calls-512k", 1000, 34, copies=20), (Use("random"), Use("fixed"))),
     (Code("calls-2m", 4000, 36, copies=80), (Use("random", relinks=10),)),

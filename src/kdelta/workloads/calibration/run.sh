@@ -6,8 +6,8 @@
 #     CORE=2 sh run.sh    another core
 #
 # Each process of a link has a fresh copy of its file, so that its code lies in other physical pages, and all links take turns, so that
-# what drifts in the machine hits all alike. While another thread of the core is busy the programs wait, in all for BUDGET seconds from
-# the beginning on. Nothing is left over but RESULTS.
+# what drifts in the machine hits all alike. While another thread of the core is busy the programs wait. BUDGET seconds after the
+# beginning none waits any more, and no further turn begins, once there were LEAST of them. Nothing is left over but RESULTS.
 cd "$(dirname "$0")" || exit 1
 rm -rf work level RESULTS RESULTS.partial
 
@@ -16,11 +16,15 @@ clean() {
 }
 trap 'clean; exit 130' INT HUP TERM
 
+in_time() {
+    read -r now rest </proc/uptime
+    [ "${now%.*}" -lt "$deadline" ]
+}
+
 # Patience is some 3 seconds a process, in probes, and none when the budget is used up.
 wait_or_not() {
-    read -r now rest </proc/uptime
     PATIENCE=200000
-    [ "${now%.*}" -lt "$deadline" ] || PATIENCE=0
+    in_time || PATIENCE=0
     export PATIENCE
 }
 
@@ -37,7 +41,7 @@ processor() {
 }
 
 everything() {
-    echo "@results 1"
+    echo "@results 2"
     echo "@manifest"
     cat manifest.json
     echo "@facts"
@@ -58,7 +62,7 @@ everything() {
     processor
     if [ -n "$core" ]; then
         process=1
-        while [ "$process" -le "$PROCESSES" ]; do
+        while [ "$process" -le "$PROCESSES" ] && { [ "$process" -le "$LEAST" ] || in_time; }; do
             echo "round $process of $PROCESSES" >&2
             while read -r name code links arguments; do
                 rm -rf work

@@ -17,14 +17,15 @@
  * It works with a C library and without one. What it prints when it times, in ticks of the clock:
  *
  *     clock NAME EMPTY CYCLES      what reading it takes, and the length of the reference loop in cycles of the core
- *     W R T0 R T1 R ... R W        of each round: the passes, the reference loop (R) around each, the width loop (W) around all
+ *     W R T R W  W R T R W ...     of each round: its passes (T), each between two reference loops (R) and two width loops (W)
  *     done
  *
  * The reference loop is a chain of additions, each of which waits for the one before: a cycle each, on any core. The second operand
  * is a register, since cores that rename well make an addition of an immediate disappear. So it tells the frequency, and nothing
  * else. The width loop has as many additions that do not wait for each other: it takes longer when another thread of the core takes a
- * share of it, which the reference loop does not feel. Such times are waited out, for as many probes of some 10 microseconds as the
- * environment's PATIENCE says, and a round into which one falls is done again. What the loop takes on a core that is alone is in the
+ * share of it, which the reference loop does not feel. That comes and goes within less than a millisecond, so it is looked for beside each
+ * pass: a pass whose loops say that the core was shared tells nothing, and the next one waits until it no longer is, for as many probes of
+ * some 10 microseconds as the environment's PATIENCE says. What the loop takes on a core that is alone is in the
  * file `level`, if there is one: WIDTH REFERENCE TURNS, the ticks of both loops and the turns of the reference loop. A process that sees
  * it take less writes that. */
 #ifndef KDELTA_CALIBRATION_TIMING_H
@@ -33,8 +34,8 @@
 #include "kdelta.h"
 #include "system.h"
 
-enum { TIMING_MOST_TICKS = 1 << 15, TIMING_MOST_PASSES = 64, REFERENCE_CHAIN = 256, REFERENCE_TURNS = 40, REFERENCE_MIN_TICKS = 4000,
-       WIDTH_TURNS = 100, LEVEL_PROBES = 64, LEVEL_NTH = 12, ALONE_PERCENT = 104, LOWER_PERCENT = 98 };
+enum { TIMING_MOST_TICKS = 1 << 15, TIMING_MOST_PASSES = 64, TIMING_NUMBERS = 5, REFERENCE_CHAIN = 256, REFERENCE_TURNS = 40, REFERENCE_MIN_TICKS = 4000,
+       WIDTH_TURNS = 100, LEVEL_PROBES = 32, LEVEL_NTH = 6, ALONE_PERCENT = 104, LOWER_PERCENT = 98 };
 
 /* What is timed: rounds of `passes` passes, always the same ones, or, where `before` is not 0, one round, with other passes before it. */
 struct timed_work {
@@ -245,36 +246,54 @@ static inline void wait_alone(void)
         alone = is_narrower(probe_width(), timing_level, ALONE_PERCENT) ? alone + 1 : 0;
 }
 
-static inline uint32_t *timing_round(uint32_t *ticks, const struct timed_work *work)
+/* What a pass leaves in caches and predictors, by one that is not timed: of those that went before, or the one before it. */
+static inline void refill(const struct timed_work *work, unsigned int k)
 {
-    *ticks++ = (uint32_t)width_ticks();
-    *ticks++ = (uint32_t)reference_ticks(timing_turns);
-    for (unsigned int k = 0; k < work->passes; k++) {
-        uint64_t before = clock_ticks();
-
-        work->pass(first_timed(work) + k);
-        *ticks++ = (uint32_t)(clock_ticks() - before);
-        *ticks++ = (uint32_t)reference_ticks(timing_turns);
-    }
-    *ticks++ = (uint32_t)width_ticks();
-    return ticks;
+    work->pass(work->before ? first_timed(work) - work->passes + k : (k + work->passes - 1) % work->passes);
 }
 
-/* A round, again until the core was ours before and after it, or patience ends. Where no pass is to be like another, what went just before
- * it goes before it again: a round that is done again was seen once, then. */
-static inline uint32_t *timing_round_alone(uint32_t *ticks, const struct timed_work *work)
+static inline int is_alone(struct width one)
 {
-    for (;;) {
-        uint32_t *end = timing_round(ticks, work);
-        struct width before = {ticks[0], ticks[1]}, after = {end[-1], end[-2]};
+    return is_narrower(one, timing_level, ALONE_PERCENT);
+}
 
-        if (!timing_patience || (is_narrower(before, timing_level, ALONE_PERCENT) && is_narrower(after, timing_level, ALONE_PERCENT)))
-            return end;
-        timing_patience--;
+/* Waits until the core is ours, and then fills caches and predictors again, which the other thread had a share of, too. */
+static inline struct width settle(const struct timed_work *work, unsigned int k)
+{
+    struct width one;
+
+    do {
         wait_alone();
-        if (work->before)
-            warm_up(work, 1);
+        refill(work, k);
+        one.width = width_ticks();
+        one.reference = reference_ticks(timing_turns);
+        if (timing_patience)
+            timing_patience--;
+    } while (timing_patience && !is_alone(one));
+    return one;
+}
+
+/* Passes, each with a width loop and a reference loop before it and after it. Where the core was shared, the next one waits. */
+static inline uint32_t *timing_round(uint32_t *ticks, const struct timed_work *work)
+{
+    struct width last = settle(work, 0);
+
+    for (unsigned int k = 0; k < work->passes; k++) {
+        uint64_t before;
+
+        if (timing_patience && !is_alone(last))
+            last = settle(work, k);
+        *ticks++ = (uint32_t)last.width;
+        *ticks++ = (uint32_t)last.reference;
+        before = clock_ticks();
+        work->pass(first_timed(work) + k);
+        *ticks++ = (uint32_t)(clock_ticks() - before);
+        last.reference = reference_ticks(timing_turns);
+        last.width = width_ticks();
+        *ticks++ = (uint32_t)last.reference;
+        *ticks++ = (uint32_t)last.width;
     }
+    return ticks;
 }
 
 static inline unsigned long patience_of(char **environment)
@@ -295,13 +314,12 @@ static inline unsigned long patience_of(char **environment)
 static inline void timing_time(const struct timed_work *work, unsigned int rounds, unsigned int warm)
 {
     uint32_t *ticks = timing_ticks;
-    unsigned int numbers = 2 * work->passes + 3;
+    unsigned int numbers = TIMING_NUMBERS * work->passes;
 
     find_level();
-    wait_alone();
     warm_up(work, warm);
     for (unsigned int i = 0; i < rounds; i++)
-        ticks = timing_round_alone(ticks, work);
+        ticks = timing_round(ticks, work);
     say("clock " CLOCK_NAME " ");
     say_number(timing_empty());
     say(" ");
@@ -333,7 +351,7 @@ static inline int timing_main_once(int argc, char **argv, unsigned int passes, u
     if (before && (rounds != 1 || warm > (long)before))
         return 2;
     if (rounds < 1 || warm < 0 || passes > TIMING_MOST_PASSES || rounds > TIMING_MOST_TICKS ||
-        (unsigned int)rounds * (2 * passes + 3) > TIMING_MOST_TICKS)
+        (unsigned int)rounds * TIMING_NUMBERS * passes > TIMING_MOST_TICKS)
         return 2;
     if (system_pin(number_of(argv[2])) < 0)
         return 3;
