@@ -51,10 +51,17 @@ class Table(msgspec.Struct, frozen=True):
 
     folders: tuple[str, ...]
     seconds: int
+    left_out: tuple[str, ...]
     paths: dict[str, str]
     headers: tuple[str, ...]
     shims: dict[str, str]
     more_of_the_library: tuple[str, ...]
+    arguments: dict[str, str]
+
+    def command(self, name: str) -> tuple[str, ...]:
+        """What a test is called with in the guest."""
+        program = f"/tests/{name}"
+        return program, *self.arguments.get(name, "").format(program=program).split()
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -67,7 +74,8 @@ class Row(msgspec.Struct, frozen=True):
 
 class Tested(msgspec.Struct, frozen=True):
     """All that was run. `rows` are all tests; `said`, in them, is the first complaint of a mode in
-    which a test did not end as in user mode. `uncompiled`: how many, by the first error.
+    which a test did not end as in user mode. `uncompiled`: how many could not be compiled.
+    `left_out`: those that were not tried.
     """
 
     kernel: str
@@ -75,6 +83,7 @@ class Tested(msgspec.Struct, frozen=True):
     counts: dict[str, dict[str, int]]
     oopses: dict[str, tuple[str, ...]]
     uncompiled: int
+    left_out: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
@@ -90,7 +99,11 @@ def main() -> int:
     table = msgspec.convert(tomllib.loads(TABLE.read_text()), Table)
     with tempfile.TemporaryDirectory() as folder:
         built: Path = given.keep or Path(folder)
-        names = [name for name in _tests(given.source, table) if given.only in name]
+        names = [
+            name
+            for name in _tests(given.source, table)
+            if given.only in name and name not in table.left_out
+        ]
         made = _compiled(given.source.resolve(), table, names, built)
         talk_to_stderr(f"{len(made)} of {len(names)} tests can be compiled")
         entries = list(_files(made))
@@ -105,6 +118,7 @@ def main() -> int:
         counts={mode: dict(Counter(row.ended[mode] for row in rows)) for mode in MODES},
         oopses={mode: tuple(one.oopses) for mode, one in boots.items()},
         uncompiled=len(names) - len(made),
+        left_out=table.left_out,
         rows=rows,
     )
     print(found.counts)
@@ -184,7 +198,7 @@ def _booted(kernel: Path, mode: str, entries: list[Entry], tests: list[str], tab
     direct = ("/usr/bin/env", "KDELTA_CALL=skip", "KDELTA_CALL_CACHE=/tmp/direct")
     before = (*direct, f"LD_PRELOAD={LIBRARY}") if mode == "kernel-skip" else ()
     directory = "" if mode == "user" else "/"
-    plan = [Step(name, (*before, f"/tests/{name}"), directory, table.seconds) for name in tests]
+    plan = [Step(name, (*before, *table.command(name)), directory, table.seconds) for name in tests]
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(kernel, megabytes=2048, seconds=1500)
         ended = boot(machine, Path(folder), entries, plan)

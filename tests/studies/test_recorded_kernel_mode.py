@@ -56,3 +56,28 @@ def test_what_the_kernel_complained_of_is_explained() -> None:
         place = re.search(r" (\w+)\+0x", line)
         assert place is not None
         assert f"`{place.group(1)}`" in TEXT
+
+
+def test_what_the_c_librarys_tests_found_is_told() -> None:
+    found = record("glibc")
+    assert not any(found["oopses"].values())
+    counts = {
+        mode: Counter(row["ended"][mode] for row in found["rows"]) for mode in found["counts"]
+    }
+    assert counts == found["counts"]
+    for mode, word in (
+        ("user", "user mode"),
+        ("kernel", "`syscall`"),
+        ("kernel-skip", "entry work"),
+    ):
+        told = [counts[mode][how] for how in ("pass", "fail", "unsupported")]
+        assert f"{word} | {' | '.join(map(str, told))} |" in TEXT
+        assert sum(told) == len(found["rows"])
+    tried = len(found["rows"])
+    assert f"{tried} of the {tried + found['uncompiled']} tests" in TEXT
+    unlike = [row["test"] for row in found["rows"] if len(set(row["ended"].values())) > 1]
+    for name in (*unlike, *found["left_out"]):
+        assert name in TEXT
+    for row in found["rows"]:
+        if row["ended"]["user"] == "fail":
+            assert row["test"].partition("tst-")[2] in TEXT, row
