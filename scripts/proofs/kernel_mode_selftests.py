@@ -44,6 +44,10 @@ BESIDES = (
 
 MODES = ("stock", "user", "kernel")
 _TAP = re.compile(r"^#? *(not ok|ok)\s+(?:\d+\s*)?(?:- )?(.*)$")
+_COMPLAINT = (
+    re.compile(r"^(?!#? *ok|#? *\[).*(Bail out|rror|Expected|not supported|nable to|permitted)"),
+    re.compile(r"^(?!# Totals).*(not ok|FAIL)"),
+)
 _FLAGS = ("-O2", "-static", "-no-pie", "-pthread", "-w", "-D_GNU_SOURCE=")
 
 
@@ -68,13 +72,15 @@ class Row(msgspec.Struct, frozen=True):
     """How a program ended by mode (pass, skip, fail, signal-N, timeout), and its results.
 
     `results`: how many were ok and not ok. `differences`: results that are not the same on the
-    patched kernel in both modes, as "name: user, kernel".
+    patched kernel in both modes, as "name: user, kernel". `said`, where it did not pass: the line
+    that tells most of why.
     """
 
     test: str
     ended: dict[str, str]
     results: dict[str, tuple[int, int]]
     differences: tuple[str, ...]
+    said: dict[str, str]
 
 
 class Selftests(msgspec.Struct, frozen=True):
@@ -93,11 +99,12 @@ def main() -> int:
     words.add_argument("--stock", type=Path, help="the vmlinux without patches")
     words.add_argument("--patched", type=Path, required=True, help="the vmlinux with them")
     words.add_argument("--only", default="", help="tests whose names have this in them")
+    words.add_argument("--keep", type=Path, help="where what is compiled stays for a next time")
     words.add_argument("--json", type=Path)
     given = words.parse_args()
     tests = [test for test in _tests() if given.only in test.label]
     with tempfile.TemporaryDirectory() as folder:
-        entries, uncompiled = _compiled(given.tree, tests, Path(folder))
+        entries, uncompiled = _compiled(given.tree, tests, given.keep or Path(folder))
         for label, why in uncompiled.items():
             talk_to_stderr(f"{label} is left out: {why}")
         there = [test for test in tests if test.label not in uncompiled]
@@ -129,24 +136,25 @@ def _tests() -> Iterator[Test]:
 
 def _compiled(tree: Path, tests: list[Test], folder: Path) -> tuple[list[Entry], dict[str, str]]:
     """The programs as files of the guest, and why the others could not be compiled."""
-    shutil.copytree(tree / SELFTESTS, folder / SELFTESTS, symlinks=True)
-    for path in BESIDES:
+    for path in (SELFTESTS, *BESIDES):
         to = folder / path
-        to.parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (tree / path).is_dir() else shutil.copy
-        copy(tree / path, to)
+        if not to.exists():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (tree / path).is_dir() else shutil.copy
+            copy(tree / path, to)
     # Says which libraries there are; without any, as where they are not installed.
     (folder / SELFTESTS / "mm/local_config.h").write_text("")
     headers = folder / "headers"
     said(["make", "-s", "-C", str(tree), f"O={headers}", "ARCH=x86", "headers"], folder)
     entries, uncompiled = [], {}
     for test in tests:
-        output = folder / "program"
+        output = folder / test.label.replace("/", "_")
         argv = ["gcc", *_FLAGS, "-isystem", str(headers / "usr/include"), "-I", ".", "-I", ".."]
         argv += ["-I", str(folder / SELFTESTS), "-I", "../include", *test.flags]
         argv += ["-idirafter", str(folder / "tools/include")]
         argv += ["-o", str(output), f"{test.name}.c", *test.sources, *test.libraries, "-lrt", "-lm"]
-        if why := said(argv, folder / SELFTESTS / test.folder):
+        there = output.exists()
+        if not there and (why := said(argv, folder / SELFTESTS / test.folder)):
             uncompiled[test.label] = why
         else:
             entries.append(file(f"tests/{test.label}", output.read_bytes(), executable=True))
@@ -172,7 +180,8 @@ def _booted(kernel: Path, mode: str, entries: list[Entry], tests: list[Test]) ->
     ]
     limit = 300 + sum(test.seconds for test in tests)
     with tempfile.TemporaryDirectory() as folder:
-        ended = boot(Machine(kernel, megabytes=2048, seconds=limit), Path(folder), entries, plan)
+        machine = Machine(kernel, CPU_WITHOUT, megabytes=2048, seconds=limit)
+        ended = boot(machine, Path(folder), entries, plan)
     talk_to_stderr(f"{mode}: {len(ended.steps)} of {len(plan)}, {len(ended.oopses)} oopses")
     for line in ended.oopses:
         talk_to_stderr(f"    {line}")
@@ -186,16 +195,24 @@ def _row(test: Test, boots: Mapping[str, Boot]) -> Row:
     }
     results = {mode: _results(step) for mode, step in steps.items()}
     user, kernel = results["user"], results["kernel"]
+    ended = {mode: _how(step) for mode, step in steps.items()}
     return Row(
         test.label,
-        {mode: _how(step) for mode, step in steps.items()},
+        ended,
         {mode: (sum(of.values()), len(of) - sum(of.values())) for mode, of in results.items()},
         tuple(
             f"{name}: {_word(user.get(name))}, {_word(kernel.get(name))}"
             for name in dict.fromkeys((*user, *kernel))
             if user.get(name) != kernel.get(name)
         ),
+        {mode: _complaint(step) for mode, step in steps.items() if ended[mode] != "pass"},
     )
+
+
+def _complaint(step: Ended) -> str:
+    """The line of what a program said that tells most of why it did not pass; its last if none."""
+    found = (line for of in _COMPLAINT for line in step.lines if of.search(line))
+    return next(found, step.lines[-1] if step.lines else "").strip()[:160]
 
 
 def _how(step: Ended) -> str:
