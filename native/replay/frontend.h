@@ -35,12 +35,12 @@ struct frontend_predictor { uint32_t base_entries, entries, tag_bits, n_tables, 
 
 /* Caches with no sets, windows of shift 0 and an empty stack of returns are not there. Times are sixteenths of cycles; ahead: windows, or
  * 0 if fetching waits for execution. EVENT_WAITS is counted if
- * supply is not 0. The second TLB is for functions in small pages.
+ * delivery_time is not 0. The second TLB is for functions in small pages.
  */
 struct frontend_cpu {
     struct replay_cache l1i, itlb[2], btb[2], op_cache;
     struct frontend_predictor conditional, indirect;
-    uint32_t returns, window_shift, next_line, ahead, window_time, supply, second_btb_time, miss_time, insn_time;
+    uint32_t returns, window_shift, next_line, ahead, window_time, delivery_time, second_btb_time, miss_time, insn_time;
 };
 
 /* total: n_layouts x EVENTS x CONTEXTS; by_function: n_layouts x EVENTS x n_functions, or NULL. small: of each function, whether it

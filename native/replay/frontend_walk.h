@@ -222,7 +222,7 @@ static TARGET ALWAYS inline void NAME(find_branch)(struct front *f, const struct
     if (f->cpu->btb[1].sets && !NAME(misses)(&f->btb[1], from->branch_sets[1], from->branch_tag)) {
         NAME(count)(f, EVENT_BTB_FIRST, context, from->function, 1);
         f->fetched += f->cpu->second_btb_time;
-        f->supplied += f->cpu->second_btb_time;
+        f->supplied += f->cpu->delivery_time;
         return;
     }
     NAME(count)(f, EVENT_BTB, context, from->function, 1);
@@ -317,7 +317,7 @@ static TARGET ALWAYS inline const struct place_in *NAME(fetch_window)(struct fro
 /* A window as it would be supplied and consumed if no line ever missed: what execution waits for is the pace of windows and branches alone. */
 static TARGET ALWAYS inline void NAME(supply)(struct front *f, const struct spot *s, bool is_new, uint64_t time, uint32_t context)
 {
-    if (!f->cpu->supply)
+    if (!f->cpu->delivery_time)
         return;
     if (!is_new) {
         f->consumed += time;
@@ -333,7 +333,7 @@ static TARGET ALWAYS inline void NAME(supply)(struct front *f, const struct spot
         f->consumed = f->supplied;
     }
     f->consumed += time;
-    f->supplied += f->cpu->window_time;
+    f->supplied += f->cpu->delivery_time;
     *slot = f->consumed;
 }
 

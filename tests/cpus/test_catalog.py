@@ -93,7 +93,7 @@ def test_known_geometries() -> None:
 def test_what_predicts_branches_has_prices(cpu: CPU) -> None:
     there = {kind for kind, known in counts_of_front_end(cpu).items() if known}
     # These have prices by a calibration only.
-    unpriced = {"l1i-exposed", "fetch-windows", "redirected-windows", "op-cache", "fetch-waits"}
+    unpriced = {"l1i-exposed", "fetch-windows", "op-cache", "fetch-waits"}
     assert there - unpriced == set(cpu.misses) & set(FRONT_END_KINDS) | set(cpu.misses) & {"btb"}
     assert (cpu.front_end is None) == (cpu.name == DEFAULT_CPU)  # which is no CPU in particular
 

@@ -60,6 +60,7 @@ def front_ends(
     levels = (btb, *draw(st.lists(plain, max_size=1))) if btb else ()
     second = draw(CYCLES) if len(levels) > 1 else 0.0
     window = st.integers(0, 12).map(lambda power: 1 << power)
+    ran = RunAhead(draw(st.integers(1, 256)), draw(CYCLES), second, draw(CYCLES))
     return FrontEnd(
         conditional=draw(st.none() | predictors(12)),
         indirect=draw(st.none() | predictors(4)),
@@ -68,7 +69,7 @@ def front_ends(
         fetch_bytes=draw(st.none() | window),
         op_cache=draw(st.none() | plain),
         next_line=draw(st.booleans()),
-        run_ahead=RunAhead(draw(st.integers(1, 256)), draw(CYCLES), second) if ahead else None,
+        run_ahead=ran if ahead else None,
         miss_cycles=draw(CYCLES),
         cycles_per_insn=cycles_per_insn,
     )
@@ -88,8 +89,7 @@ def cpus(draw: st.DrawFn) -> CPU:
         kinds += ["l1i-exposed"]
         kinds += ["conditional"] if front.conditional else []
         kinds += ["return"] if front.returns else []
-        kinds += ["fetch-waits"] if front.run_ahead else []
-        kinds += ["redirected-windows"] if front.returns and front.fetch_bytes else []
+        kinds += ["fetch-waits"] if front.run_ahead and front.run_ahead.delivery_cycles else []
     misses = {kind: MissPrice(*draw(intervals()), draw(st.booleans())) for kind in kinds}
     specials = draw(st.dictionaries(WORDS, intervals().map(lambda ends: Price(*ends)), max_size=3))
     names = draw(st.lists(WORDS, unique=True, max_size=2))

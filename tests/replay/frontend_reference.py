@@ -343,14 +343,14 @@ class Front:
 
     def supply(self, step: Step, ahead: RunAhead | None, time: int, context: int) -> None:
         """The same without a miss, in sixteenths; whole cycles are counted."""
-        if ahead:
+        if ahead and ahead.delivery_cycles:
             self.supplied = max(self.supplied, self.consumed_at[0])
             if self.supplied > self.consumed:
                 self.waited += self.supplied - self.consumed
                 self.count("fetch-waits", step, context, self.waited // 16)
                 self.waited %= 16
                 self.consumed = self.supplied
-            self.supplied += round(16 * ahead.window_cycles)
+            self.supplied += round(16 * ahead.delivery_cycles)
         self.consumed += time
         if ahead:
             self.consumed_at = [*self.consumed_at[1:], self.consumed]
@@ -364,8 +364,8 @@ class Front:
         if missed == [True, False]:
             self.count("btb-first", step, context)
             if self.front.run_ahead:
-                wait = round(16 * self.front.run_ahead.second_btb_cycles)
-                self.fetched, self.supplied = self.fetched + wait, self.supplied + wait
+                self.fetched += round(16 * self.front.run_ahead.second_btb_cycles)
+                self.supplied += round(16 * self.front.run_ahead.delivery_cycles)
         elif missed and all(missed):
             self.count("btb", step, context)
             self.redirect()

@@ -82,7 +82,13 @@ fronts = st.builds(
     next_line=st.booleans(),
     run_ahead=st.one_of(
         st.none(),
-        st.builds(RunAhead, st.integers(1, 5), st.sampled_from([0, 0.5, 1, 3]), st.integers(0, 9)),
+        st.builds(
+            RunAhead,
+            st.integers(1, 5),
+            st.sampled_from([0, 0.5, 1, 3]),
+            st.integers(0, 9),
+            st.sampled_from([0, 0.3, 1, 2]),
+        ),
     ),
     miss_cycles=st.sampled_from([0, 1.3, 14]),
     cycles_per_insn=st.sampled_from([0.25, 0.3, 2]),

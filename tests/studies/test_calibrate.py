@@ -32,7 +32,6 @@ from kdelta.studies.calibrate.study import (
     make_bundle,
     run_calibrate,
 )
-from kdelta.studies.front_end import redirected_windows
 from kdelta.studies.lab import open_store
 from kdelta.studies.requests import Silent
 from kdelta.workloads.calibration import bundle
@@ -168,16 +167,6 @@ def test_noise_is_by_how_much_a_second_timing_differs() -> None:
     again = [a.mean() / 2 + b.mean() / 2 for a, b in made]
     differs = float(np.std(np.array(again[1:]) - again[:-1]))
     assert noise_of(links) == pytest.approx(differs, rel=0.05)
-
-
-def test_windows_count_where_code_is_mispredicted() -> None:
-    windows = np.array([1000.0, 1100.0])
-    calm = {name: np.zeros(2) for name in ("conditional", "indirect", "return")}
-    assert redirected_windows({**calm, "fetch-windows": windows}, 64_000).tolist() == [0, 0]
-    some = {**calm, "indirect": np.array([100.0, 100.0]), "fetch-windows": windows}
-    assert redirected_windows(some, 64_000).tolist() == [100.0, 110.0]
-    # Not more than all of them.
-    assert redirected_windows(some, 1000).tolist() == windows.tolist()
 
 
 def test_worst_links_are_those_far_from_the_prediction() -> None:

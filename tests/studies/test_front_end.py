@@ -7,7 +7,7 @@ import pytest
 
 from kdelta.counts.trace import JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_NONE, JUMP_RETURN, Trace
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.model import CPU, MISPREDICTIONS, REDIRECTED, MissKind, MissPrice
+from kdelta.cpus.model import CPU, WAITS, MissKind, MissPrice
 from kdelta.infer.ensembles import Ensemble, RegionCost
 from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
 from kdelta.replay.simulate import Placed
@@ -60,17 +60,15 @@ def test_it_is_the_replays_own_work_an_iteration(cpu: CPU) -> None:
     assert found["conditional"].any()  # nobody predicts what is drawn
 
 
-def test_windows_after_mispredictions_are_counted_where_they_have_a_price() -> None:
+def test_waits_are_counted_where_they_have_a_price() -> None:
     trace, placed = made()
-    base = load_cpu("zen4")
-    cpu = msgspec.structs.replace(base, misses={REDIRECTED: MissPrice(0.3, 0.9, True)})
-    every = own_events(trace, placed, layouts(), priced("fetch-windows", *MISPREDICTIONS), 10)
+    spr = load_cpu("sapphire-rapids")
+    cpu = msgspec.structs.replace(spr, misses={WAITS: MissPrice(0.3, 0.9, True)})
     found = own_events(trace, placed, layouts(), cpu, 10)
-    assert set(found) == {REDIRECTED}
-    mispredicted = sum(every[kind].mean() for kind in MISPREDICTIONS)
-    share = front_end.WAITED_INSNS * mispredicted / (trace.executed_insns(0) / 10)
-    assert found[REDIRECTED] == pytest.approx(every["fetch-windows"] * min(1, share))
-    assert found[REDIRECTED].all()
+    every = PreparedFrontEnd(trace, placed).replay(layouts(), spr)
+    assert set(found) == {WAITS}
+    assert found[WAITS].tolist() == (every.total[:, EVENTS.index(WAITS), 0] / 10).tolist()
+    assert found[WAITS].all()
 
 
 def priced(*kinds: MissKind) -> CPU:

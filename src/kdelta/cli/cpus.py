@@ -53,7 +53,6 @@ _LABELS = {
     "misses.btb-first": "miss of a near target",
     "misses.l1i-exposed": "a cycle not hidden",
     "misses.fetch-windows": "a window",
-    "misses.redirected-windows": "a window, mispredicted",
     "misses.op-cache": "miss of operations",
     "misses.fetch-waits": "a cycle of waiting",
     "misses.l1d": "load: line",

@@ -20,7 +20,6 @@ from kdelta.cpus.model import (
     MAX_WAYS,
     MEASURED,
     MISS_KINDS,
-    REDIRECTED,
     WAITS,
     Calibration,
     Core,
@@ -236,10 +235,8 @@ def counts_of_front_end(cpu: CPU) -> dict[MissKind, bool]:
         "btb": bool(ahead.btb),
         EXPOSED: cpu.front_end is not None,
         "fetch-windows": ahead.fetch_bytes is not None,
-        REDIRECTED: ahead.fetch_bytes is not None
-        and bool(ahead.conditional or ahead.indirect or ahead.returns),
         "op-cache": ahead.op_cache is not None,
-        WAITS: ahead.run_ahead is not None,
+        WAITS: ahead.run_ahead is not None and ahead.run_ahead.delivery_cycles > 0,
     }
 
 

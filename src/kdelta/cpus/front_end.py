@@ -47,11 +47,14 @@ class RunAhead(msgspec.Struct, frozen=True):
     windows            that can be predicted and not yet executed
     window_cycles      a window is predicted every so many cycles
     second_btb_cycles  that go by when the first BTB does not have a branch that the second has
+    delivery_cycles    a window is delivered to execution every so many cycles at most, and as many
+                       more go by at a branch that the first BTB does not have; 0: not known
     """
 
     windows: int
     window_cycles: float
     second_btb_cycles: float
+    delivery_cycles: float = 0
 
 
 class FrontEnd(msgspec.Struct, frozen=True):
@@ -109,6 +112,7 @@ class _Fetch(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
     next_line: bool = False
     ahead_windows: int | None = None
     window_cycles: float = 1
+    delivery_cycles: float = 0
     cycles_per_insn: float | None = None
 
 
@@ -234,6 +238,8 @@ def _run_ahead(tables: FrontEndTables, *, decoupled: bool) -> RunAhead | None:
     if not decoupled:
         if ahead is not None:
             raise FrontEndError("`fetch.ahead_windows` means nothing where fetching is coupled")
+        if fetch is not None and fetch.delivery_cycles:
+            raise FrontEndError("`fetch.delivery_cycles` means nothing where fetching is coupled")
         return None
     if fetch is None or ahead is None or not 1 <= ahead <= MOST_AHEAD:
         raise FrontEndError(
@@ -245,6 +251,7 @@ def _run_ahead(tables: FrontEndTables, *, decoupled: bool) -> RunAhead | None:
         ahead,
         _cycles("fetch.window_cycles", fetch.window_cycles),
         _cycles("btb_second.cycles", second),
+        _cycles("fetch.delivery_cycles", fetch.delivery_cycles),
     )
 
 

@@ -25,15 +25,13 @@ FrontEndKind = Literal[
     "btb-first",
     "l1i-exposed",
     "fetch-windows",
-    "redirected-windows",
     "op-cache",
     "fetch-waits",
 ]
 """What a replay of the front end counts beside plain misses: mispredicted conditional branches,
 indirect ones and returns; branches that the first of two BTBs did not have and the second had;
 cycles of latency of the L1I's misses that were left when fetching could run ahead no longer;
-aligned windows that were fetched; those of them that were fetched soon after a misprediction, if
-mispredictions are evenly apart; windows that the cache of decoded operations did not have; cycles
+aligned windows that were fetched; windows that the cache of decoded operations did not have; cycles
 that execution, at its best, would wait for windows and branches if no line ever missed."""
 
 FRONT_END_KINDS: tuple[FrontEndKind, ...] = get_args(FrontEndKind)
@@ -50,10 +48,6 @@ EXPOSED: FrontEndKind = "l1i-exposed"
 then: a miss costs what is left of its latency."""
 
 MISPREDICTIONS: tuple[FrontEndKind, ...] = ("conditional", "indirect", "return")
-
-REDIRECTED: FrontEndKind = "redirected-windows"
-"""Where code is predicted, fetching is ahead and its windows cost nothing; after a misprediction
-execution waits for each of them."""
 
 WAITS: FrontEndKind = "fetch-waits"
 """Where each instruction waits for the one before, this is next to nothing; code whose instructions

@@ -138,6 +138,8 @@ class _File:
             fetch["window_bytes"] = ahead.fetch_bytes
         if run is not None:
             fetch |= {"ahead_windows": run.windows, "window_cycles": run.window_cycles}
+            if run.delivery_cycles:
+                fetch["delivery_cycles"] = run.delivery_cycles
         if ahead.cycles_per_insn != self._cpu.cycles_per_insn:
             fetch["cycles_per_insn"] = ahead.cycles_per_insn
         found["fetch"] = self._sourced("fetch", fetch)

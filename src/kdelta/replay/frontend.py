@@ -50,7 +50,7 @@ first of two BTBs did not have and the second had; those that the last one did n
 the L1I did not have, as in the plain replay; cycles of their latency that were left when they were
 needed, each miss in whole cycles; pages that the TLB did not have; aligned windows that were
 fetched; windows of code that the cache of decoded operations did not have; cycles that execution
-would wait for windows and branches to be predicted if no line ever missed."""
+would wait for windows and branches to be delivered if no line ever missed."""
 
 MECHANISMS = (*(event for event in EVENTS if event != "l1i"), "run-ahead", "next-line")
 """What can be switched off: what is then 0, or, of the last two, what no longer hides misses."""
@@ -104,7 +104,7 @@ class _CPU(ctypes.Structure):
         ("conditional", _Predictor),
         ("indirect", _Predictor),
         *((name, ctypes.c_uint32) for name in ("returns", "window_shift", "next_line")),
-        *((name, ctypes.c_uint32) for name in ("ahead", "window_time", "supply")),
+        *((name, ctypes.c_uint32) for name in ("ahead", "window_time", "delivery_time")),
         *((name, ctypes.c_uint32) for name in ("second_btb_time", "miss_time", "insn_time")),
     )
 
@@ -300,7 +300,7 @@ def _described(cpu: CPU, without: frozenset[str]) -> _CPU:
         next_line=front.next_line and "next-line" not in without,
         ahead=ahead.windows if ahead else 0,
         window_time=_time(ahead.window_cycles) if ahead else 0,
-        supply=ahead is not None and WAITS not in without,
+        delivery_time=_time(ahead.delivery_cycles) if ahead and WAITS not in without else 0,
         second_btb_time=_time(ahead.second_btb_cycles) if ahead else 0,
         miss_time=0 if hidden else _time(front.miss_cycles),
         insn_time=_time(front.cycles_per_insn),

@@ -21,7 +21,6 @@ NAMES = {
     "indirect": "indirect mispredicted",
     "return": "return mispredicted",
     "fetch-windows": "fetch window",
-    "redirected-windows": "fetch window after a misprediction",
     "op-cache": "op cache miss",
     "fetch-waits": "cycle of waiting for windows",
     "l1d": "L1D miss (load)",

@@ -42,7 +42,6 @@ _FRONT_END = {
     "btb-first": "btb 1st misses",
     "l1i-exposed": "l1i exposed",
     "fetch-windows": "fetch windows",
-    "redirected-windows": "late windows",
     "op-cache": "op cache",
     "fetch-waits": "fetch waits",
 }

@@ -41,7 +41,6 @@ KINDS = {
     "btb-first": "misses of the first BTB",
     "l1i-exposed": "cycles that L1I misses leave exposed",
     "fetch-windows": "fetched windows",
-    "redirected-windows": "windows fetched after mispredictions",
     "op-cache": "misses of decoded operations",
     "fetch-waits": "cycles of waiting for windows",
 }

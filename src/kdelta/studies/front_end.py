@@ -5,11 +5,9 @@ docs/cpus.md, "The front end", says which layouts it is replayed in.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import Trace
@@ -17,8 +15,6 @@ from kdelta.cpus.model import (
     CPU,
     EXPOSED,
     FRONT_END_KINDS,
-    MISPREDICTIONS,
-    REDIRECTED,
     WAITS,
     MissKind,
 )
@@ -35,10 +31,6 @@ LEAST_LAYOUTS = 16
 """With fewer an ensemble says little: then the front end is left out."""
 
 _OWN = CONTEXTS.index("own")
-WAITED_INSNS = 64
-"""For so many instructions after a misprediction execution waits for what is fetched: assumed, a
-few tens of windows."""
-
 _PASSES = 2  # one that warms, and one that counts
 _PREDICTED: tuple[MissKind, ...] = ("conditional", "indirect", "return", "btb-first", "btb")
 
@@ -75,27 +67,12 @@ def own_events(
     counts: dict[str, Floats] = {
         event: np.asarray(found[:, k], np.float64) for k, event in enumerate(EVENTS)
     }
-    if REDIRECTED in kinds:
-        counts[REDIRECTED] = redirected_windows(counts, trace.executed_insns(_OWN))
     return {str(kind): counts[kind] / per for kind in kinds}
-
-
-def redirected_windows(counts: Mapping[str, npt.NDArray[Any]], insns: int) -> Floats:
-    """Fetch windows within WAITED_INSNS instructions after a misprediction, if these are evenly
-    apart: (n_layouts,). `counts` has (n_layouts,) each of the mispredictions and of all windows of
-    so many `insns`.
-    """
-    mispredicted = sum(float(np.mean(counts[name])) for name in MISPREDICTIONS)
-    share = min(1.0, WAITED_INSNS * mispredicted / max(1, insns))
-    found: Floats = np.asarray(counts["fetch-windows"], np.float64) * share
-    return found
 
 
 def _without(kinds: Collection[MissKind]) -> frozenset[str]:
     """What is neither priced nor has a bearing on what is."""
     needed: set[str] = set(kinds)
-    if REDIRECTED in kinds:
-        needed |= {"fetch-windows", *MISPREDICTIONS}
     idle: set[str] = {"itlb", "fetch-windows", "op-cache", EXPOSED, WAITS} - needed
     if {EXPOSED, WAITS}.isdisjoint(kinds):
         idle |= {"run-ahead", "next-line", *(set(_PREDICTED) - needed)}

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import merged_regions
-from kdelta.cpus.model import CPU, LRU, REDIRECTED, WAITS, Cache, MissKind, Replacement
+from kdelta.cpus.model import CPU, LRU, WAITS, Cache, MissKind, Replacement
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.ensembles import Interval, RegionCost
 from kdelta.infer.prices import FIXED, INSNS, priced_kinds, prices_of
@@ -54,7 +54,7 @@ _SMALL_PAGE_BYTES = 4096
 _SILENT = Silent()
 _MISPREDICTED = frozenset({"conditional", "indirect", "return"})
 _WITHIN_LINES: dict[str, frozenset[str]] = {
-    "fetch windows": frozenset({"fetch-windows", REDIRECTED, WAITS}),
+    "fetch windows": frozenset({"fetch-windows", WAITS}),
     "decoded operations": frozenset({"op-cache"}),
 }
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import U64, Trace
-from kdelta.cpus.model import CPU, REDIRECTED
+from kdelta.cpus.model import CPU
 from kdelta.infer.calibration_model import F64, ProgramRows
 from kdelta.replay.data_side import data_events
 from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
@@ -20,7 +20,6 @@ from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import LabError
 from kdelta.spec.timings import TimedLink, TimedProgram
-from kdelta.studies.front_end import redirected_windows
 
 _OWN = CONTEXTS.index("own")
 _MAD = 1.4826  # from the median of absolute differences to a standard deviation
@@ -52,7 +51,6 @@ def counted_links(trace: Trace, links: Sequence[Path], cpu: CPU) -> LinkCounts:
     if cpu.front_end is not None and trace.jumps is not None:
         found = PreparedFrontEnd(trace, placement.placed).replay(layouts, cpu)
         counts |= {event: found.total[:, k, _OWN] for k, event in enumerate(EVENTS)}
-        counts[REDIRECTED] = redirected_windows(counts, trace.executed_insns(_OWN))
     data = data_events(trace, cpu) if trace.data_virtual is not None else {}
     return LinkCounts(
         events={name: np.asarray(of, np.float64) / iterations for name, of in counts.items()},

@@ -38,12 +38,12 @@ static inline uint32_t draw_below(uint32_t *state, uint32_t n)
 
 static inline void set_order(char flow)
 {
-    static uint16_t fixed[FUNCTIONS];
+    static uint16_t fixed[CALLED];
     uint32_t state = 2463534242u, next = 0, drawn = 0;
 
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
+    for (uint32_t i = 0; i < CALLED; i++)
         fixed[i] = (uint16_t)i;
-    for (uint32_t i = FUNCTIONS - 1; i; i--) {
+    for (uint32_t i = CALLED - 1; i; i--) {
         uint32_t j = draw_below(&state, i + 1);
         uint16_t other = fixed[i];
 
@@ -53,10 +53,10 @@ static inline void set_order(char flow)
         uint32_t chance = draw(&state);
 
         if (flow == 'r' || (flow == 'm' && chance >> 30 == 0) || (flow == 'l' && i % REPEATS == 0))
-            drawn = draw_below(&state, FUNCTIONS);
+            drawn = draw_below(&state, CALLED);
         else if (flow != 'l')
             drawn = fixed[next];
-        next = next + 1 == FUNCTIONS ? 0 : next + 1;
+        next = next + 1 == CALLED ? 0 : next + 1;
         order[i / CALLS][i % CALLS] = (uint16_t)drawn;
     }
 }
