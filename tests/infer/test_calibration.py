@@ -61,6 +61,17 @@ def test_known_prices_are_found_within_their_intervals(
         assert price.value == pytest.approx(truth, rel=0.05)
 
 
+def test_an_interval_ends_no_lower_than_what_programs_say_by_themselves() -> None:
+    """Some programs pay in full what others hide."""
+    paid, hidden = made({"l1i": 8.0}, programs=8), made({}, programs=4, seed=2)
+    hidden = [msgspec.structs.replace(one, name=f"hidden-{one.name}") for one in hidden]
+    price = fit([*paid, hidden[0]]).prices["l1i"]
+    assert price.high >= 7.6
+    left = {one.name: one.most for one in fit([*hidden, *paid[:2]]).left_out}
+    assert left["l1i"] == pytest.approx(8.0, rel=0.05)
+    assert (left["btb"] or 0) < 1.0
+
+
 def test_a_mechanism_that_costs_nothing_is_left_out() -> None:
     fitted = fit(made({"l1i": 5.0}))
     assert set(fitted.prices) == {"l1i"}

@@ -46,6 +46,7 @@ _HUBER = 1.345  # 95 % as good as least squares where the errors are normal (Hub
 _MAD = 1.4826  # from the median of absolute deviations to a standard deviation of normal errors
 _QUARTILES = 1.349  # from their distance to a standard deviation, of normal errors
 _MOST_OFF = 4
+_MOST_WRONG = 2.0  # 1: as wrong as no prediction
 _FLOOR = 2.5e-3  # of a pass: differences that nobody asks for
 _LEAST_GAIN = 0.01
 _TAIL = 2.5  # per cent, at either end of an interval
@@ -205,6 +206,34 @@ def _weights(programs: _Table, residual: F64) -> F64:
     return programs.there * found
 
 
+def _own_prices(programs: _Table, k: int, weights: F64) -> tuple[F64, F64]:
+    """What single programs would have a mechanism cost, by their links alone: of those that tell it
+    by _CLEAR standard errors; and of all that would tell it so if they paid as much.
+    """
+    share = weights / weights.sum(axis=1, keepdims=True)
+    cycles = programs.cycles - (share * programs.cycles).sum(axis=1, keepdims=True)
+    events = programs.events[:, :, k]
+    apart = events - (share * events).sum(axis=1, keepdims=True)
+    known = (weights * apart**2).sum(axis=1)
+    own = (weights * apart * cycles).sum(axis=1) / np.maximum(known, 1e-12)
+    clear = own[own * np.sqrt(known) > _CLEAR]
+    if not len(clear):
+        return clear, clear
+    return clear, np.maximum(own[np.percentile(clear, 90) * np.sqrt(known) > _CLEAR], 0.0)
+
+
+def _begin(programs: _Table, kept: Sequence[int]) -> F64:
+    """Where a fit of prices begins: at the median of what programs say by themselves, so that the
+    many decide which of them are off, and not those whose links differ most.
+    """
+    found = np.zeros(programs.events.shape[2])
+    weights = programs.there / programs.floors[:, None] ** 2
+    for k in kept:
+        _, told = _own_prices(programs, k, weights)
+        found[k] = np.median(told) if len(told) else 0.0
+    return found
+
+
 def _prices(programs: _Table, kept: Sequence[int], rounds: int = _ROUNDS) -> F64:
     """The price of each mechanism, (k,), 0 for those that are not in `kept`."""
     found = np.zeros(programs.events.shape[2])
@@ -212,7 +241,7 @@ def _prices(programs: _Table, kept: Sequence[int], rounds: int = _ROUNDS) -> F64
         return found
     held = np.array(kept)
     events = programs.events[:, :, held]
-    weights = _weights(programs, programs.cycles)
+    weights = _weights(programs, programs.cycles - programs.events @ _begin(programs, kept))
     for _ in range(rounds):
         share = weights / weights.sum(axis=1, keepdims=True)
         apart = events - np.einsum("pn,pnk->pk", share, events)[:, None]
@@ -240,14 +269,16 @@ def _left_one_out(programs: _Table, kept: Sequence[int]) -> F64:
 
 def _error(programs: _Table, kept: Sequence[int]) -> float:
     """Of leave-one-out predictions: the mean over programs of their squared error, as a share of
-    the variance that there is; where there is hardly any, of what nobody asks for.
+    the variance that there is; where there is hardly any, of what nobody asks for. A program that
+    is told all wrong, since its code hides what others pay, counts as _MOST_WRONG.
     """
     residual = programs.cycles - _left_one_out(programs, kept)
     quartiles = np.array([np.percentile(one.cycles, [25, 75]) for one in programs.rows])
     scale = ((quartiles[:, 1] - quartiles[:, 0]) / _QUARTILES) ** 2 + programs.floors**2
     limit = _MOST_OFF * np.sqrt(scale)[:, None]  # a link that something slowed does not decide
     off = np.clip(residual - programs.middles(residual)[:, None], -limit, limit) * programs.there
-    return float(np.mean((off**2).sum(axis=1) / programs.there.sum(axis=1) / scale))
+    errors = (off**2).sum(axis=1) / programs.there.sum(axis=1) / scale
+    return float(np.minimum(errors, _MOST_WRONG).mean())
 
 
 def _is_alternative(name: str, kept: Iterable[str]) -> bool:
@@ -345,29 +376,12 @@ def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> 
         )
         drawn[row] = _prices(again, kept, rounds=3)
     low, high = np.percentile(drawn, [_TAIL, 100 - _TAIL], axis=0)
-    return low, np.maximum(high, _own_prices(programs, kept))
-
-
-def _own_prices(programs: _Table, kept: Sequence[int]) -> F64:
-    """What single programs would have each mechanism cost, by their links alone: (k,), the upper
-    tenth of those programs that tell it by _CLEAR standard errors; 0 where none does.
-
-    A price is shared by all, and code differs in what it hides: so an interval ends no lower.
-    """
-    found = np.zeros(programs.events.shape[2])
     weights = _weights(programs, programs.cycles - programs.events @ _prices(programs, kept))
-    share = weights / weights.sum(axis=1, keepdims=True)
-    cycles = programs.cycles - (share * programs.cycles).sum(axis=1, keepdims=True)
     for k in kept:
-        events = programs.events[:, :, k]
-        apart = events - (share * events).sum(axis=1, keepdims=True)
-        known = (weights * apart**2).sum(axis=1)
-        told = known > 0
-        own = (weights * apart * cycles).sum(axis=1)[told] / known[told]
-        clear = own[own * np.sqrt(known[told]) > _CLEAR]
-        if len(clear):
-            found[k] = np.percentile(clear, 90)
-    return found
+        clear, _ = _own_prices(programs, k, weights)
+        if len(clear):  # code differs in what it hides: an interval ends no lower
+            high[k] = max(high[k], np.percentile(clear, 90))
+    return low, high
 
 
 def _quality(programs: _Table, kept: Sequence[int]) -> tuple[ProgramFit, ...]:

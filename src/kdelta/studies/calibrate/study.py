@@ -31,6 +31,7 @@ from kdelta.studies.calibrate.events import rows_of
 from kdelta.studies.calibrate.host_file import based_on, write_host
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
 from kdelta.studies.requests import LabRequest, Progress
+from kdelta.workloads.calibration.bundle import harness
 from kdelta.workloads.calibration.generate import ProgramSource, programs
 from kdelta.workloads.calibration.link import DATA_STAYS
 
@@ -150,7 +151,8 @@ def _folder(request: CalibrateRequest, progress: Progress) -> Path:
             )
         return folder
     chosen = chosen_programs(request)
-    name = identity([list(DATA_STAYS), [msgspec.structs.asdict(one) for one in chosen]])[:16]
+    made_of = [list(DATA_STAYS), harness(), [msgspec.structs.asdict(one) for one in chosen]]
+    name = identity(made_of)[:16]
     folder = cache_dir("calibration") / f"{request.arch}-{name}"
     if not (folder / "manifest.json").exists():
         with interruptible():

@@ -85,6 +85,13 @@ def make_bundle(
     return manifest
 
 
+def harness() -> dict[str, str]:
+    """The hashes of the texts that all programs of a bundle share, by their names."""
+    folder = Path(__file__).parent
+    texts = sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h", ".sh"})
+    return {path.name: sha256_file(path) for path in texts}
+
+
 def complete_bundle(folder: Path, manifest: Manifest) -> None:
     """Adds to a folder that has links/CODE/SEED, of programs made elsewhere, what else run.sh
     needs. LabError when it cannot be built.

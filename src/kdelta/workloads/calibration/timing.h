@@ -249,7 +249,10 @@ static inline void wait_alone(void)
 /* What a pass leaves in caches and predictors, by one that is not timed: of those that went before, or the one before it. */
 static inline void refill(const struct timed_work *work, unsigned int k)
 {
-    work->pass(work->before ? first_timed(work) - work->passes + k : (k + work->passes - 1) % work->passes);
+    if (work->before)
+        work->pass(first_timed(work) - work->passes + k);
+    else
+        work->pass(k ? k - 1 : work->passes - 1);
 }
 
 static inline int is_alone(struct width one)
