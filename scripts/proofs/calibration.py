@@ -12,7 +12,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,7 +24,7 @@ from kdelta import __version__
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
-from kdelta.infer.calibration_model import FittedPrice, ProgramFit
+from kdelta.infer.calibration_model import LEAST_LINKS, FittedPrice, ProgramFit, ProgramRows
 from kdelta.infer.nonnegative import rank_correlation
 from kdelta.report.calibration_json import JsonCalibration, JsonCheck, calibration_json, check_json
 from kdelta.spec.errors import UserError
@@ -115,6 +115,29 @@ def listing(fits: Sequence[ProgramFit], *, generated: bool) -> Iterator[str]:
         yield (
             f"| {fit.name} | {fit.links} | {fit.cycles:,.0f} | {spread} | {noise} | {guess} "
             f"| {ranks} | {word} |"
+        )
+
+
+def told_by(rows: Iterable[ProgramRows], mechanism: str, *, least: float) -> Iterator[str]:
+    """A table of the programs whose links differ in a mechanism by `least` times the noise: how its
+    events order their links, and what one of them costs there, by a line through the links.
+    """
+    yield "| program | spread | noise | events | range | rank | plain misses | cycles each |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in rows:
+        events = np.asarray(row.events[mechanism])
+        if np.ptp(events) < least * row.noise or len(events) < LEAST_LINKS:
+            continue
+        middle = float(np.median(row.cycles))
+        spread, noise = 100 * np.ptp(row.cycles) / middle, 100 * row.noise / middle
+        price = float(np.polyfit(events, row.cycles, 1)[0])
+        ranks = (
+            _figure(rank_correlation(row.cycles, np.asarray(of)))
+            for of in (events, row.events["l1i"])
+        )
+        yield (
+            f"| {row.name} | {spread:.2f} % | {noise:.2f} % | {np.median(events):,.0f} "
+            f"| {np.ptp(events):,.0f} | {' | '.join(ranks)} | {price:.2f} |"
         )
 
 

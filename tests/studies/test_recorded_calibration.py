@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from calibration import told_by
 
 from kdelta.infer.calibration import fit
 from kdelta.infer.calibration_model import Fitted
@@ -12,8 +13,8 @@ from kdelta.report.calibration_json import JsonCalibration, rows_from
 from kdelta.report.calibration_text import quality_lines
 
 DOCS = Path(__file__).parents[2] / "docs" / "calibration"
+CLEAR = 2
 TEXT = (DOCS / "README.md").read_text()
-PRICED = "redirected-windows"
 
 
 @pytest.fixture(scope="module", params=["first", "second"])
@@ -26,9 +27,13 @@ def both(request: pytest.FixtureRequest) -> tuple[JsonCalibration, Fitted]:
 
 def test_the_fit_is_that_of_the_document(both: tuple[JsonCalibration, Fitted]) -> None:
     recorded, found = both
-    assert set(found.prices) == set(recorded.prices) == {PRICED}
-    one, other = found.prices[PRICED], recorded.prices[PRICED]
-    assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+    assert set(found.prices) == set(recorded.prices)
+    for name, one in found.prices.items():
+        other = recorded.prices[name]
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+    left = {one.name: one.most for one in recorded.left_out}
+    for one in found.left_out:
+        assert one.most == pytest.approx(left[one.name])
     for again, kept in zip(found.quality, recorded.quality, strict=True):
         assert again.name == kept.name
         assert again.predicted_spread == pytest.approx(kept.predicted_spread)
@@ -41,9 +46,26 @@ def test_the_tables_are_those_of_the_document(both: tuple[JsonCalibration, Fitte
 
 
 def test_prices_repeat_within_their_intervals() -> None:
+    """Of what one keeps and the other does not, the value is within the other's interval."""
     first, second = (
         msgspec.json.decode((DOCS / f"{name}.json").read_bytes(), type=JsonCalibration)
         for name in ("first", "second")
     )
     for one, other in ((first, second), (second, first)):
-        assert one.prices[PRICED].low <= other.prices[PRICED].value <= one.prices[PRICED].high
+        left = {kind.name: kind.most or 0.0 for kind in other.left_out}
+        for name, price in one.prices.items():
+            low, high = 0.0, left.get(name, 0.0)
+            if name in other.prices:
+                low, high = other.prices[name].low, other.prices[name].high
+            assert low <= price.value <= high
+
+
+@pytest.mark.parametrize("mechanism", ["l1i-exposed", "fetch-waits"])
+def test_what_programs_say_by_themselves_is_in_the_text(
+    mechanism: str, both: tuple[JsonCalibration, Fitted]
+) -> None:
+    recorded, _ = both
+    lines = list(told_by(map(rows_from, recorded.rows), mechanism, least=CLEAR))
+    assert len(lines) > 6
+    for line in lines:
+        assert line in TEXT
