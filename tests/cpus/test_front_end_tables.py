@@ -3,7 +3,7 @@
 
 import pytest
 
-from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.file import CPUFileError, counts_of_front_end, decode_cpu
 from kdelta.cpus.model import Cache, Calibration, MissPrice
 
 from .test_model import GOOD
@@ -91,6 +91,23 @@ def test_it_may_deliver_faster_than_the_base_rate() -> None:
     cpu = decode_cpu(own.encode())
     assert cpu.front_end is not None
     assert (cpu.cycles_per_insn, cpu.front_end.cycles_per_insn) == (0.5, 0.25)
+
+
+def test_windows_may_have_a_pace_of_their_own() -> None:
+    known = decode_cpu(WHOLE.encode())
+    assert known.front_end is not None
+    assert known.front_end.run_ahead is not None
+    assert known.front_end.run_ahead.delivery_cycles == 0
+    assert not counts_of_front_end(known)["fetch-waits"]
+    paced = TABLES.replace("miss_cycles = 14", "miss_cycles = 14\ndelivery_cycles = 1.5")
+    cpu = decode_cpu((DECOUPLED + paced).encode())
+    assert cpu.front_end is not None
+    assert cpu.front_end.run_ahead is not None
+    assert cpu.front_end.run_ahead.delivery_cycles == 1.5
+    assert counts_of_front_end(cpu)["fetch-waits"]
+    coupled = (GOOD + paced.replace("ahead_windows = 12\n", "")).encode()
+    with pytest.raises(CPUFileError, match=r"`fetch\.delivery_cycles` means nothing where"):
+        decode_cpu(coupled)
 
 
 def test_a_coupled_one_waits_for_its_branches() -> None:

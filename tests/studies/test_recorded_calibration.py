@@ -32,8 +32,8 @@ def test_the_fit_is_that_of_the_document(both: tuple[JsonCalibration, Fitted]) -
         other = recorded.prices[name]
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
     left = {one.name: one.most for one in recorded.left_out}
-    for one in found.left_out:
-        assert one.most == pytest.approx(left[one.name])
+    for kind in found.left_out:
+        assert kind.most == pytest.approx(left[kind.name])
     for again, kept in zip(found.quality, recorded.quality, strict=True):
         assert again.name == kept.name
         assert again.predicted_spread == pytest.approx(kept.predicted_spread)
