@@ -132,6 +132,22 @@ def test_a_constant_that_was_changed_is_no_relink(links: list[ProgramText], tmp_
         program_layouts(placement, links[0], [changed])
 
 
+def test_what_is_nowhere_is_nowhere_in_each_link(tmp_path: Path) -> None:
+    """A call of a weak symbol that nobody defines goes to address 0, from wherever it is."""
+    weak = """
+void nobody(void) __attribute__((weak));
+__attribute__((noinline)) int five(int x) { if (x > 7) nobody(); return x + 5; }
+"""
+    links = [built(tmp_path, (SOURCE, weak), seed) for seed in (1, 2, 3)]
+    assert len({link.names["five"] for link in links}) > 1
+    assert len({link.content(link.labels.index("five")) for link in links}) > 1
+    placement = placed_program(traced(links[0], ("five",)), links[0])
+    layouts = program_layouts(placement, links[0], links)
+    assert layouts[:, placement.labels.index("five")].tolist() == [
+        link.names["five"] for link in links
+    ]
+
+
 def test_a_function_that_is_missing_is_named(links: list[ProgramText], tmp_path: Path) -> None:
     placement = placed_program(traced(links[0], ("four",)), links[0])
     with pytest.raises(UserError, match="it has no four"):
