@@ -44,7 +44,7 @@ bench: setup  ## measure the figures that the README gives
 	$(BIN)/python scripts/bench
 
 bench-calibrate: setup  ## what a calibration of this host is worth, on generated and real programs
-	$(BIN)/python scripts/proofs/calibration.py
+	$(BIN)/python scripts/proofs/calibration.py --json docs/calibration/programs.json
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements
