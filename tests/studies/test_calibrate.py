@@ -16,7 +16,7 @@ from kdelta.cpus.user import user_path
 from kdelta.host.files import sha256_file
 from kdelta.host.machine import machine_hash
 from kdelta.host.native import native_folder
-from kdelta.infer.calibration_model import FittedPrice
+from kdelta.infer.calibration_model import FittedPrice, LeftOut
 from kdelta.report.calibration_json import calibration_json
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
@@ -98,6 +98,25 @@ def test_a_price_of_exposed_latency_stands_alone() -> None:
     assert cpu is not None
     assert "l1i-exposed" not in cpu.misses
     assert decode_cpu(to_toml(cpu).encode()) == cpu
+
+
+@pytest.mark.parametrize(
+    ("kept", "there"), [("", "fetch-waits"), ("fetch-windows", "fetch-windows")]
+)
+def test_no_window_is_paid_twice(kept: str, there: str) -> None:
+    report = calibration_report()
+    both = [
+        LeftOut(name, 0.0, "", 0.9) for name in ("fetch-waits", "fetch-windows") if name != kept
+    ]
+    prices = {kept: FittedPrice(kept, 0.5, 0.2, 0.9)} if kept else {}
+    fitted = msgspec.structs.replace(
+        report.fitted,
+        prices=report.fitted.prices | prices,
+        left_out=(*report.fitted.left_out, *both),
+    )
+    found = measured_misses(msgspec.structs.replace(report, fitted=fitted))
+    assert {kind for kind in found if kind.startswith("fetch")} == {there}
+    assert "op-cache" not in found
 
 
 def test_two_at_once_are_refused() -> None:

@@ -19,6 +19,13 @@ from kdelta.report.calibration_text import unpredictable_ranks
 from kdelta.spec.timings import MachineFacts, TimedSpecial
 
 _PLAIN: MissKind = "l1i"
+_ONE_OF: tuple[tuple[MissKind, MissKind], ...] = (
+    ("fetch-waits", "fetch-windows"),
+    (_PLAIN, "op-cache"),
+)
+"""Two ways to count one thing, or nearly: a file has the one that the fit kept, or else the first,
+so that nothing is paid twice.
+"""
 _CPUINFO = Path("/proc/cpuinfo")
 _STRINGS = ("rep-movs", "rep-stos")
 _LONG_BYTES = 4096
@@ -106,6 +113,9 @@ def measured_misses(report: CalibrationReport) -> dict[MissKind, Price]:
             found[_kind(one.name)] = Price(0.0, round(one.most, 3))
     if EXPOSED not in fitted.prices and _PLAIN in fitted.prices:
         found.pop(EXPOSED, None)
+    for first, second in _ONE_OF:
+        if first in found and second in found:
+            del found[first if second in fitted.prices else second]
     return found
 
 
