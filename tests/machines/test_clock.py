@@ -2,6 +2,7 @@
 """Bundles are run here, over SSH, or not at all, with the reason; no test looks at a duration."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,9 @@ def made(folder: Path) -> Path:
     clock.bundle(
         folder / "bundle", [small()], arch=HOST.name, relinks=2, processes=24, budget_seconds=0
     )
+    # As many turns as on a quiet host: where tests run, many passes are disturbed.
+    settings = folder / "bundle/settings"
+    settings.write_text(settings.read_text().replace(f"LEAST={LEAST_PROCESSES}\n", "LEAST=24\n"))
     return folder / "bundle"
 
 
@@ -55,8 +59,7 @@ def test_a_bundle_is_run_and_leaves_its_results_only(tmp_path: Path) -> None:
     before = {path.name for path in folder.iterdir()}
     said: list[str] = []
     timings = clock.run_here(folder, busy_ok=True, talk=said.append)
-    # No time to wait, and none for more than the least there are.
-    assert said == [f"round {number} of 24" for number in range(1, LEAST_PROCESSES + 1)]
+    assert said == [f"round {number} of 24" for number in range(1, 25)]
     assert {path.name for path in folder.iterdir()} == before | {"RESULTS", "log"}
     assert timings.bundle == clock.manifest_of(folder).id
     (timed,) = timings.programs
@@ -65,6 +68,16 @@ def test_a_bundle_is_run_and_leaves_its_results_only(tmp_path: Path) -> None:
     assert all(link.cycles > 0 and link.cycles_min > 0 for link in timed.links)
     assert {"page-fault", "syscall"} & {one.kind for one in timings.specials}
     assert clock.read_results(folder / "RESULTS", busy_ok=True, machine=timings.machine)
+
+
+@native
+def test_without_time_there_are_no_more_turns_than_the_least(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    settings = folder / "settings"
+    settings.write_text(settings.read_text().replace("LEAST=24\n", f"LEAST={LEAST_PROCESSES}\n"))
+    done = subprocess.run(["sh", folder / "run.sh"], stderr=subprocess.PIPE, text=True, check=True)
+    turns = range(1, LEAST_PROCESSES + 1)
+    assert done.stderr.splitlines() == [f"round {number} of 24" for number in turns]
 
 
 @native
