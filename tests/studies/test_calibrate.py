@@ -119,6 +119,7 @@ def test_no_window_is_paid_twice(kept: str, there: str) -> None:
     assert "op-cache" not in found
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_two_at_once_are_refused() -> None:
     with alone(), pytest.raises(UserError, match="another calibration is under way"), alone():
         pass
@@ -140,6 +141,7 @@ def test_links_have_to_be_those_that_were_timed(tmp_path: Path) -> None:
         links_of(tmp_path, timed)
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_results_without_their_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "RESULTS").write_text("@results 2\n")
     request = CalibrateRequest(results=tmp_path / "RESULTS")
@@ -147,6 +149,7 @@ def test_results_without_their_links_are_refused(tmp_path: Path) -> None:
         asyncio.run(run_calibrate(request, store, Silent()))
 
 
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("name", ["none", "."])
 def test_results_have_to_be_a_file(name: str, tmp_path: Path) -> None:
     request = CalibrateRequest(results=tmp_path / name)
