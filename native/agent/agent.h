@@ -34,6 +34,11 @@ void sleep_until_ns(int64_t monotonic_ns);
 void mounts_make(void);
 void network_up(void);
 
+/* group.c */
+void group_make(void);
+void group_join(void);
+void load_run(void);
+
 /* quiet.c */
 struct quiet {
     bool reached;

@@ -54,6 +54,8 @@ int main(void)
     mounts_make();
     network_up();
     random_fill();
+    group_make();
+    load_run();
     quiet = quiet_wait();
     facts_send(&quiet);
     console("%s after %lld s: %llu context switches and %llu us of other tasks in the last second",

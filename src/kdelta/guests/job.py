@@ -19,6 +19,9 @@ MAX_REGION_BYTES = 255
 MAX_BYTES = 512 << 20
 """Of all files together: they have to fit into the guest's memory, twice while being unpacked."""
 
+WARM_UP = "KDELTA_WARM_UP"
+"""The variable that tells a workload for how many per cent of its usual time to warm up."""
+
 _RESERVED = ("/dev", "/proc", "/sys")
 _RESERVED_FILES = ("/", "/init", "/job")
 
@@ -120,7 +123,7 @@ def _directives(job: Job) -> Iterator[tuple[str, str]]:
     yield "cwd", job.cwd
     if job.mode != "user":
         yield "mode", job.mode
-    for name, value in job.env:
+    for name, value in (*job.env, (WARM_UP, str(job.perturbation.warm_up_percent))):
         yield "env", f"{name}={value}"
     for word in job.argv:
         yield "arg", word

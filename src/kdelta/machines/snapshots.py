@@ -2,6 +2,7 @@
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
 import asyncio
+import errno
 import functools
 import os
 import shutil
@@ -23,6 +24,7 @@ from kdelta.spec.run import RunStatus
 KEPT = 16
 RECORD = "snapshot.json"
 _IN_USE_SECONDS = 3600
+_PIECE_BYTES = 4 << 20
 
 
 class _BootFailedError(Exception):
@@ -79,9 +81,31 @@ def _checksums(folder: Path) -> dict[str, int]:
     snapshot = Snapshot(folder)
     with lab_errors("reading", folder):
         return {
-            path.name: zlib.crc32(path.read_bytes())
-            for path in (snapshot.state, snapshot.boot, snapshot.symbols)
+            path.name: _checksum(path)
+            for path in (snapshot.ram, snapshot.state, snapshot.boot, snapshot.symbols)
         }
+
+
+def _checksum(path: Path) -> int:
+    """The CRC-32 of a file's size, and of its parts that are not holes with their places."""
+    with path.open("rb") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        found = zlib.crc32(str(size).encode())
+        at = 0
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError as error:  # nothing but a hole is left
+                if error.errno == errno.ENXIO:
+                    break
+                raise
+            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            found = zlib.crc32(str(at).encode(), found)
+            while at < end:
+                piece = os.pread(file.fileno(), min(_PIECE_BYTES, end - at), at)
+                found = zlib.crc32(piece, found)
+                at += len(piece)
+    return found
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
-from kdelta.spec.run import RunStatus
+from kdelta.spec.run import RunsAs, RunStatus
 
 Talk = Callable[[str], None]
 
@@ -41,7 +41,8 @@ def _silent(_: str) -> None:
 
 class Guest(msgspec.Struct, frozen=True):
     """What is booted: everything that decides the guest's state at the snapshot point, which is
-    when it is about to execute the instruction at `stop_address` in the agent.
+    when it is about to execute the instruction at `stop_address` in the agent. The last three are
+    as in MachineOptions.
     """
 
     kernel_identity: str
@@ -54,11 +55,23 @@ class Guest(msgspec.Struct, frozen=True):
     cpu: str = ""
     append: str = ""
     device_tree: DeviceTreeFile | None = None
+    runs_as: RunsAs = "service"
+    loaded: bool = False
+    icount_shift: int = 0
 
     @property
     def board(self) -> Board:
         """The machine that it runs on."""
         return arch_machine(self.arch).board(self.cpu)
+
+    @property
+    def kernel_arguments(self) -> str:
+        """The kernel's command line. The words with a dot are for the agent: a kernel takes them
+        for a module's parameters and says nothing of them.
+        """
+        load = "kdelta.load" if self.loaded else ""
+        words = [f"console={self.board.serial}", self.board.append, f"kdelta.as={self.runs_as}"]
+        return " ".join(filter(None, [*words, load, self.append]))
 
     def snapshot_facts(self) -> dict[str, object]:
         """What a snapshot is keyed by: all that decides its content, and nothing else."""
@@ -69,26 +82,33 @@ class Guest(msgspec.Struct, frozen=True):
             "device_tree": self.device_tree.identity if self.device_tree else "",
             "memory_mib": self.memory_mib,
             "cpu": self.cpu or self.board.cpu,
-            "append": self.append,
+            "append": self.kernel_arguments,
+            "icount_shift": self.icount_shift,
             "machine": self.board.facts(),
             "rules": arch.rules(),
             "qemu": qemu_version(target(self.arch).emulator),
-            "format": 3,
+            "format": 4,
         }
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """A guest that its own agent stopped when it was quiet.
 
-    The folder holds QEMU's migration stream (state), the guest's /proc/kallsyms (symbols), and the
-    plugin's file of the boot (boot): the agent's messages, and what was executed until then.
+    The folder holds the guest's memory (ram), QEMU's migration stream without it (state), the
+    guest's /proc/kallsyms (symbols), and the plugin's file of the boot (boot): the agent's
+    messages, and what was executed until then.
     """
 
     folder: Path
 
     @property
+    def ram(self) -> Path:
+        """The guest's memory, a sparse file: runs map it privately, so nothing is read at start."""
+        return self.folder / "ram"
+
+    @property
     def state(self) -> Path:
-        """QEMU's migration stream."""
+        """QEMU's migration stream, without the memory."""
         return self.folder / "state"
 
     @property
@@ -184,6 +204,20 @@ def _plugin_option(
     return ",".join(_escape(option) for option in options)
 
 
+def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
+    """Options that keep the guest's memory in a file, and out of the migration stream.
+
+    QEMU's manual calls it VM templating: whoever boots shares the file, whoever starts from it maps
+    it privately.
+    """
+    share = "on" if shared else "off"
+    return [
+        "-object",
+        f"memory-backend-file,id=ram,size={guest.memory_mib}M,mem-path={_escape(ram)},share={share}",
+        "-machine", "memory-backend=ram",
+    ]  # fmt: skip
+
+
 def command_line(
     guest: Guest,
     folder: Path,
@@ -191,27 +225,32 @@ def command_line(
     *,
     count: bool,
     recording: Recording = NOTHING_MORE,
+    keep: bool = False,
 ) -> list[str]:
     """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there. Either
-    way it waits for a command to begin.
+    way it waits for a command to begin. keep: its state is to become a snapshot in that folder.
     """
     board = guest.board
     argv = [
         target(guest.arch).emulator,
         "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
-        "-machine", board.machine, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
+        "-machine", board.machine, "-accel", "tcg,thread=single",
+        "-icount", f"shift={guest.icount_shift},sleep=off",
         "-rtc", "base=2026-01-01,clock=vm", "-cpu", board.cpu_argument(guest.cpu),
         "-m", str(guest.memory_mib), *board.arguments,
         # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
         "-chardev", f"file,id=console,path={_escape(folder / 'console')}",
         "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
-        "-append", f"console={board.serial} {board.append} {guest.append}".strip(),
+        "-append", guest.kernel_arguments,
         *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
         "-plugin",
         _plugin_option(guest, folder, snapshot, count=count, recording=recording),
     ]  # fmt: skip
+    if keep:
+        argv += _memory(guest, Snapshot(folder).ram, shared=True)
     if snapshot:
-        argv += ["-S", "-incoming", f"exec:cat {shlex.quote(str(snapshot.state))}"]
+        argv += _memory(guest, snapshot.ram, shared=False)
+        argv += ["-S", "-incoming", "defer"]
     return argv
 
 
@@ -239,8 +278,15 @@ def _explain_start(error: LabError, guest: Guest) -> LabError:
     )
 
 
+async def _keep_memory_out(qemu: Emulator) -> None:
+    """Of the stream: it is in a file of its own."""
+    capability = {"capability": "x-ignore-shared", "state": True}
+    await qemu.command("migrate-set-capabilities", capabilities=[capability])
+
+
 async def _save(qemu: Emulator, path: Path) -> None:
     """Write the stopped guest's state and end QEMU; LabError when it cannot be (a full disk)."""
+    await _keep_memory_out(qemu)
     partial = path.with_name(path.name + PARTIAL)
     write = f"cat > {shlex.quote(str(partial))} && mv {shlex.quote(str(partial))} {path.name}"
     await qemu.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
@@ -266,6 +312,8 @@ def _free(path: Path) -> str:
 
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
     """Load the snapshot and let the guest go on; LabError when QEMU cannot load it."""
+    await _keep_memory_out(qemu)
+    await qemu.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(snapshot.state))}")
     while True:
         status = (await qemu.command("query-status"))["status"]
         if status not in {"inmigrate", "prelaunch"}:
@@ -291,6 +339,7 @@ async def _started(
         snapshot,
         count=count,
         recording=recording,
+        keep=not count,
     )
     setting.echo(shlex.join(argv))
     try:

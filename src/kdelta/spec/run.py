@@ -9,8 +9,16 @@ import msgspec
 
 from kdelta.spec.errors import UserError
 
-TICK_NS = 4_000_000
-"""The period of the timer tick of a kernel with CONFIG_HZ=250, the usual one."""
+PHASE_NS = 24_000_000
+"""Start phases are drawn from this: six ticks of a kernel with CONFIG_HZ=250, the usual one, and
+several of the periods in which its schedulers account for time (0.7 to 6 ms on one CPU).
+"""
+
+RunsAs = Literal["service", "container", "none"]
+"""Where programs run: in a control group with the memory and pids controllers, as services do; with
+the cpu controller, too, as containers do; or in the root group, as no program of a real system.
+"""
+RUNS_AS: tuple[RunsAs, ...] = get_args(RunsAs)
 
 Mode = Literal["user", "kernel", "kernel-direct", "kernel-skip"]
 """How a program runs, and how it calls the kernel. user: in user mode, as ever. kernel: in ring 0,
@@ -39,26 +47,33 @@ class RunStatus(enum.StrEnum):
 class MachineOptions(msgspec.Struct, frozen=True):
     """What may be chosen about the machine. `cpu` is the emulator's name of a CPU model; an empty
     one means the architecture's usual. `append` is added to the kernel's command line.
-    `timeout_seconds` is time of the host.
+    `timeout_seconds` is time of the host. `runs_as`: see RunsAs. `loaded`: the guest has executed
+    the standard load before it is measured. An instruction takes 2^`icount_shift` ns of the guest's
+    time.
     """
 
     memory_mib: int = 1024
     cpu: str = ""
     append: str = ""
     timeout_seconds: float = 600.0
+    runs_as: RunsAs = "service"
+    loaded: bool = False
+    icount_shift: int = 0
 
 
 class Perturbation(msgspec.Struct, frozen=True):
     """What one run is shaken by, so that an effect can carry a spread; index 0 is not shaken.
 
     `seed` (hexadecimal, may be empty) is mixed into the guest's random pool, `pages` stay allocated
-    during the run, and the workload starts `phase_ns` after a tick.
+    during the run, the workload starts `phase_ns` after a tick, and warms up for `warm_up_percent`
+    of its usual time.
     """
 
     index: int
     seed: str
     pages: int
     phase_ns: int
+    warm_up_percent: int = 100
 
 
 def perturbation(index: int) -> Perturbation:
@@ -70,6 +85,7 @@ def perturbation(index: int) -> Perturbation:
     digest = hashlib.sha256(f"kdelta perturbation {index}".encode()).digest()
     # An odd number of pages moves what comes after it by more than whole huge or compound pages.
     pages = LEAST_PAGES + int.from_bytes(digest[16:20], "big") % (MOST_PAGES - LEAST_PAGES)
-    # Never 0 and never a whole tick: each is the phase of the run that is not shaken.
-    phase_ns = 1 + int.from_bytes(digest[20:28], "big") % (TICK_NS - 1)
-    return Perturbation(index, digest[:16].hex(), pages | 1, phase_ns)
+    # Never 0: that is the phase of the run that is not shaken.
+    phase_ns = 1 + int.from_bytes(digest[20:28], "big") % (PHASE_NS - 1)
+    warm_up_percent = 100 + int.from_bytes(digest[28:32], "big") % 100
+    return Perturbation(index, digest[:16].hex(), pages | 1, phase_ns, warm_up_percent)

@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+import msgspec
+
 from kdelta.counts.profile import Profile
 from kdelta.counts.profile_file import (
     decode_profiles,
@@ -45,18 +47,43 @@ MODULE_SYMBOLS = "module-symbols"
 _MISSES = "misses-"
 
 
-def recorded(file: Path, sources: Sources, recording: Recording) -> dict[str, bytes]:
-    """The attachments that a recording asks for, from the plugin's file of a run."""
+class Recordings(msgspec.Struct, frozen=True):
+    """What was recorded of regions, of one guest or of several that make one run."""
+
+    traces: tuple[Trace, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    misses: tuple[SimulatedMisses, ...] = ()
+
+    def __add__(self, other: "Recordings") -> "Recordings":
+        """What either has; they share no region."""
+        return Recordings(
+            self.traces + other.traces,
+            self.profiles + other.profiles,
+            self.misses + other.misses,
+        )
+
+
+def read_recordings(file: Path, sources: Sources, recording: Recording) -> Recordings:
+    """What a recording asks for, from the plugin's file of a guest."""
+    return Recordings(
+        read_traces(file) if recording.trace != "off" else (),
+        read_profiles(file, sources) if recording.calls != "off" else (),
+        read_simulated(file) if recording.simulate else (),
+    )
+
+
+def recorded(found: Recordings, sources: Sources, recording: Recording) -> dict[str, bytes]:
+    """The attachments that a recording asks for."""
     kept = {}
     if recording.trace != "off":
-        kept[TRACES] = encode_traces(read_traces(file))
+        kept[TRACES] = encode_traces(found.traces)
     if recording.calls != "off":
-        kept[PROFILES] = encode_profiles(read_profiles(file, sources))
+        kept[PROFILES] = encode_profiles(found.profiles)
     if kept:
         kept[SYMBOLS] = sources.symbols.read_bytes()
         kept[MODULE_SYMBOLS] = sources.modules
     if recording.simulate:
-        kept[misses_name(recording.simulate)] = encode_simulated(read_simulated(file))
+        kept[misses_name(recording.simulate)] = encode_simulated(found.misses)
     return kept
 
 

@@ -22,7 +22,7 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
-from kdelta.studies.lab import Done, Lab, Work, work_of
+from kdelta.studies.lab import Done, Lab
 from kdelta.studies.modes import in_mode, library_of, linked_in
 from kdelta.studies.more_runs import Judge, Measured, MoreRuns
 from kdelta.studies.phases import phase_costs
@@ -36,6 +36,7 @@ from kdelta.studies.requests import (
 )
 from kdelta.studies.same_code import Known, codes_of
 from kdelta.studies.userland import carried_files, check_needs
+from kdelta.studies.work import Part, Work, work_of
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
 from kdelta.workloads.kernel_part import KERNEL_FLAGS_ENDING, build_kernel_part
 
@@ -306,6 +307,30 @@ def workload_work(
         job,
         binaries | library_of(job),
         tuple(warnings),
+        parts=_parts(workload, operations, job),
         memory_mib=workload.memory_mib,
         host_seconds=workload.host_seconds,
+    )
+
+
+LEVELS = 3
+"""How many times a region that is not steady is run for longer."""
+
+
+def _parts(workload: Workload, operations: tuple[str, ...], job: Job) -> tuple[Part, ...]:
+    """Each operation as a job of its own, so that its figure is the same whatever else is run."""
+    if not workload.own_starts:
+        return ()
+    usual = tuple(one.name for one in workload.operations if not one.on_request)
+    program = (workload.program, *workload.arguments)
+    levels = [(), *((workload.longer, str(level + 1)) for level in range(LEVELS))]
+    return tuple(
+        Part(
+            name,
+            tuple(
+                msgspec.structs.replace(job, argv=(*program, *level, name))
+                for level in (levels if workload.longer else levels[:1])
+            ),
+        )
+        for name in operations or usual
     )

@@ -4,18 +4,13 @@
 import asyncio
 import contextlib
 import shlex
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.counts.executed import encode_executed, read_executed
 from kdelta.counts.model import RunCounts
-from kdelta.counts.packets import with_packets
-from kdelta.counts.reader import Sources, read_counts
-from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.guests.image import base_image
-from kdelta.guests.job import Job, job_archive, job_identity
 from kdelta.host.command import echo_command
 from kdelta.host.dirs import data_dir
 from kdelta.host.interrupt import interruptible
@@ -29,7 +24,7 @@ from kdelta.machines.arch import arch_machine
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode, run
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
@@ -47,12 +42,13 @@ from kdelta.studies.attachments import (
     misses_name,
     misses_of,
     profiles_of,
-    recorded,
     symbols_of,
     traces_of,
 )
+from kdelta.studies.execute import Counted, Ready, execute
 from kdelta.studies.explain import advice
 from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.work import Work, work_of
 
 __all__ = [
     "EXECUTED",
@@ -76,34 +72,9 @@ __all__ = [
     "work_of",
 ]
 
-_FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities")
-RECORD = 2
+_FACTS_SHOWN = ("hello", "cpuinfo", "vulnerabilities", "group")
+RECORD = 3
 """What is kept of a run; a run of which less was kept is made again."""
-
-_NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
-
-
-class Work(msgspec.Struct, frozen=True):
-    """What a guest is to do. `binaries`: the programs whose code may run, name -> content.
-
-    `name` and `identity` are the workload's, as the store keeps them. `warnings` go with what its
-    runs count: what could not be prepared for them. Its guests have `memory_mib` at least, and a
-    run of it `host_seconds`, where the user does not say how long it may take.
-    """
-
-    name: str
-    identity: str
-    job: Job
-    binaries: Mapping[str, bytes]
-    warnings: tuple[str, ...] = ()
-    memory_mib: int = 0
-    host_seconds: float = 0.0
-
-    def seconds_on(self, machine: MachineOptions) -> float:
-        """The longest that a run of it may take here."""
-        asked = machine.timeout_seconds
-        usual = asked == MachineOptions().timeout_seconds
-        return max(asked, self.host_seconds) if usual else asked
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -112,13 +83,6 @@ class Done(msgspec.Struct, frozen=True):
     run: Run
     counts: RunCounts | None
     stored: bool = False
-
-
-class _Counted(msgspec.Struct, frozen=True):
-    """What is read from the files of a run that went well; they are gone after it."""
-
-    counts: RunCounts
-    attachments: dict[str, bytes]
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -135,12 +99,6 @@ class _Wanted(msgspec.Struct, frozen=True):
         return _key(self.guest, self.work, self.index)
 
 
-class _Refused(msgspec.Struct, frozen=True):
-    """A guest that did not boot, told to all runs that wanted it."""
-
-    outcome: Outcome
-
-
 class Lab:
     """The shared steps of studies, for one request.
 
@@ -151,7 +109,9 @@ class Lab:
         self._request = request
         self._store = store
         self._progress = progress
+        # A run has many guests. They share the slots, and no more runs begin than there are slots.
         self._slots = asyncio.Semaphore(max(1, request.jobs))
+        self._runs_at_once = asyncio.Semaphore(max(1, request.jobs))
 
     def kernel(self, spec: str) -> Kernel | NoKernel:
         """The kernel of a spec's text; one that cannot be built is kept as a run that failed."""
@@ -196,6 +156,9 @@ class Lab:
             cpu=machine.cpu,
             append=machine.append,
             device_tree=tree,
+            runs_as=machine.runs_as,
+            loaded=machine.loaded,
+            icount_shift=machine.icount_shift,
         )
 
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
@@ -259,7 +222,7 @@ class Lab:
         request = self._request
         return Recording(trace, request.trace_limit, request.simulate, request.calls)
 
-    async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | _Refused | None:
+    async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | Outcome | None:
         """The guest's snapshot; None when runs are to begin at power-on."""
         if not (self._request.snapshots and guest.board.snapshots):
             return None
@@ -269,7 +232,7 @@ class Lab:
             found = await obtain_snapshot(guest, self._setting(folder, step, None))
             refused = isinstance(found, Outcome)
             self._progress.end(step, "failed" if refused else "ready")
-        return _Refused(found) if isinstance(found, Outcome) else found
+        return found
 
     def _setting(self, folder: Path, step: str, work: Work | None) -> Setting:
         machine = self._request.machine
@@ -281,16 +244,16 @@ class Lab:
             recording=self._recording,
         )
 
-    async def _one(self, wanted: _Wanted, start: Snapshot | _Refused | None) -> Done:
+    async def _one(self, wanted: _Wanted, start: Snapshot | Outcome | None) -> Done:
         step = f"run {wanted.kernel.release} {wanted.work.name} #{wanted.index}"
         # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
-        async with self._slots, _work_folder() as folder:
+        async with self._runs_at_once, _work_folder() as folder:
             run_id = self._store.start_run(_new_run(wanted))
             self._progress.begin(step)
             try:
                 setting = self._setting(folder, step, wanted.work)
-                counted, outcome = await _execute(wanted, start, setting)
+                counted, outcome = await self._executed(wanted, start, setting)
             except LabError as error:
                 self._store.finish_run(
                     run_id,
@@ -318,7 +281,16 @@ class Lab:
             _must_agree(self._store.counts(earlier), counted.counts, earlier, finished)
         return Done(finished, counted.counts if counted else None)
 
-    def _with_recorded(self, earlier: Run, counted: _Counted) -> tuple[_Counted, dict[str, str]]:
+    async def _executed(
+        self, wanted: _Wanted, start: Snapshot | Outcome | None, setting: Setting
+    ) -> tuple[Counted | None, Outcome]:
+        """The run itself; of a guest that did not boot, how that ended."""
+        if isinstance(start, Outcome):
+            return None, start
+        ready = Ready(wanted.guest, wanted.work, wanted.index, start)
+        return await execute(ready, setting, self._slots)
+
+    def _with_recorded(self, earlier: Run, counted: Counted) -> tuple[Counted, dict[str, str]]:
         """What an earlier run of that key recorded is as good for this one, if it counted the same:
         blobs by the names of attachments; and the counts with what was said of its traces.
         """
@@ -335,42 +307,6 @@ class Lab:
             counts = msgspec.structs.replace(counted.counts, warnings=warnings)
             counted = msgspec.structs.replace(counted, counts=counts)
         return counted, kept
-
-
-async def _execute(
-    wanted: _Wanted, start: Snapshot | _Refused | None, setting: Setting
-) -> tuple[_Counted | None, Outcome]:
-    """The run itself, and what it counted if it went well."""
-    if isinstance(start, _Refused):
-        return None, start.outcome
-    job = msgspec.structs.replace(wanted.work.job, perturbation=perturbation(wanted.index))
-    outcome = await run(wanted.guest, job_archive(job), setting, start)
-    if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
-        return None, outcome
-    sources = Sources(
-        symbols=outcome.symbols,
-        modules=outcome.messages.get("modules", b"") + arch_machine(wanted.guest.arch).unnamed(),
-        binaries=wanted.work.binaries,
-        vdso=outcome.messages.get("vdso", b""),
-    )
-    # In a thread, so that the other guests are not kept waiting.
-    counts = await asyncio.to_thread(read_counts, outcome.counts, sources, _clock_ticks(outcome))
-    told = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
-    warnings = (*counts.warnings, *wanted.work.warnings, *told)
-    if b"\nquiet no\n" in outcome.messages.get("hello", b""):
-        warnings = (*warnings, _NEVER_QUIET)
-    regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
-    counts = msgspec.structs.replace(counts, regions=regions, warnings=warnings)
-    files = [start.boot, outcome.counts] if start else [outcome.counts]
-    executed = await asyncio.to_thread(_executed, files, sources, wanted.guest)
-    kept = await asyncio.to_thread(recorded, outcome.counts, sources, setting.recording)
-    return _Counted(counts, {EXECUTED: executed, **kept}), outcome
-
-
-def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
-    symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
-    image = arch_machine(guest.arch).image
-    return encode_executed(read_executed(files, symbols, image, guest.board.image))
 
 
 def _echo(line: str) -> None:
@@ -416,7 +352,7 @@ def _new_run(wanted: _Wanted) -> NewRun:
             "cpu": str(facts["cpu"]),
             "memory_mib": wanted.guest.memory_mib,
             "append": wanted.guest.append,
-            **({} if wanted.work.job.mode == "user" else {"mode": wanted.work.job.mode}),
+            **_unusual(wanted),
         },
         workload=wanted.work.name,
         workload_identity=wanted.work.identity,
@@ -424,7 +360,19 @@ def _new_run(wanted: _Wanted) -> NewRun:
     )
 
 
-def _attachments(outcome: Outcome, counted: _Counted | None) -> dict[str, bytes]:
+def _unusual(wanted: _Wanted) -> dict[str, str | int | float]:
+    """What of the machine and the mode is not as usual."""
+    usual = MachineOptions()
+    facts: dict[str, tuple[str | int, str | int]] = {
+        "as": (wanted.guest.runs_as, usual.runs_as),
+        "loaded": (wanted.guest.loaded, usual.loaded),
+        "icount_shift": (wanted.guest.icount_shift, usual.icount_shift),
+        "mode": (wanted.work.job.mode, MODES[0]),
+    }
+    return {name: value for name, (value, usually) in facts.items() if value != usually}
+
+
+def _attachments(outcome: Outcome, counted: Counted | None) -> dict[str, bytes]:
     """What is kept with the run: facts, the workload's own output, and what was executed."""
     names = (*_FACTS_SHOWN, "stdout", "stderr", "note")
     kept = {name: outcome.messages[name] for name in names if outcome.messages.get(name)}
@@ -442,12 +390,6 @@ def no_kernel_key(asked: str) -> str:
     return identity({"no-kernel": asked})
 
 
-def _clock_ticks(outcome: Outcome) -> dict[str, int]:
-    lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
-    rows = [line.rsplit(None, 2) for line in lines]
-    return {row[0]: int(row[1]) - int(row[2]) for row in rows if len(row) == 3}
-
-
 def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) -> None:
     found = list(partings(earlier, counts))
     if found:
@@ -456,16 +398,3 @@ def _must_agree(earlier: RunCounts, counts: RunCounts, first: Run, second: Run) 
             + (f" (and {len(found) - 1} more places)" if len(found) > 1 else ""),
             "exactness is broken; please report it with the output of kdelta doctor",
         )
-
-
-def work_of(
-    name: str,
-    job: Job,
-    binaries: Mapping[str, bytes],
-    warnings: tuple[str, ...] = (),
-    *,
-    memory_mib: int = 0,
-    host_seconds: float = 0.0,
-) -> Work:
-    """A job as the store knows it: by the hash of all that it carries."""
-    return Work(name, job_identity(job), job, binaries, warnings, memory_mib, host_seconds)

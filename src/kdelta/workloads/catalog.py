@@ -89,7 +89,9 @@ class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fields of workload.toml. `timeout_seconds` is time of the guest. A folder can have more
     workloads: those in workload-OTHER.toml are called FOLDER-OTHER. `like` names a file of the
-    folder whose fields are taken where this one has none.
+    folder whose fields are taken where this one has none. `own_starts`: each operation begins in a
+    guest of its own, in the snapshot's state. `longer`: an option of the program which with 1, 2,
+    ... makes it warm up and measure longer each time.
     """
 
     name: str
@@ -113,6 +115,8 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_seconds: int = 600
     operation: tuple[Operation, ...] = ()
     parameter: tuple[Parameter, ...] = ()
+    own_starts: bool = False
+    longer: str = ""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -124,6 +128,7 @@ class Workload(msgspec.Struct, frozen=True):
     `architectures` are those that it runs on, none: all. `memory_mib`: its guests have at least
     that. `host_seconds`: how long a run of it may take here, where the user does not say.
     `dynamic`: its program is linked with the guest's C library, which its userland has.
+    `own_starts`, `longer`: see the description.
     """
 
     folder: Path
@@ -148,6 +153,8 @@ class Workload(msgspec.Struct, frozen=True):
     timeout_seconds: int
     operations: tuple[Operation, ...]
     parameters: tuple[Parameter, ...]
+    own_starts: bool = False
+    longer: str = ""
 
     @property
     def file_name(self) -> str:
@@ -275,6 +282,8 @@ def load_workload(path: Path) -> Workload:
         timeout_seconds=raw.timeout_seconds,
         operations=raw.operation,
         parameters=raw.parameter,
+        own_starts=raw.own_starts,
+        longer=raw.longer,
     )
 
 

@@ -81,9 +81,9 @@ static void step_write(void)
     {name "-64k", n / 4, __VA_ARGS__, .teardown = close_it, .argument = 64 * KIB}
 
 const struct operation file_operations[] = {
-    {"open-close", 300, .step = step_open_close},
-    {"stat", 300, .step = step_stat},
-    {"fstat", 500, .step = step_fstat, .setup = open_file, .teardown = close_it},
+    {"open-close", 1000, 20, .step = step_open_close},
+    {"stat", 1000, .step = step_stat},
+    {"fstat", 4000, .step = step_fstat, .setup = open_file, .teardown = close_it},
     BY_SIZE("read-tmpfs", 400, .step = step_pread, .setup = open_file),
     BY_SIZE("write-tmpfs", 400, .step = step_pwrite, .setup = open_file),
     BY_SIZE("read-zero", 400, .step = step_read, .setup = open_zero),

@@ -15,6 +15,10 @@
 
 #define WARM_UP_PART 4 /* of the iterations, and */
 #define WARM_UP_LEAST 1
+#define WARM_UP_USUAL_MS 1
+#define NS_PER_MS 1000000ull
+#define WARM_UP_VARIABLE "KDELTA_WARM_UP" /* per cent: runs are perturbed by it, too */
+#define LEVEL_MOST 4
 
 static const struct operation *const tables[] = {
     call_operations, file_operations, memory_operations, process_operations,
@@ -22,7 +26,8 @@ static const struct operation *const tables[] = {
 };
 
 static const struct operation *current;
-static unsigned long scale_percent = 100;
+static unsigned long scale_percent = 100, warm_up_percent = 100;
+static unsigned level; /* each has four times the warm-up and twice the iterations of the one before */
 static bool clock_wanted;
 static struct timespec settle_time;
 static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
@@ -53,10 +58,20 @@ static void note_clock(const char *name, uint64_t ticks)
     clock_lines_bytes += (size_t)size;
 }
 
+/* What the scheduler and the allocators settle to is a matter of time as well as of iterations. */
+static void warm_up(const struct operation *op, unsigned long iterations)
+{
+    uint64_t ns = (op->warm_up_ms ? op->warm_up_ms : WARM_UP_USUAL_MS) * NS_PER_MS * warm_up_percent / 100 << 2 * level;
+    unsigned long least = (WARM_UP_LEAST + iterations / WARM_UP_PART) << 2 * level;
+    uint64_t until = kdelta_clock_now() + (scale_percent < 100 ? 0 : ns);
+
+    for (unsigned long n = 0; n < least || kdelta_clock_now() < until; n++)
+        op->step();
+}
+
 static void measure(const struct operation *op)
 {
-    unsigned long iterations = op->iterations * scale_percent / 100;
-    unsigned long warm_up = WARM_UP_LEAST + iterations / WARM_UP_PART;
+    unsigned long iterations = (op->iterations << level) * scale_percent / 100;
     uint64_t begin, end;
 
     if (op->iterations && !iterations)
@@ -69,8 +84,8 @@ static void measure(const struct operation *op)
     }
     if (op->setup && !op->setup(op->argument))
         return;
-    for (unsigned long n = iterations ? warm_up : 0; n; n--)
-        op->step();
+    if (iterations)
+        warm_up(op, iterations);
     kdelta_announce(op->name);
     begin = kdelta_clock_begin();
     for (unsigned long n = iterations; n; n--) {
@@ -125,7 +140,7 @@ static _Noreturn void usage(const char *wrong)
 {
     dprintf(STDERR_FILENO,
             "syscalls: %s\n"
-            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--dir FOLDER]\n"
+            "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--level 0-4] [--dir FOLDER]\n"
             "                [OPERATION...]\n",
             wrong);
     exit(2);
@@ -146,6 +161,8 @@ int main(int argc, char **argv)
     int arg = 1;
 
     start_ticks = kdelta_clock_now();
+    if (getenv(WARM_UP_VARIABLE))
+        warm_up_percent = strtoul(getenv(WARM_UP_VARIABLE), NULL, 10);
     for (; arg < argc && !strncmp(argv[arg], "--", 2); arg++) {
         if (!strcmp(argv[arg], "--list"))
             return list(), 0;
@@ -155,6 +172,8 @@ int main(int argc, char **argv)
             settle_time.tv_sec = strtol(argv[++arg], NULL, 10);
         else if (!strcmp(argv[arg], "--scale") && arg + 1 < argc)
             scale_percent = strtoul(argv[++arg], NULL, 10);
+        else if (!strcmp(argv[arg], "--level") && arg + 1 < argc && (level = (unsigned)strtoul(argv[arg + 1], NULL, 10)) <= LEVEL_MOST)
+            arg++;
         else if (!strcmp(argv[arg], "--dir") && arg + 1 < argc)
             parent = argv[++arg];
         else

@@ -58,9 +58,9 @@ static void fault_teardown(void)
 }
 
 const struct operation memory_operations[] = {
-    {"mmap-munmap", 400, .step = step_map, .setup = set_size, .argument = 64 * KIB},
-    {"mmap-touch-4k", 600, .step = step_map_touch, .setup = set_size, .argument = 4 * KIB},
-    {"mmap-touch-4m", 12, .step = step_map_touch, .setup = set_size, .argument = 4 * MIB},
-    {"page-fault", 400, .step = step_fault, .setup = fault_setup, .teardown = fault_teardown},
+    {"mmap-munmap", 1000, 20, .step = step_map, .setup = set_size, .argument = 64 * KIB},
+    {"mmap-touch-4k", 1000, 20, .step = step_map_touch, .setup = set_size, .argument = 4 * KIB},
+    {"mmap-touch-4m", 12, 20, .step = step_map_touch, .setup = set_size, .argument = 4 * MIB},
+    {"page-fault", 1000, 10, .step = step_fault, .setup = fault_setup, .teardown = fault_teardown},
     {0},
 };

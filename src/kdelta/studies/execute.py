@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run: each part of its work in a guest of its own, and what they counted as one."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.executed import encode_executed, read_executed
+from kdelta.counts.model import RunCounts
+from kdelta.counts.packets import with_packets
+from kdelta.counts.reader import Sources, read_counts
+from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
+from kdelta.guests.job import job_archive
+from kdelta.infer.steady import levels
+from kdelta.machines.arch import arch_machine
+from kdelta.machines.outcome import Outcome
+from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.spec.run import RunStatus, perturbation
+from kdelta.studies.attachments import EXECUTED, Recordings, read_recordings, recorded
+from kdelta.studies.work import Part, Work
+
+_NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
+_JOINED = ("stdout", "stderr", "note")
+"""Messages that each guest has its own of."""
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What is kept of the files of a run that went well; they are gone after it."""
+
+    counts: RunCounts
+    attachments: dict[str, bytes]
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """One guest; counts, sources and recordings where it went well."""
+
+    outcome: Outcome
+    counts: RunCounts | None = None
+    sources: Sources | None = None
+    recordings: Recordings = Recordings()
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A run that can begin: the perturbation of that index of a work, on a guest. start: where its
+    guests begin; None is at power-on.
+    """
+
+    guest: Guest
+    work: Work
+    index: int
+    start: Snapshot | None
+
+
+async def execute(
+    ready: Ready, setting: Setting, slots: asyncio.Semaphore
+) -> tuple[Counted | None, Outcome]:
+    """Run all parts, as many at a time as there are slots.
+
+    setting: its folder gets one for each guest. Returns what was counted if all went well, and how
+    it ended: as the first part that did not.
+    """
+    tasks = [asyncio.create_task(_part(ready, part, setting, slots)) for part in ready.work.parts]
+    try:
+        ended = await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    outcome = _joined(ready.work.parts, [one.outcome for one in ended])
+    if outcome.status is not RunStatus.OK:
+        return None, outcome
+    return await asyncio.to_thread(_counted, ready, setting, ended), outcome
+
+
+async def _part(ready: Ready, part: Part, setting: Setting, slots: asyncio.Semaphore) -> _Ended:
+    """The part in a guest; again, and for longer, while its regions are not steady."""
+    for level, job in enumerate(part.jobs):
+        folder = setting.folder / f"{ready.work.parts.index(part)}-{level}"
+        mine = msgspec.structs.replace(setting, folder=folder)
+        async with slots:
+            archive = job_archive(
+                msgspec.structs.replace(job, perturbation=perturbation(ready.index))
+            )
+            outcome = await run(ready.guest, archive, mine, ready.start)
+            if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
+                return _Ended(outcome)
+            # In a thread, so that the other guests are not kept waiting.
+            sources = _sources(ready, outcome)
+            counts = await asyncio.to_thread(_counts, outcome, sources)
+            is_last = job is part.jobs[-1]
+            if is_last or not any(map(levels, counts.regions)):
+                found = await asyncio.to_thread(
+                    read_recordings, outcome.counts, sources, setting.recording
+                )
+                return _Ended(outcome, counts, sources, found)
+        shutil.rmtree(folder, ignore_errors=True)
+    raise AssertionError("a part has at least one job")
+
+
+def _sources(ready: Ready, outcome: Outcome) -> Sources:
+    assert outcome.symbols
+    return Sources(
+        symbols=outcome.symbols,
+        modules=outcome.messages.get("modules", b"") + arch_machine(ready.guest.arch).unnamed(),
+        binaries=ready.work.binaries,
+        vdso=outcome.messages.get("vdso", b""),
+    )
+
+
+def _counts(outcome: Outcome, sources: Sources) -> RunCounts:
+    assert outcome.counts
+    counts = read_counts(outcome.counts, sources, _clock_ticks(outcome))
+    told = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
+    warnings = (*counts.warnings, *told)
+    if b"\nquiet no\n" in outcome.messages.get("hello", b""):
+        warnings = (*warnings, _NEVER_QUIET)
+    regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
+    return msgspec.structs.replace(counts, regions=regions, warnings=warnings)
+
+
+def _clock_ticks(outcome: Outcome) -> dict[str, int]:
+    lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
+    rows = [line.rsplit(None, 2) for line in lines]
+    return {row[0]: int(row[1]) - int(row[2]) for row in rows if len(row) == 3}
+
+
+def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> Counted:
+    """What the guests counted, as one run in the order of its parts."""
+    sources = next(one.sources for one in ended if one.sources)
+    every = [one.counts for one in ended if one.counts]
+    warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
+    counts = RunCounts(
+        tuple(region for counts in every for region in counts.regions),
+        (*warnings, *ready.work.warnings),
+    )
+    files = [one.outcome.counts for one in ended if one.outcome.counts]
+    recordings = sum((one.recordings for one in ended), Recordings())
+    kept = recorded(recordings, sources, setting.recording)
+    executed = _executed(
+        [*([ready.start.boot] if ready.start else []), *files], sources, ready.guest
+    )
+    return Counted(counts, {EXECUTED: executed, **kept})
+
+
+def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
+    symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
+    image = arch_machine(guest.arch).image
+    return encode_executed(read_executed(files, symbols, image, guest.board.image))
+
+
+def _joined(parts: Sequence[Part], outcomes: Sequence[Outcome]) -> Outcome:
+    """How all ended: well, or as the first that did not."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    failed = [
+        (part, one)
+        for part, one in zip(parts, outcomes, strict=True)
+        if one.status is not RunStatus.OK
+    ]
+    part, found = failed[0] if failed else (parts[-1], outcomes[-1])
+    messages = {name: b"".join(one.messages.get(name, b"") for one in outcomes) for name in _JOINED}
+    detail = f"{part.name}: {found.detail}" if found.detail else ""
+    return Outcome(
+        found.status,
+        detail,
+        found.console,
+        sum(one.seconds for one in outcomes),
+        {**found.messages, **messages},
+    )
