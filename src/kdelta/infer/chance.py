@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
-from kdelta.infer.effects import Costs, Effects, OperationEffect, Verdict, Word, warnings_of
+from kdelta.infer.effects import FIRM, Costs, Effects, OperationEffect, Verdict, Word, warnings_of
 from kdelta.infer.estimate import APART, Estimate, Quantity, apart_by_chance
 
 ENOUGH = 8
@@ -54,7 +54,7 @@ def by_chance(
     return tuple(
         one.name
         for one in effects.operations
-        if one.verdict.word in {Word.FASTER, Word.SLOWER}
+        if one.verdict.word in FIRM
         and one.costs is not None
         and not _is_told(
             one.costs, [run[one.name] for side in sides for run in side if one.name in run]

@@ -17,6 +17,7 @@ from kdelta.counts.model import (
 )
 from kdelta.infer.estimate import Estimate, Quantity, Scale, estimate
 from kdelta.infer.functions import FunctionEffect, by_function, check_sum, function_effects
+from kdelta.infer.steady import levels
 
 NS_PER_SECOND = 10**9
 
@@ -28,8 +29,28 @@ class Word(enum.StrEnum):
     SLOWER = "slower"
     SAME = "same"
     PLACEMENT_ONLY = "placement only"
+    MIXED = "mixed"
+    NOT_STEADY = "not steady"
+    DEPENDS_ON_STATE = "depends on state"
+    DEPENDS_ON_SPEED = "depends on CPU speed"
     UNRESOLVED = "unresolved"
     NOT_COMPARABLE = "not comparable"
+
+
+FIRM = frozenset({Word.FASTER, Word.SLOWER, Word.MIXED})
+"""Words that say that the path changed."""
+
+OPEN = frozenset(
+    {
+        Word.MIXED,
+        Word.NOT_STEADY,
+        Word.DEPENDS_ON_STATE,
+        Word.DEPENDS_ON_SPEED,
+        Word.UNRESOLVED,
+        Word.NOT_COMPARABLE,
+    }
+)
+"""Words that do not say whether the kernel is slower."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -144,6 +165,47 @@ def verdict_on(cost: Quantity) -> Verdict:
     return Verdict(Word.SAME, within=max(-effect.low, effect.high))
 
 
+_TRADED_LEAST = Fraction(1, 100)
+"""Which part of what is moved a change of it must be, to be traded for instructions."""
+
+_TWO_SIGNS = "the mean and the median iteration differ in sign"
+
+
+def is_traded(costs: Costs) -> bool:
+    """Whether instructions were traded for at least as many bytes of string operations, or the
+    other way round: a count of instructions cannot weigh them.
+    """
+    insns, moved = costs.insns.effect, costs.string_bytes.effect
+    most = max(costs.string_bytes.base.value, costs.string_bytes.other.value)
+    return (
+        insns.value * moved.value < 0
+        and abs(moved.value) >= max(abs(insns.value), _TRADED_LEAST * most)
+        and (moved.low > 0 or moved.high < 0)
+    )
+
+
+def path_verdict(costs: Costs, sides: "Sides") -> Verdict:
+    """The verdict on one operation's path.
+
+    Nothing is said of a region that is not steady, and no word where mean and median differ in
+    sign. What was traded for bytes of string operations is mixed.
+    """
+    moving = [
+        f"{name}: {found.before:.0f} instructions, from iteration {found.at} on {found.after:.0f}"
+        for name, side in zip(("base", "other"), sides, strict=True)
+        for found in [next(filter(None, map(levels, side)), None)]
+        if found
+    ]
+    if moving:
+        return Verdict(Word.NOT_STEADY, reason="; ".join(moving))
+    verdict = verdict_on(costs.insns)
+    if verdict.word not in FIRM:
+        return verdict
+    if costs.insns.effect.value * costs.median_insns.effect.value < 0:
+        return Verdict(Word.UNRESOLVED, reason=_TWO_SIGNS)
+    return Verdict(Word.MIXED) if is_traded(costs) else verdict
+
+
 def _names(runs: Sequence[Mapping[str, RegionCounts]]) -> dict[str, None]:
     return dict.fromkeys(name for regions in runs for name in regions)
 
@@ -177,7 +239,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffec
     )
     return OperationEffect(
         name=name,
-        verdict=verdict_on(costs.insns),
+        verdict=path_verdict(costs, sides),
         base=costs.insns.base,
         other=costs.insns.other,
         costs=costs,

@@ -3,10 +3,11 @@
 
 import enum
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
-from kdelta.infer.effects import Word
+from kdelta.infer.effects import OPEN, Word
 
 
 class Exit(enum.IntEnum):
@@ -43,7 +44,13 @@ class Decision(msgspec.Struct, frozen=True):
     because: tuple[str, ...]
 
 
-def decide(judged: Sequence[Judged], failures: Sequence[str] = ()) -> Decision:
+Mixed = Literal["cannot-tell", "fail", "pass"]
+"""What is made of instructions that were traded for bytes of string operations."""
+
+
+def decide(
+    judged: Sequence[Judged], failures: Sequence[str] = (), mixed: Mixed = "cannot-tell"
+) -> Decision:
     """What a gate answers. `failures` tell of kernels that could not be built, booted or run.
 
     One region that is slower is enough, whatever is not known of others: that would not make it
@@ -51,13 +58,14 @@ def decide(judged: Sequence[Judged], failures: Sequence[str] = ()) -> Decision:
     """
     if failures:
         return Decision(Exit.CANNOT_TELL, tuple(failures))
-    slower = tuple(one.region for one in judged if one.word is Word.SLOWER)
+    bad = {Word.SLOWER, Word.MIXED} if mixed == "fail" else {Word.SLOWER}
+    slower = tuple(one.region for one in judged if one.word in bad)
     if slower:
         return Decision(Exit.SLOWER, slower)
     unknown = tuple(
         f"{one.region}: {one.reason or one.word}"
         for one in judged
-        if one.word in {Word.UNRESOLVED, Word.NOT_COMPARABLE}
+        if one.word in OPEN and not (one.word is Word.MIXED and mixed == "pass")
     )
     if unknown:
         return Decision(Exit.CANNOT_TELL, unknown)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from kdelta.infer.effects import Effects, Verdict, Word
+from kdelta.infer.effects import FIRM, Effects, Verdict, Word
 
 MOVED = "the same code linked anew: addresses move the path"
 
@@ -34,6 +34,6 @@ def of_relinked(effects: Effects, relinked: Collection[str]) -> Effects:
 
 
 def _moved(verdict: Verdict) -> Verdict:
-    if verdict.word in {Word.FASTER, Word.SLOWER}:
+    if verdict.word in FIRM:
         return Verdict(Word.PLACEMENT_ONLY, reason=MOVED)
     return verdict

@@ -6,7 +6,15 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects import BackgroundEffect, Costs, Effects, OperationEffect, Word
+from kdelta.infer.effects import (
+    FIRM,
+    OPEN,
+    BackgroundEffect,
+    Costs,
+    Effects,
+    OperationEffect,
+    Word,
+)
 from kdelta.infer.estimate import Quantity
 from kdelta.infer.functions import FunctionChange, FunctionEffect
 from kdelta.infer.relinked import MOVED
@@ -29,11 +37,7 @@ SEEN = Fraction(1, 20)
 SEEN_PART = Fraction(1, 200)
 """The smallest change of a count an iteration that is worth its place: so much, and such a part."""
 
-TWO_SIDED = "*"
-TWO_SIDED_NOTE = (
-    f"{TWO_SIDED} Instructions were traded for bytes of string operations (below): which of them "
-    "is cheaper, a count cannot say."
-)
+TRADED = "instructions were traded for bytes of string operations, which --cpu can weigh"
 
 BACKGROUND_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
 
@@ -134,10 +138,8 @@ def _heading(title: str, columns: Columns, median: str) -> str:
 def _table(effects: Effects, columns: Columns) -> list[str]:
     lines = [_heading("operation", columns, "median")]
     for title, operations in groups(effects.operations):
-        lines += ["", title]
+        lines += ["", *wrapped(title, "", "  ")]
         lines += [line for one in operations for line in _row(one, columns)]
-    if any(one.costs is not None and is_two_sided(one.costs) for one in effects.operations):
-        lines += ["", *wrapped(TWO_SIDED_NOTE, "", "  ")]
     if effects.background:
         lines += ["", _heading("a virtual second", columns, "")]
         lines += [_background_row(row, columns) for row in effects.background]
@@ -157,9 +159,12 @@ def groups(
     reach = max((one.verdict.within or Fraction(0) for one in within), default=Fraction(0))
     unresolved = of(Word.UNRESOLVED)
     reasons = dict.fromkeys(one.verdict.reason for one in unresolved)
+    depends = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
     groups: list[tuple[str, Sequence[OperationEffect]]] = [
         ("slower", _by_size(of(Word.SLOWER))),
         ("faster", _by_size(of(Word.FASTER))),
+        (f"mixed, {TRADED}", _by_size(of(Word.MIXED))),
+        *((word.value, _by_size(of(word))) for word in depends),
         (f"placement only, {MOVED}", _by_size(of(Word.PLACEMENT_ONLY))),
         (f"same within the spread, {figures.short(reach)} instructions at most", within),
         ("same, exactly", [one for one in same if one.verdict.within == 0]),
@@ -186,7 +191,7 @@ def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
 
 def changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
     """The operations that are not the same, those that changed most first."""
-    words = {Word.FASTER, Word.SLOWER, Word.PLACEMENT_ONLY, Word.UNRESOLVED}
+    words = {*FIRM, *OPEN, Word.PLACEMENT_ONLY}
     return [
         one
         for one in _by_size(operations)
@@ -196,8 +201,7 @@ def changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]
 
 def _row(operation: OperationEffect, columns: Columns) -> list[str]:
     costs = operation.costs
-    mark = f" {TWO_SIDED}" if costs is not None and is_two_sided(costs) else ""
-    lines, name = columns.named(operation.name + mark)
+    lines, name = columns.named(operation.name)
     if costs is None:
         shown = [
             f"{'-':>{columns.figure}}"
@@ -213,7 +217,9 @@ def _row(operation: OperationEffect, columns: Columns) -> list[str]:
             f"{figures.brief(costs.median_insns.effect.value, MEDIAN)} "
             f"{figures.spread(costs.insns.effect):>{SPREAD}}"
         )
-    return lines + [f"  {note}" for note in operation.notes]
+    depends = {Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED}
+    why = [operation.verdict.reason] if operation.verdict.word in depends else []
+    return lines + [line for note in (*why, *operation.notes) for line in wrapped(note, "  ", "  ")]
 
 
 def _background_row(row: BackgroundEffect, columns: Columns) -> str:
@@ -232,12 +238,6 @@ def _changed(cost: Quantity) -> bool:
     effect = cost.effect
     least = max(SEEN, SEEN_PART * max(cost.base.value, cost.other.value))
     return abs(effect.value) >= least and (effect.low > 0 or effect.high < 0)
-
-
-def is_two_sided(costs: Costs) -> bool:
-    """Whether instructions were traded for bytes of string operations, or the other way round."""
-    insns, moved = costs.insns.effect.value, costs.string_bytes.effect.value
-    return insns * moved < 0 and abs(moved) >= abs(insns) and _changed(costs.string_bytes)
 
 
 def _a_byte(costs: Named, sizes: Mapping[str, int], columns: Columns) -> list[str]:

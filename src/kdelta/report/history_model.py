@@ -17,6 +17,16 @@ from kdelta.infer.history import Change
 from kdelta.report.model import Facts, ReportedCPU
 
 REAL = (Word.SLOWER, Word.FASTER)
+NOTABLE = (
+    *REAL,
+    Word.MIXED,
+    Word.NOT_STEADY,
+    Word.DEPENDS_ON_STATE,
+    Word.DEPENDS_ON_SPEED,
+    Word.PLACEMENT_ONLY,
+    Word.UNRESOLVED,
+)
+"""Words that ask for a look, the worst first."""
 """The words of a step in what is executed, or in model cycles, that placement did not make."""
 
 

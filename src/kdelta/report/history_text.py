@@ -4,12 +4,13 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects import Word
+from kdelta.infer.effects import OPEN, Word
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.history import Change
 from kdelta.report import figures
 from kdelta.report.cycles import cpu_line, in_per_cent
 from kdelta.report.history_model import (
+    NOTABLE,
     REAL,
     HistoryKernel,
     HistoryReport,
@@ -33,7 +34,7 @@ SIGNS = {
     Word.SLOWER: "*",
     Word.FASTER: "*",
     Word.PLACEMENT_ONLY: "p",
-    Word.UNRESOLVED: "?",
+    **dict.fromkeys(OPEN, "?"),
     Word.SAME: "o",
     Word.NOT_COMPARABLE: "o",
 }
@@ -195,10 +196,7 @@ def _total(total: HistoryTotal) -> str:
         return level
     reach = _reach(total.change)
     part = figures.percent(Fraction(100 * (total.change.value - 1)))
-    counts = [
-        total.words.get(word, 0)
-        for word in (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED)
-    ]
+    counts = [total.words.get(word, 0) for word in NOTABLE]
     return f"{level} {part:>8} {reach:>7} " + " ".join(f"{count or '-':>6}" for count in counts)
 
 
@@ -211,7 +209,7 @@ def _reach(change: Change) -> str:
 
 def _word(total: HistoryTotal) -> Word:
     """How a kernel stands in the plot of all: a real step of any operation comes first."""
-    for word in (*REAL, Word.PLACEMENT_ONLY, Word.UNRESOLVED):
+    for word in NOTABLE:
         if total.words.get(word):
             return word
     return Word.SAME

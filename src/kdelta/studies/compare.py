@@ -35,6 +35,7 @@ from kdelta.studies.requests import (
     must_replay_data,
 )
 from kdelta.studies.same_code import Known, codes_of
+from kdelta.studies.states import OtherStates
 from kdelta.studies.userland import carried_files, check_needs
 from kdelta.studies.work import Part, Work, work_of
 from kdelta.workloads.catalog import Workload, build_workload, find_workload
@@ -103,10 +104,11 @@ async def run_compare(
         else:
             results = await traced_runs(lab_request, store, progress, kernels, works, cpu=cpu)
         judge = path_judge(lab_request, store, progress, workload)
+        states = other_states(lab_request, store, progress, workload) if request.states else None
         base, *others = _with(wanted, results)
         phases = [_phases(made, workload, store, cpu) for _, made in (base, *others)]
         for other, theirs in zip(others, phases[1:], strict=True):
-            one = await _compared(request, cpu, judge, (base, other), progress)
+            one = await _compared(request, cpu, (judge, states), (base, other), progress)
             sides = {"base": phases[0], "other": theirs}
             found.append(msgspec.structs.replace(one, phases=sides))
     return tuple(found)
@@ -143,14 +145,32 @@ def path_judge(request: LabRequest, store: Store, progress: Progress, workload: 
     )
 
 
+def other_states(
+    request: LabRequest, store: Store, progress: Progress, workload: Workload
+) -> OtherStates | None:
+    """Who looks whether verdicts hold from other states; None for a workload that is one run, whose
+    operations make each other's state, and where one run of a kernel has no verdicts.
+    """
+    if not workload.own_starts or request.perturbations < 2:
+        return None
+    mode = request.mode
+    return OtherStates(
+        request,
+        store,
+        progress,
+        lambda kernel, operations: workload_work(workload, operations, kernel, mode=mode),
+    )
+
+
 async def _compared(
     request: CompareRequest,
     cpu: CPU | None,
-    judge: Judge,
+    judges: tuple[Judge, OtherStates | None],
     sides: tuple[tuple[Side, Traced], tuple[Side, Traced]],
     progress: Progress,
 ) -> Comparison:
     (base, ours), (other, theirs) = sides
+    judge, states = judges
     effects: Effects | None = None
     more: tuple[MoreRuns, ...] = ()
     cycles = None
@@ -161,6 +181,9 @@ async def _compared(
             Measured(base.kernel, base.counts), Measured(other.kernel, other.counts), relinked
         )
         effects, more = judged.effects, judged.more
+        if states:
+            counts = (*base.counts, *other.counts)
+            effects = await states.judge(effects, (base.kernel, other.kernel), counts)
     if cpu is not None:
         cycles = cycles_between(
             *_with_more(ours, theirs, more),

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.effects import OperationEffect, Word
+from kdelta.infer.effects import OPEN, OperationEffect, Word
 from kdelta.infer.gate import Decision, Judged, decide
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.cut import cut_note
@@ -35,20 +35,29 @@ async def run_gate(request: GateRequest, store: Store, progress: Progress) -> An
     judged = tuple(one for comparison in found for one in judge(comparison, request.path_margin))
     failures = dict.fromkeys(text for comparison in found for text in failures_of(comparison))
     notes = dict.fromkeys(text for comparison in found for text in _notes(comparison))
-    return Answer(decide(judged, tuple(failures)), judged, tuple(notes), found)
+    return Answer(decide(judged, tuple(failures), request.mixed), judged, tuple(notes), found)
 
 
 def judge(comparison: Comparison, path_margin: Fraction) -> Iterator[Judged]:
     """The verdicts of a comparison as a gate sees them, those on larger effects first."""
     if comparison.effects is None:
         return
+    decided = _decided_by_cycles(comparison)
     for operation in sorted(comparison.effects.operations, key=_percent, reverse=True):
-        yield _on_path(operation, path_margin)
+        judged = _on_path(operation, path_margin)
+        if judged.word is not Word.MIXED or operation.name not in decided:
+            yield judged
     if comparison.cpu:
         effects = comparison.cycles.effects if comparison.cycles else ()
         for effect in sorted(effects, key=lambda one: -one.relative.low):
             yield _on_cycles(effect, comparison.cpu)
         yield from _without_cycles(comparison, comparison.cpu)
+
+
+def _decided_by_cycles(comparison: Comparison) -> set[str]:
+    """Regions whose bytes of string operations the CPU's costs could weigh."""
+    effects = comparison.cycles.effects if comparison.cycles else ()
+    return {one.region for one in effects if one.verdict.word not in OPEN}
 
 
 def failures_of(comparison: Comparison) -> Iterator[str]:

@@ -9,6 +9,7 @@ import msgspec
 
 from kdelta.cpus.model import CPU, Cache
 from kdelta.infer.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.gate import Mixed
 from kdelta.infer.placement_model import DEFAULT_MARGIN
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.tcg import CallsMode, Recording
@@ -45,7 +46,7 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
     the path is. layouts: how many are drawn for it. margin: which differences of model cycles
-    matter, as a fraction.
+    matter, as a fraction. states: run what depends on it from other states, too.
     """
 
     base: str
@@ -55,16 +56,19 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     cpus: tuple[CPU, ...] = ()
     layouts: int = DEFAULT_LAYOUTS
     margin: float = DEFAULT_MARGIN
+    states: bool = True
     lab: LabRequest = LabRequest()
 
 
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A comparison with one other kernel that is to be answered by yes or no. What is executed
-    more by no more than the fraction `path_margin` is not slower.
+    more by no more than the fraction `path_margin` is not slower. mixed: what is made of operations
+    that are mixed.
     """
 
     compare: CompareRequest
     path_margin: Fraction = Fraction(0)
+    mixed: Mixed = "cannot-tell"
 
 
 class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,6 +121,10 @@ def chips_of(found: Counter[Word]) -> tuple[Chip, ...]:
     return tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
 
 
+UNCLEAR = (Word.MIXED, Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
+"""Words of operations that changed, and are neither slower nor faster."""
+
+
 def path_sentence(operations: Sequence[OperationEffect]) -> str:
     """The verdict on the path of all operations, in words."""
     found = Counter(one.verdict.word for one in operations)
@@ -138,6 +142,11 @@ def path_sentence(operations: Sequence[OperationEffect]) -> str:
         text = f"Of {total}, the other kernel has {whole}."
     else:
         text = f"Of {total}, the other kernel {words.listed(parts)}."
+    unclear = [
+        f"{words.counted(found[word], 'operation')} {word.value}" for word in UNCLEAR if found[word]
+    ]
+    if unclear:
+        text += f" Besides: {words.listed(unclear)}."
     for word, title in ((Word.SLOWER, "Most more"), (Word.FASTER, "Most fewer")):
         named = [
             f"{one.name} ({words.percent(one.costs.insns.percent)})"

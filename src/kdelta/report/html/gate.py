@@ -5,7 +5,7 @@ from collections import Counter
 
 import msgspec
 
-from kdelta.infer.effects import Word
+from kdelta.infer.effects import OPEN
 from kdelta.infer.gate import Exit
 from kdelta.report.gate import gate_line
 from kdelta.report.gate_model import GateReport
@@ -75,6 +75,6 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
         (Prose("It hangs on:"), Items(because)) if because else (Prose("No region is slower."),)
     )
     notes = (Items(report.notes),) if report.notes else ()
-    unknown = sum(one.word is Word.UNRESOLVED for one in report.judged)
+    unknown = sum(one.word in OPEN for one in report.judged)
     more = (Prose(f"{unknown} could not be told."),) if unknown else ()
     return (*lead, *more, *notes, table) if rows else (*lead, *notes)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kdelta.infer.effects import Word
 from kdelta.report.cycles import cpu_line
 from kdelta.report.history_model import (
+    NOTABLE,
     REAL,
     HistoryPoint,
     HistoryReport,
@@ -37,7 +38,6 @@ from kdelta.report.stored import Stored
 
 _NAMED = 3
 _ROOM = 14
-_COUNTED = (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED)
 
 
 def document(stored: Stored, report: HistoryReport) -> Document:
@@ -89,7 +89,7 @@ def _answer(series: HistorySeries, about: str) -> Answer:
         text += f" Most: {words.listed(named)}."
     else:
         text += " No operation has a real step."
-    chips = tuple(Chip(word, found[word], words.TONES[word]) for word in _COUNTED if found[word])
+    chips = tuple(Chip(word, found[word], words.TONES[word]) for word in NOTABLE if found[word])
     return Answer((text,), chips, about, words.tone_of(found))
 
 
@@ -139,7 +139,7 @@ def _word(total: HistoryTotal) -> Word:
     """Of real steps the word is that of all of them together."""
     if total.change and any(total.words.get(word) for word in REAL):
         return Word.SLOWER if total.change.value > 1 else Word.FASTER
-    return next((word for word in _COUNTED if total.words.get(word)), Word.SAME)
+    return next((word for word in NOTABLE if total.words.get(word)), Word.SAME)
 
 
 def _table_of_all(series: HistorySeries, mark: str) -> Table:
@@ -147,14 +147,14 @@ def _table_of_all(series: HistorySeries, mark: str) -> Table:
         Column("kernel", "name"),
         Column("level", "number", "the first kernel is 100"),
         Column("change", "number", "from the kernel before"),
-        *(Column(str(word), "number", "operations with such a step") for word in _COUNTED),
+        *(Column(str(word), "number", "operations with such a step") for word in NOTABLE),
     )
     rows = tuple(
         (
             Cell(name),
             Cell(f"{total.level:.2f}", total.level),
             _change(total),
-            *(Cell(str(total.words.get(word, 0)), total.words.get(word, 0)) for word in _COUNTED),
+            *(Cell(str(total.words.get(word, 0)), total.words.get(word, 0)) for word in NOTABLE),
         )
         for name, total in zip(_names(series), series.totals, strict=True)
     )

@@ -17,6 +17,10 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 ORDER = (
     Word.SLOWER,
     Word.FASTER,
+    Word.MIXED,
+    Word.NOT_STEADY,
+    Word.DEPENDS_ON_STATE,
+    Word.DEPENDS_ON_SPEED,
     Word.PLACEMENT_ONLY,
     Word.UNRESOLVED,
     Word.SAME,
@@ -28,6 +32,10 @@ TONES: dict[str, str] = {
     Word.SLOWER: "slower",
     Word.FASTER: "faster",
     Word.PLACEMENT_ONLY: "placement",
+    Word.MIXED: "mixed",
+    Word.NOT_STEADY: "unresolved",
+    Word.DEPENDS_ON_STATE: "unresolved",
+    Word.DEPENDS_ON_SPEED: "unresolved",
     Word.UNRESOLVED: "unresolved",
     Word.SAME: "same",
     Word.NOT_COMPARABLE: "same",
@@ -41,7 +49,7 @@ def tone_of(found: Counter[Word]) -> str:
     """The colour of so many verdicts: of neither where some are slower and some are faster."""
     if found[Word.SLOWER] and found[Word.FASTER]:
         return "mixed"
-    return TONES[next((word for word in ORDER[:4] if found[word]), Word.SAME)]
+    return TONES[next((word for word in ORDER[:-2] if found[word]), Word.SAME)]
 
 
 def number(value: Fraction | float) -> str:

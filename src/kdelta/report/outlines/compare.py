@@ -5,17 +5,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kdelta.infer.effects import OperationEffect, Word
+from kdelta.infer.effects import OPEN, OperationEffect, Word
 from kdelta.infer.gate import Exit, Judged
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report import figures
 from kdelta.report.comparison import (
     BACKGROUND_NAMES,
-    TWO_SIDED,
-    TWO_SIDED_NOTE,
+    TRADED,
     changed_most,
     groups,
-    is_two_sided,
 )
 from kdelta.report.cycles import cpu_line, cycle_reason, cycle_words, in_per_cent, path_words
 from kdelta.report.gate import gate_line
@@ -31,8 +29,7 @@ OUTCOMES = {
     Word.FASTER: Outcome.OK,
     Word.SAME: Outcome.OK,
     Word.PLACEMENT_ONLY: Outcome.OK,
-    Word.UNRESOLVED: Outcome.UNKNOWN,
-    Word.NOT_COMPARABLE: Outcome.UNKNOWN,
+    **dict.fromkeys(OPEN, Outcome.UNKNOWN),
 }
 """What a verdict's word means to somebody who waits for yes or no."""
 
@@ -286,16 +283,18 @@ def _tables(pair: _Pair, stored: Stored) -> Iterator[Table]:
 def _path_tables(pair: _Pair) -> Iterator[Table]:
     """What is not the same, and folded what is."""
     rows: dict[bool, list[tuple[str, ...]]] = {False: [], True: []}
-    notes = []
+    notes: dict[str, None] = {}
     for _, operations in groups(pair.compared.effects.operations):
         for one in operations:
             rows[one.verdict.word is Word.SAME].append(_row(one))
-            if one.costs and is_two_sided(one.costs):
-                notes.append(TWO_SIDED_NOTE.replace(" (below)", ""))
+            if one.verdict.word is Word.MIXED:
+                notes["mixed: " + TRADED] = None
+            elif one.verdict.word in OPEN and one.verdict.reason:
+                notes[f"{one.name}: {one.verdict.reason}"] = None
     heads = ("operation", "verdict", "base", "other", "diff", "%", "spread")
     title = f"{pair.place}instructions an iteration"
     if rows[False]:
-        note = notes[0] if notes else ""
+        note = "; ".join(notes)
         name = f"{title}, what is not the same"
         yield Table(name, heads, tuple(rows[False]), note=note, groups=True)
     if rows[True]:
@@ -311,10 +310,9 @@ def _row(one: OperationEffect) -> tuple[str, ...]:
             for side in (one.base, one.other)
         ]
         return one.name, word, *shown, "", "", ""
-    mark = f" {TWO_SIDED}" if is_two_sided(one.costs) else ""
     insns = one.costs.insns
     percent, spread = figures.percent(insns.percent), figures.spread(insns.effect)
-    return f"{one.name}{mark}", word, *parts.sides_of(insns), percent, spread
+    return one.name, word, *parts.sides_of(insns), percent, spread
 
 
 def _cycle_tables(pair: _Pair) -> Iterator[Table]:

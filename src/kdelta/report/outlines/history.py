@@ -8,7 +8,13 @@ from kdelta.infer.effects import Word
 from kdelta.infer.estimate import Estimate
 from kdelta.report import figures
 from kdelta.report.cycles import cpu_line, in_per_cent
-from kdelta.report.history_model import HistoryReport, HistorySeries, HistoryTrack, PathStep
+from kdelta.report.history_model import (
+    NOTABLE,
+    HistoryReport,
+    HistorySeries,
+    HistoryTrack,
+    PathStep,
+)
 from kdelta.report.history_text import kernel_words, moved_most
 from kdelta.report.outline import Case, Outcome, Outline, Suite, Table
 from kdelta.report.outlines import parts
@@ -91,7 +97,7 @@ def _tables(report: HistoryReport, number: int) -> Iterator[Table]:
     series = report.series[number]
     title = _title(report, number)
     if not report.operations:
-        words = (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED)
+        words = NOTABLE
         yield Table(
             f"{title}all operations",
             ("kernel", "level", "change", "slower", "faster", "placed", "open"),

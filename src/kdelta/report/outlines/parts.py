@@ -22,6 +22,10 @@ Sides = Sequence[tuple[str, Side]]
 WORDS = (
     Word.SLOWER,
     Word.FASTER,
+    Word.MIXED,
+    Word.NOT_STEADY,
+    Word.DEPENDS_ON_STATE,
+    Word.DEPENDS_ON_SPEED,
     Word.PLACEMENT_ONLY,
     Word.SAME,
     Word.UNRESOLVED,
