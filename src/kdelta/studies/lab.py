@@ -365,7 +365,7 @@ def _unusual(wanted: _Wanted) -> dict[str, str | int | float]:
     usual = MachineOptions()
     facts: dict[str, tuple[str | int, str | int]] = {
         "as": (wanted.guest.runs_as, usual.runs_as),
-        "loaded": (wanted.guest.loaded, usual.loaded),
+        "loaded": (int(wanted.guest.loaded), int(usual.loaded)),
         "icount_shift": (wanted.guest.icount_shift, usual.icount_shift),
         "mode": (wanted.work.job.mode, MODES[0]),
     }

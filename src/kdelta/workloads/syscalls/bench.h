@@ -24,6 +24,7 @@ struct operation {
     unsigned warm_up_ms;    /* of virtual time, at least; 0 is the usual, which is right where no state outlives an iteration */
     void (*step)(void);     /* one iteration; what it needs is set up and touched before */
     bool (*setup)(long argument); /* false when this machine cannot do it: said on stderr, and left out */
+    void (*ready)(void);    /* between the warm-up and the region, if an iteration uses something up */
     void (*teardown)(void);
     long argument;
     bool hidden;            /* runs only when it is named */

@@ -86,6 +86,8 @@ static void measure(const struct operation *op)
         return;
     if (iterations)
         warm_up(op, iterations);
+    if (op->ready)
+        op->ready();
     kdelta_announce(op->name);
     begin = kdelta_clock_begin();
     for (unsigned long n = iterations; n; n--) {

@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#define FAULT_PAGES 1024
+#define FAULT_PAGES 4096 /* more than the longest region has iterations */
 
 static size_t map_bytes;
 static volatile char *fault_area;
@@ -36,14 +36,19 @@ static void step_map_touch(void)
 }
 
 /* Pages of a shared mapping that exist but are not in the page table any more: a write faults and allocates nothing. */
+static void fault_ready(void)
+{
+    must(madvise((void *)fault_area, FAULT_PAGES * PAGE_BYTES, MADV_DONTNEED));
+    fault_next = 0;
+}
+
 static bool fault_setup(long unused)
 {
     (void)unused;
     fault_area = map(FAULT_PAGES * PAGE_BYTES, MAP_SHARED);
     for (size_t i = 0; i < FAULT_PAGES * PAGE_BYTES; i += PAGE_BYTES)
         fault_area[i] = 1;
-    must(madvise((void *)fault_area, FAULT_PAGES * PAGE_BYTES, MADV_DONTNEED));
-    fault_next = 0;
+    fault_ready();
     return true;
 }
 
@@ -61,6 +66,6 @@ const struct operation memory_operations[] = {
     {"mmap-munmap", 1000, 20, .step = step_map, .setup = set_size, .argument = 64 * KIB},
     {"mmap-touch-4k", 1000, 20, .step = step_map_touch, .setup = set_size, .argument = 4 * KIB},
     {"mmap-touch-4m", 12, 20, .step = step_map_touch, .setup = set_size, .argument = 4 * MIB},
-    {"page-fault", 1000, 10, .step = step_fault, .setup = fault_setup, .teardown = fault_teardown},
+    {"page-fault", 500, .step = step_fault, .setup = fault_setup, .ready = fault_ready, .teardown = fault_teardown},
     {0},
 };
