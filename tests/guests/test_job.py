@@ -48,6 +48,7 @@ def test_text_of_all_directives(tmp_path: Path) -> None:
         "cwd /tmp\n"
         "env PATH=/bin\n"
         "env EMPTY=\n"
+        "env KDELTA_WARM_UP=100\n"
         "arg /bin/sh\n"
         "arg -c\n"
         "arg echo 100%25%0Adone\n"
@@ -56,7 +57,7 @@ def test_text_of_all_directives(tmp_path: Path) -> None:
 
 def test_a_mode_is_told_and_user_mode_is_not() -> None:
     assert job_text(Job(("/a",), mode="kernel-direct")) == (
-        "seconds 600\ncwd /\nmode kernel-direct\narg /a\n"
+        "seconds 600\ncwd /\nmode kernel-direct\nenv KDELTA_WARM_UP=100\narg /a\n"
     )
     assert "mode" not in job_text(Job(("/a",), mode="user"))
 
@@ -68,7 +69,7 @@ def test_the_identity_of_a_job_in_user_mode_is_what_it_was_without_modes() -> No
 
 
 def test_unperturbed_run_has_no_perturbing_directive() -> None:
-    assert job_text(Job(("/a",))) == "seconds 600\ncwd /\narg /a\n"
+    assert job_text(Job(("/a",))) == "seconds 600\ncwd /\nenv KDELTA_WARM_UP=100\narg /a\n"
 
 
 @given(st.lists(WORD, max_size=5))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kdelta.spec.errors import KdeltaError, LabError, UserError
 from kdelta.spec.identity import canonical_json, identity, short
-from kdelta.spec.run import TICK_NS, MachineOptions, Perturbation, perturbation
+from kdelta.spec.run import PHASE_NS, MachineOptions, Perturbation, perturbation
 
 
 def test_index_nought_is_not_shaken() -> None:
@@ -34,7 +34,7 @@ def test_perturbations_are_in_range(index: int) -> None:
     assert len(bytes.fromhex(shaken.seed)) == 16
     assert shaken.pages % 2 == 1
     assert 100 < shaken.pages < 1100
-    assert 0 < shaken.phase_ns < TICK_NS
+    assert 0 < shaken.phase_ns < PHASE_NS
 
 
 def test_no_perturbation_below_nought() -> None:

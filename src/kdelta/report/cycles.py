@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects import OperationEffect, Verdict, Word
+from kdelta.infer.effects import FIRM, OperationEffect, Verdict, Word
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
@@ -216,7 +216,7 @@ def _percentile(draws: Draws) -> str:
 
 def path_words(verdict: Verdict, part: Fraction | None) -> str:
     """A verdict on a path in words, with its size in per cent where it has one."""
-    if verdict.word in {Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY}:
+    if verdict.word in {*FIRM, Word.PLACEMENT_ONLY}:
         return f"{verdict.word} ({figures.percent(part)})"
     if verdict.word is Word.SAME:
         return "same, exactly" if verdict.within == 0 else "same within the spread"

@@ -32,7 +32,7 @@ TONES: dict[str, str] = {
     Word.SLOWER: "slower",
     Word.FASTER: "faster",
     Word.PLACEMENT_ONLY: "placement",
-    Word.MIXED: "mixed",
+    Word.MIXED: "unresolved",
     Word.NOT_STEADY: "unresolved",
     Word.DEPENDS_ON_STATE: "unresolved",
     Word.DEPENDS_ON_SPEED: "unresolved",

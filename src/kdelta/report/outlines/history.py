@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from kdelta.infer.effects import Word
+from kdelta.infer.effects import OPEN, Word
 from kdelta.infer.estimate import Estimate
 from kdelta.report import figures
 from kdelta.report.cycles import cpu_line, in_per_cent
@@ -93,11 +93,14 @@ def _figure(figure: Estimate | None) -> str:
     return "-" if figure is None else figures.number(figure.value)
 
 
+_NOT_TOLD = tuple(word for word in NOTABLE if word in OPEN)
+
+
 def _tables(report: HistoryReport, number: int) -> Iterator[Table]:
     series = report.series[number]
     title = _title(report, number)
     if not report.operations:
-        words = NOTABLE
+        columns = [(Word.SLOWER,), (Word.FASTER,), (Word.PLACEMENT_ONLY,), _NOT_TOLD]
         yield Table(
             f"{title}all operations",
             ("kernel", "level", "change", "slower", "faster", "placed", "open"),
@@ -108,7 +111,10 @@ def _tables(report: HistoryReport, number: int) -> Iterator[Table]:
                     figures.percent(Fraction(100 * (total.change.value - 1)))
                     if total.change
                     else "",
-                    *(str(total.words.get(word, 0)) if total.change else "" for word in words),
+                    *(
+                        str(sum(total.words.get(word, 0) for word in words)) if total.change else ""
+                        for words in columns
+                    ),
                 )
                 for kernel, total in zip(series.kernels, series.totals, strict=True)
             ),
