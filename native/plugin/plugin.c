@@ -13,6 +13,7 @@
 #include "channel.h"
 #include "count.h"
 #include "data.h"
+#include "halt.h"
 #include "icache.h"
 #include "insn.h"
 #include "nodes.h"
@@ -66,6 +67,12 @@ static void act_at_mark(struct qemu_plugin_insn *insn, enum mark mark, struct si
         qemu_plugin_register_vcpu_insn_exec_cb(insn, channel_mark, QEMU_PLUGIN_CB_NO_REGS, site);
 }
 
+static void act_at_halt(struct qemu_plugin_insn *insn, const struct insn_facts *facts)
+{
+    if (halt_is(facts))
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, halt_begins, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
 static void note_seen(const struct insn *insns, size_t n)
 {
     seen_add(insns->vaddr, (uint32_t)(insns[n - 1].vaddr + insns[n - 1].size - insns->vaddr));
@@ -90,6 +97,7 @@ static void translate_quiet(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             sites[facts.mark].mark = facts.mark;
             act_at_mark(insn, facts.mark, &sites[facts.mark]);
         }
+        act_at_halt(insn, &facts);
     }
 }
 
@@ -187,6 +195,8 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             qemu_plugin_register_vcpu_insn_exec_inline(first, QEMU_PLUGIN_INLINE_ADD_U64, &b->live[g], 1);
         instrument_last(qemu_plugin_tb_get_insn(tb, index - 1), b, g);
     }
+    for (size_t i = 0; i < n; i++)
+        act_at_halt(qemu_plugin_tb_get_insn(tb, i), &insns[i].facts);
     for (size_t i = 0; i < n && data_wanted; i++)
         listen(qemu_plugin_tb_get_insn(tb, i), data_access, NULL);
 }
@@ -327,6 +337,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     channel_off = off;
     count_init();
     task_init();
+    halt_init(&arch);
     if (channel_counting)
         channel_arm = arm;
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_quiet);

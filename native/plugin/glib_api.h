@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The part of GLib's main loop that kdelta uses; QEMU is linked with GLib, whose headers may be missing. */
+#ifndef KDELTA_GLIB_API_H
+#define KDELTA_GLIB_API_H
+
+typedef struct glib_source glib_source;
+typedef struct glib_context glib_context;
+
+/* GSourceFuncs */
+struct glib_source_functions {
+    int (*prepare)(glib_source *source, int *timeout_ms); /* before the loop waits for events */
+    int (*check)(glib_source *source);                    /* when it has waited */
+    int (*dispatch)(glib_source *source, int (*callback)(void *data), void *data);
+    void (*finalize)(glib_source *source);
+    void (*unused[2])(void);
+};
+
+glib_source *g_source_new(struct glib_source_functions *functions, unsigned int source_bytes);
+void g_source_set_priority(glib_source *source, int priority);
+unsigned int g_source_attach(glib_source *source, glib_context *context);
+
+#endif

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Repeats traced runs while QEMU is disturbed, and looks whether all of them are equal.
+
+    scripts/proofs/exactness.py --out FOLDER --trials 1000
+
+Each trial is one run of one operation from the kernel's snapshot. What disturbs it, the operation
+and the perturbation are drawn by the seed and the trial's number. A trial's record is a file of its
+own in FOLDER, so a campaign that was interrupted goes on where it was. Trials of one operation and
+perturbation must be equal to the last instruction of their traces; the exit code is 1 if any are
+not. docs/exactness.md says what was found.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from kdelta.cpus.catalog import load_cpu  # noqa: E402
+from kdelta.guests.job import job_archive  # noqa: E402
+from kdelta.host.files import write_atomic  # noqa: E402
+from kdelta.host.work import work_folder  # noqa: E402
+from kdelta.kernels.failure import NoKernel  # noqa: E402
+from kdelta.kernels.model import Kernel  # noqa: E402
+from kdelta.machines.outcome import Outcome  # noqa: E402
+from kdelta.machines.snapshots import obtain_snapshot  # noqa: E402
+from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run  # noqa: E402
+from kdelta.spec.run import perturbation  # noqa: E402
+from kdelta.studies.compare import workload_work  # noqa: E402
+from kdelta.studies.lab import Lab, open_store  # noqa: E402
+from kdelta.studies.requests import LabRequest, Silent, machine_like  # noqa: E402
+from kdelta.workloads.catalog import find_workload  # noqa: E402
+from tests.machines.digests import Digests, digests  # noqa: E402
+from tests.machines.stress import KINDS, stressed  # noqa: E402
+
+SPEC = "deb:linux-image-cloud-amd64"
+OPERATIONS = ("mmap-touch-4k", "mmap-touch-4k", "pipe-round-trip", "fork-exit-wait")
+PERTURBATIONS = 3
+SECONDS = 300.0
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """What a trial is."""
+
+    kernel: str
+    cpu: str
+    operation: str
+    perturbation: int
+    stress: str
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """Trials of the same cell must be equal."""
+        return (self.kernel, self.cpu, self.operation, str(self.perturbation))
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What came of it; digests: None if the run failed, and `detail` says why."""
+
+    number: int
+    seed: int
+    drawn: Drawn
+    digests: Digests | None
+    detail: str
+    seconds: float
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """The kernel, on its machine, and its snapshot."""
+
+    kernel: Kernel
+    guest: Guest
+    snapshot: Snapshot
+
+
+def _drawn(options: argparse.Namespace, number: int) -> Drawn:
+    draw = random.Random(f"{options.seed} {number}")
+    return Drawn(
+        kernel=options.kernel,
+        cpu=options.cpu,
+        operation=draw.choice(options.operations.split(",")),
+        perturbation=draw.randrange(PERTURBATIONS),
+        stress=draw.choice(options.stress.split(",")),
+    )
+
+
+async def _bench(options: argparse.Namespace) -> Bench:
+    request = LabRequest()
+    machine = machine_like(request.machine, load_cpu(options.cpu))
+    with open_store() as store:
+        lab = Lab(msgspec.structs.replace(request, machine=machine), store, Silent())
+        kernel = lab.kernel(options.kernel)
+        if isinstance(kernel, NoKernel):
+            sys.exit(kernel.text)
+        guest = lab.guest(kernel)
+    with work_folder() as folder:
+        snapshot = await obtain_snapshot(guest, Setting(folder, SECONDS))
+    if isinstance(snapshot, Outcome):
+        sys.exit(f"{options.kernel} does not boot: {snapshot.detail}")
+    return Bench(kernel, guest, snapshot)
+
+
+async def _trial(bench: Bench, drawn: Drawn, number: int, seed: int) -> Trial:
+    started = time.monotonic()
+    work = workload_work(find_workload("syscalls"), (drawn.operation,), bench.kernel)
+    job = msgspec.structs.replace(work.job, perturbation=perturbation(drawn.perturbation))
+    with work_folder() as folder:
+        setting = Setting(folder, SECONDS, recording=Recording("on"))
+        with stressed(drawn.stress, seed + number):
+            outcome = await run(bench.guest, job_archive(job), setting, bench.snapshot)
+        found = digests(outcome.counts) if outcome.status == "ok" and outcome.counts else None
+    seconds = round(time.monotonic() - started, 2)
+    return Trial(number, seed, drawn, found, outcome.detail, seconds)
+
+
+def _report(out: Path) -> bool:
+    """Prints how many trials are equal to most of their cell, by stress; whether all are."""
+    files = sorted(out.glob("trial-*.json"))
+    trials = [msgspec.json.decode(file.read_bytes(), type=Trial) for file in files]
+    usual = {
+        cell: Counter(t.digests for t in trials if t.drawn.cell == cell).most_common(1)[0][0]
+        for cell in {t.drawn.cell for t in trials}
+    }
+    counts = Counter((t.drawn.stress, t.digests == usual[t.drawn.cell]) for t in trials)
+    for stress in sorted({t.drawn.stress for t in trials}):
+        equal, unequal = counts[stress, True], counts[stress, False]
+        print(f"{stress:12} {equal:6} equal {unequal:6} unequal")
+    for trial in trials:
+        if trial.digests != usual[trial.drawn.cell]:
+            print(f"trial {trial.number}: {' '.join(trial.drawn.cell)} {trial.detail}")
+    unequal = sum(n for (_, same), n in counts.items() if not same)
+    failed = sum(trial.digests is None for trial in trials)
+    print(f"{len(trials)} trials, {len(usual)} cells: {unequal} unequal, {failed} failed")
+    return not (unequal or failed)
+
+
+async def _campaign(options: argparse.Namespace) -> None:
+    bench = await _bench(options)
+    for number in range(options.first, options.first + options.trials):
+        file = options.out / f"trial-{number:06}.json"
+        if file.exists():
+            continue
+        trial = await _trial(bench, _drawn(options, number), number, options.seed)
+        write_atomic(file, msgspec.json.encode(trial) + b"\n")
+
+
+def main() -> None:
+    """Makes the trials that are missing, and reports on all that are in the folder."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder of the records")
+    parser.add_argument("--trials", type=int, default=1000, help="number of trials")
+    parser.add_argument("--first", type=int, default=0, help="number of the first trial")
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is drawn")
+    parser.add_argument("--kernel", default=SPEC, help="kernel to run")
+    parser.add_argument("--cpu", default="zen2", help="CPU that the machine is like")
+    parser.add_argument("--operations", default=",".join(OPERATIONS), help="to draw from")
+    parser.add_argument("--stress", default=",".join((*KINDS, "none")), help="to draw from")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    os.nice(10)
+    asyncio.run(_campaign(options))
+    sys.exit(not _report(options.out))
+
+
+if __name__ == "__main__":
+    main()
