@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate requirements clean
+.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate campaign-exactness requirements clean
 
 BIN := .venv/bin
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
@@ -45,6 +45,13 @@ bench: setup  ## measure the figures that the README gives
 
 bench-calibrate: setup  ## what a calibration of this host is worth, on generated and real programs
 	$(BIN)/python scripts/proofs/calibration.py --json docs/calibration/programs.json
+
+# Where records are kept, so that it goes on where it was, and how many runs.
+OUT ?= build/exactness
+TRIALS ?= 1000
+
+campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
+	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)
 
 requirements:  ## pin the newest versions that pyproject.toml allows
 	scripts/pin-requirements

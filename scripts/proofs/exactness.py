@@ -34,6 +34,7 @@ from kdelta.kernels.model import Kernel  # noqa: E402
 from kdelta.machines.outcome import Outcome  # noqa: E402
 from kdelta.machines.snapshots import obtain_snapshot  # noqa: E402
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run  # noqa: E402
+from kdelta.spec.errors import LabError  # noqa: E402
 from kdelta.spec.run import perturbation  # noqa: E402
 from kdelta.studies.compare import workload_work  # noqa: E402
 from kdelta.studies.lab import Lab, open_store  # noqa: E402
@@ -115,11 +116,17 @@ async def _trial(bench: Bench, drawn: Drawn, number: int, seed: int) -> Trial:
     job = msgspec.structs.replace(work.job, perturbation=perturbation(drawn.perturbation))
     with work_folder() as folder:
         setting = Setting(folder, SECONDS, recording=Recording("on"))
-        with stressed(drawn.stress, seed + number):
-            outcome = await run(bench.guest, job_archive(job), setting, bench.snapshot)
-        found = digests(outcome.counts) if outcome.status == "ok" and outcome.counts else None
+        found, detail = None, ""
+        try:
+            with stressed(drawn.stress, seed + number):
+                outcome = await run(bench.guest, job_archive(job), setting, bench.snapshot)
+            detail = outcome.detail
+            if outcome.status == "ok" and outcome.counts:
+                found = digests(outcome.counts)
+        except LabError as error:  # such as a run that the plugin refused
+            detail = str(error)
     seconds = round(time.monotonic() - started, 2)
-    return Trial(number, seed, drawn, found, outcome.detail, seconds)
+    return Trial(number, seed, drawn, found, detail, seconds)
 
 
 def _report(out: Path) -> bool:
@@ -132,8 +139,7 @@ def _report(out: Path) -> bool:
     }
     counts = Counter((t.drawn.stress, t.digests == usual[t.drawn.cell]) for t in trials)
     for stress in sorted({t.drawn.stress for t in trials}):
-        equal, unequal = counts[stress, True], counts[stress, False]
-        print(f"{stress:12} {equal:6} equal {unequal:6} unequal")
+        print(f"{stress:12} {counts[stress, True]:6} equal {counts[stress, False]:6} unequal")
     for trial in trials:
         if trial.digests != usual[trial.drawn.cell]:
             print(f"trial {trial.number}: {' '.join(trial.drawn.cell)} {trial.detail}")

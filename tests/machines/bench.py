@@ -8,6 +8,8 @@ import functools
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.image import base_image
@@ -18,7 +20,7 @@ from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.snapshots import obtain_snapshot
-from kdelta.machines.tcg import Guest, Setting, Snapshot, run
+from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Setting, Snapshot, run
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import perturbation
 from kdelta.workloads.catalog import build_workload, find_workload
@@ -89,7 +91,12 @@ def syscalls_job(*words: str, index: int = 0, seconds: int = 120) -> Job:
 
 
 def run_job(
-    job: Job, where: Guest | None = None, *, power_on: bool = False, seconds: float = SECONDS
+    job: Job,
+    where: Guest | None = None,
+    *,
+    power_on: bool = False,
+    seconds: float = SECONDS,
+    recording: Recording = NOTHING_MORE,
 ) -> Outcome:
     """Run it from the guest's snapshot, or from power-on."""
     where = where or guest()
@@ -101,7 +108,8 @@ def run_job(
             if isinstance(found, Outcome):
                 return found
             snapshot = found
-        return await run(where, job_archive(job), new_setting(seconds), snapshot)
+        setting = msgspec.structs.replace(new_setting(seconds), recording=recording)
+        return await run(where, job_archive(job), setting, snapshot)
 
     return asyncio.run(go())
 

@@ -8,11 +8,15 @@ import pytest
 
 from kdelta.counts.model import RegionCounts, RunCounts
 from kdelta.infer.same import partings
+from kdelta.machines.tcg import Recording
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, OLD, counts_of, guest, regions_of, run_job, syscalls_job
+from tests.machines.digests import digests
+from tests.machines.stress import stressed
 
 pytestmark = [pytest.mark.guest, pytest.mark.network]
 
+TRACED = Recording("on")
 CHEAP = ("getppid", "open-close", "mmap-touch-4k", "fork-exit-wait", "pipe-round-trip")
 
 
@@ -155,3 +159,14 @@ def test_string_operations_count_once_with_their_bytes() -> None:
     assert own.string_bytes >= 65536 * region.iteration_count
     assert own.string_bytes < 65536 * region.iteration_count + 100_000
     assert own.insns < 20_000 * region.iteration_count
+
+
+def test_traces_are_equal_while_the_main_loop_is_woken_all_the_time() -> None:
+    """Without the plugin's lock between halts and the main loop, four in ten of them are not."""
+    work = syscalls_job("mmap-touch-4k")
+    quiet = run_job(work, recording=TRACED)
+    with stressed("wakes"):
+        woken = [run_job(work, recording=TRACED) for _ in range(12)]
+    assert all(outcome.status == "ok" for outcome in (quiet, *woken))
+    found = {digests(outcome.counts) for outcome in (quiet, *woken) if outcome.counts}
+    assert len(found) == 1
