@@ -26,7 +26,7 @@ _LONGEST_STOP_SECONDS = 0.003
 
 @contextlib.contextmanager
 def stressed(kind: str, seed: int = 0) -> Iterator[None]:
-    """While the body runs, the QEMUs that this process starts are disturbed; "none": they are not."""
+    """Disturbs the QEMUs that this process starts, while the body runs; "none" disturbs nothing."""
     if kind == "none":
         yield
         return
