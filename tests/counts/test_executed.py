@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which functions were executed, from the addresses that were translated."""
 
+import os
 import shutil
 import struct
 import subprocess
@@ -12,6 +13,7 @@ from kdelta.counts.executed import (
     Executed,
     decode_executed,
     encode_executed,
+    executed_since_boot,
     read_executed,
     vmlinux_symbols,
 )
@@ -116,6 +118,29 @@ def test_boot_and_runs_add_up(tmp_path: Path) -> None:
     assert found.names() == {"startup", "first", "third"}
     assert found == executed(files[:1]) | executed(files[1:])
     assert executed([]) == Executed(frozenset())
+
+
+def test_what_is_kept_of_a_boot_is_what_is_read_again(tmp_path: Path) -> None:
+    arch = arch_machine("x86_64")
+    board = arch.image, arch.boards[0].image
+    symbols = tmp_path / "symbols"
+    symbols.write_text("".join(f"{at:x} {kind} {name}\n" for at, kind, name, _ in SYMBOLS[:5]))
+    modules = "".join(f"{at:x} {kind} {name}\t{of}\n" for at, kind, name, of in SYMBOLS[5:])
+    boot = seen(tmp_path / "boot", (BASE, 4), (0x1000180, 4), (MODULE + 0x40, 4))
+    runs = [
+        seen(tmp_path / "one", (BASE + 0x110, 4)),
+        seen(tmp_path / "two", (BASE + 0x140, 4), (MODULE, 1)),
+    ]
+    for text, names in ((modules, SYMBOLS), ("", SYMBOLS[:5])):
+        for run in (*runs, *runs):
+            found = executed_since_boot([boot, run], symbols, text.encode(), board)
+            assert found == read_executed([boot, run], names, *board)
+    seen(boot, (BASE + 0x13F, 2), (BASE, 4), (BASE, 4), (BASE, 4))
+    found = executed_since_boot([boot, runs[0]], symbols, b"", board)
+    assert found.names() == {"startup", "first", "second", "alias"}
+    symbols.write_text(symbols.read_text().replace("startup", "begin"))
+    os.utime(symbols, ns=(1, 1))
+    assert "begin" in executed_since_boot([boot], symbols, b"", board).names()
 
 
 def test_cut_file_is_an_error(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from kdelta.guests.image import base_image
 from kdelta.host.dirs import cache_dir
+from kdelta.host.native import build
 from tests.guests.test_cpio import read
 
 
@@ -35,6 +36,20 @@ def test_the_same_bytes_when_all_is_built_anew(
     assert images[0].path != images[1].path
     assert images[0].path.read_bytes() == images[1].path.read_bytes()
     assert str(tmp_path).encode() not in images[0].path.read_bytes()
+
+
+def test_programs_that_are_compiled_again_make_another_image(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = base_image("x86_64")
+    agent = own_cache / "init"
+    agent.write_bytes(build("agent", arch="x86_64").read_bytes())
+    monkeypatch.setattr("kdelta.guests.image.build", lambda *_, **__: agent)
+    assert base_image("x86_64").identity == first.identity
+    agent.write_bytes(agent.read_bytes() + b"more")
+    second = base_image("x86_64")
+    assert second.identity != first.identity
+    assert second.identity == hashlib.sha256(second.path.read_bytes()).hexdigest()
 
 
 def test_damaged_image_is_made_anew(own_cache: Path) -> None:

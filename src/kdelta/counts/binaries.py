@@ -118,10 +118,8 @@ class _Search:
             pages = -(-(first + len(data) + _PAGE_BYTES) // _PAGE_BYTES)
             padded = bytes(first) + data + bytes(pages * _PAGE_BYTES - first - len(data))
             whole = np.frombuffer(padded, np.uint8)
-            for place in range(_PAGE_BYTES):
+            for place in np.flatnonzero(np.diff(self._starts)).tolist():
                 mine = self._order[self._starts[place] : self._starts[place + 1]]
-                if not len(mine):
-                    continue
                 at = np.arange(pages - 1) * _PAGE_BYTES + _PAGE_BYTES + place - _KEY.itemsize
                 at = at[at + _KEY.itemsize <= len(whole)]
                 keys = whole[at[:, None] + np.arange(_KEY.itemsize)].copy().view(_KEY)[:, 0]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which functions a run executed since power-on."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+import operator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,14 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
-from kdelta.counts.symbols import without_padding
+from kdelta.counts.symbols import (
+    Symbol,
+    kallsyms_file,
+    parse_kallsyms,
+    without_padding,
+)
+from kdelta.host.files import FileState
 from kdelta.kernels.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
 from kdelta.machines.arch import ImageMap
-from kdelta.machines.chunks import read_chunks, require_complete
+from kdelta.machines.chunks import payloads, require_complete
 from kdelta.spec.errors import LabError
-
-Symbol = tuple[int, str, str, str]
-"""Address, type letter as nm prints it, name, origin: "kernel" or "[module]"."""
 
 _SEEN = np.dtype([("address", "<u8"), ("bytes", "<u4")])
 
@@ -52,42 +57,82 @@ def read_executed(
     It errs towards more: a block counts as executed when it was translated, for all functions that
     it touches; a user program at low addresses can be taken for early code of the kernel.
     """
-    labels: dict[int, set[tuple[str, str]]] = {}
-    for address, _, name, origin in symbols:
-        labels.setdefault(address, set()).add((origin, name))
-    starts = np.array(sorted(labels), dtype=np.uint64)
-    blocks = _kernel_blocks(files, _base(labels, image), image, physical)
-    last_bytes = blocks["address"] + np.maximum(blocks["bytes"], 1).astype(np.uint64) - np.uint64(1)
-    first = np.searchsorted(starts, blocks["address"], side="right")
-    last = np.searchsorted(starts, last_bytes, side="right")
-    # One more at the first function of each block, one less after the last: the sum over what is
-    # before tells how many blocks touch a function. Index 0 is what is below all symbols.
-    change = np.zeros(len(starts) + 2, dtype=np.int64)
-    np.add.at(change, first, 1)
-    np.add.at(change, last + 1, -1)
-    touched = np.flatnonzero(np.cumsum(change)[1:-1])
-    return Executed(frozenset().union(*(labels[int(start)] for start in starts[touched])))
+    names = _Names(symbols)
+    base = names.base(image)
+    touched = [names.touched(_kernel_blocks(path, base, image, physical)) for path in files]
+    return Executed(frozenset().union(*touched))
 
 
-def _base(labels: Mapping[int, set[tuple[str, str]]], image: ImageMap) -> int:
-    """Where the kernel's image is mapped."""
-    kernel = {a: {n for o, n in names if o == KERNEL} for a, names in labels.items()}
-    first = [a for a, names in kernel.items() if names.intersection(_FIRST)]
-    lowest = min(first or [a for a, names in kernel.items() if names], default=0)
-    return lowest // image.alignment * image.alignment
+def executed_since_boot(
+    files: Sequence[Path], symbols: Path, modules: bytes, board: tuple[ImageMap, int]
+) -> Executed:
+    """`read_executed` with the names of a guest's /proc/kallsyms, and of the lines of its modules.
+    What the first file says is kept in memory, and so are the names: a guest's runs share its boot.
+
+    board: `image` and `physical` of `read_executed`.
+    """
+    image, physical = board
+    key = (FileState.of(symbols), modules)
+    names = _names(*key)
+    base = names.base(image)
+    found = _touched_by_boot(FileState.of(files[0]), *key, image, physical)
+    runs = [names.touched(_kernel_blocks(path, base, image, physical)) for path in files[1:]]
+    return Executed(found.union(*runs))
 
 
-def _kernel_blocks(
-    files: Sequence[Path], base: int, image: ImageMap, physical: int
-) -> npt.NDArray[np.void]:
+class _Names:
+    """All (origin, name) by address: `starts` in order, and of each the names in `symbols` from
+    `first` on.
+    """
+
+    def __init__(self, symbols: Iterable[Symbol]) -> None:
+        rows = sorted(symbols, key=operator.itemgetter(0))
+        addresses = np.fromiter((row[0] for row in rows), np.uint64, len(rows))
+        self._starts, first = np.unique(addresses, return_index=True)
+        self._first = np.append(first, len(rows))
+        self._labels = [(origin, name) for _, _, name, origin in rows]
+        kernel = [address for address, _, _, origin in rows if origin == KERNEL]
+        text = (a for a, _, name, origin in rows if origin == KERNEL and name in _FIRST)
+        self._lowest = next(text, kernel[0] if kernel else 0)
+
+    def base(self, image: ImageMap) -> int:
+        """Where the kernel's image is mapped."""
+        return self._lowest // image.alignment * image.alignment
+
+    def touched(self, blocks: npt.NDArray[np.void]) -> frozenset[tuple[str, str]]:
+        """All names of each function of which a block has a byte."""
+        starts = self._starts
+        blocks = blocks[np.argsort(blocks["address"])]  # neighbours are found faster
+        size = np.maximum(blocks["bytes"], 1).astype(np.uint64)
+        last_bytes = blocks["address"] + size - np.uint64(1)
+        first = np.searchsorted(starts, blocks["address"], side="right")
+        last = np.searchsorted(starts, last_bytes, side="right")
+        # One more at the first function of each block, one less after the last: the sum over what
+        # is before tells how many blocks touch a function. Index 0 is what is below all symbols.
+        change = np.bincount(first, minlength=len(starts) + 2)
+        change -= np.bincount(last + 1, minlength=len(starts) + 2)
+        touched = np.flatnonzero(np.cumsum(change)[1:-1])
+        runs = zip(self._first[touched].tolist(), self._first[touched + 1].tolist(), strict=True)
+        return frozenset(label for begin, end in runs for label in self._labels[begin:end])
+
+
+@functools.lru_cache(maxsize=8)
+def _names(symbols: FileState, modules: bytes) -> _Names:
+    return _Names((*kallsyms_file(symbols.path), *parse_kallsyms(modules)))
+
+
+@functools.lru_cache(maxsize=8)
+def _touched_by_boot(
+    boot: FileState, symbols: FileState, modules: bytes, image: ImageMap, physical: int
+) -> frozenset[tuple[str, str]]:
+    names = _names(symbols, modules)
+    return names.touched(_kernel_blocks(boot.path, names.base(image), image, physical))
+
+
+def _kernel_blocks(path: Path, base: int, image: ImageMap, physical: int) -> npt.NDArray[np.void]:
     """What was translated of the kernel, at the addresses that its symbols have."""
-    found = [np.zeros(0, _SEEN)]
-    for path in files:
-        require_complete(path)
-        for tag, payload in read_chunks(path):
-            if tag == b"SEEN":
-                found.append(np.frombuffer(payload, _SEEN))
-    blocks = np.unique(np.concatenate(found))
+    require_complete(path)
+    blocks = np.frombuffer(b"".join(payloads(path, b"SEEN")), _SEEN)
     # Below `physical` the difference wraps around, and is too large.
     offset = blocks["address"] - np.uint64(physical)
     early = blocks[offset < np.uint64(image.bytes)].copy()
@@ -118,7 +163,8 @@ def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
 
 def encode_executed(executed: Executed) -> bytes:
     """Sorted lines of "origin name"."""
-    return "".join(f"{origin} {name}\n" for origin, name in sorted(executed.functions)).encode()
+    # A space sorts before all that names have, so lines are in the order of their pairs.
+    return "".join(sorted(f"{origin} {name}\n" for origin, name in executed.functions)).encode()
 
 
 def decode_executed(text: bytes) -> Executed:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The plugin's file, taken apart: blocks, groups and rows, and the function of each block."""
 
+import functools
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from kdelta.counts.binaries import Binary, attribute, load_binary
 from kdelta.counts.model import UNKNOWN, VDSO
-from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, kallsyms_file, parse_kallsyms
+from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, kallsyms_table
 from kdelta.machines.chunks import read_chunks
 from kdelta.spec.errors import LabError
 
@@ -156,16 +157,15 @@ class CodeMap:
         self.of_block: npt.NDArray[np.int64] = np.zeros(n, dtype=np.int64)
         self.offset: npt.NDArray[np.uint64] = np.zeros(n, dtype=np.uint64)
         in_kernel = [block for block in raw.vaddr if block not in raw.user]
-        symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
-        self._name(in_kernel, [raw.vaddr[block] for block in in_kernel], SymbolTable(symbols))
+        kernel = kallsyms_table(sources.symbols, sources.modules)
+        self._name(in_kernel, [raw.vaddr[block] for block in in_kernel], kernel)
         binaries = _binaries(sources)
         owners = _owners(binaries, raw)
         self.owners = {block: owner for block, (owner, _) in owners.items()}
         for binary in binaries:
             held = {block: base for block, (owner, base) in owners.items() if owner is binary}
-            table = SymbolTable((a, kind, name, binary.name) for a, kind, name in binary.symbols)
             addresses = [raw.vaddr[block] - base for block, base in held.items()]
-            self._name(list(held), addresses, table, binary.name)
+            self._name(list(held), addresses, _table(binary), binary.name)
             bases = np.array(list(held.values()), dtype=np.int64)
             self.offset[list(held)] = bases.astype(np.uint64)
 
@@ -186,6 +186,11 @@ class CodeMap:
             self.of_block[block] = self._index.setdefault(place, len(self.places))
             if self.of_block[block] == len(self.places):
                 self.places.append(place)
+
+
+@functools.lru_cache(maxsize=64)  # as many as `load_binary` keeps
+def _table(binary: Binary) -> SymbolTable:
+    return SymbolTable((a, kind, name, binary.name) for a, kind, name in binary.symbols)
 
 
 def _owners(binaries: Sequence[Binary], raw: RawCounts) -> dict[int, tuple[Binary, int]]:

@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.host.files import FileState
+
 END = "-"
 """The type of a mark that says where a symbol ends, for tables with gaps in them."""
 
 NO_SYMBOL = "[no symbol]"
+
+Symbol = tuple[int, str, str, str]
+"""Address, type letter as nm prints it, name, origin: "kernel" or "[module]"."""
 
 _TEXT_TYPES = frozenset("tTwW")
 _PADDING = ("__pfx_", "__cfi_")  # what lies before a function is part of it
@@ -29,16 +34,17 @@ class SymbolTable:
     `starts` is uint64 of shape (n,); `labels` holds n (origin, name) pairs.
     """
 
-    def __init__(self, symbols: Iterable[tuple[int, str, str, str]]) -> None:
-        """`symbols`: (address, type letter as nm prints it, name, origin)."""
-        best: dict[int, tuple[tuple[bool, bool, bool, int, str], str, str]] = {}
+    def __init__(self, symbols: Iterable[Symbol]) -> None:
+        """Of symbols of one address, the name that says most is taken."""
+        best: dict[int, tuple[str, str, str]] = {}
         for address, kind, name, origin in symbols:
-            rank = _preference(kind, name)
-            known = best.get(address)
-            if known is None or rank < known[0]:
-                best[address] = (rank, origin, name)
-        self.starts: npt.NDArray[np.uint64] = np.array(sorted(best), dtype=np.uint64)
-        self.labels = [best[int(address)][1:] for address in self.starts]
+            this = (kind, name, origin)
+            known = best.setdefault(address, this)
+            if known is not this and _preference(kind, name) < _preference(*known[:2]):
+                best[address] = this
+        addresses = sorted(best)
+        self.starts: npt.NDArray[np.uint64] = np.array(addresses, dtype=np.uint64)
+        self.labels = [(best[address][2], best[address][1]) for address in addresses]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -55,7 +61,7 @@ def without_padding(symbol: str) -> str:
     return symbol
 
 
-def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
+def parse_kallsyms(text: bytes) -> list[Symbol]:
     """The text symbols of /proc/kallsyms: (address, type, name, origin "kernel" or "[module]")."""
     found = []
     for line in text.decode("ascii", "replace").splitlines():
@@ -67,11 +73,21 @@ def parse_kallsyms(text: bytes) -> list[tuple[int, str, str, str]]:
     return found
 
 
-@functools.lru_cache(maxsize=8)
-def _parse_cached(path: Path, _modified_ns: int) -> tuple[tuple[int, str, str, str], ...]:
-    return tuple(parse_kallsyms(path.read_bytes()))
-
-
-def kallsyms_file(path: Path) -> tuple[tuple[int, str, str, str], ...]:
+def kallsyms_file(path: Path) -> tuple[Symbol, ...]:
     """`parse_kallsyms` of a file, kept in memory: the runs of one kernel share it."""
-    return _parse_cached(path, path.stat().st_mtime_ns)
+    return _parsed(FileState.of(path))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(file: FileState) -> tuple[Symbol, ...]:
+    return tuple(parse_kallsyms(file.path.read_bytes()))
+
+
+def kallsyms_table(path: Path, modules: bytes) -> SymbolTable:
+    """The table of that file and of the lines of modules, kept in memory likewise."""
+    return _table(FileState.of(path), modules)
+
+
+@functools.lru_cache(maxsize=8)
+def _table(file: FileState, modules: bytes) -> SymbolTable:
+    return SymbolTable((*kallsyms_file(file.path), *parse_kallsyms(modules)))

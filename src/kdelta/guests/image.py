@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, write_atomic
+from kdelta.host.files import FileState, lab_errors, write_atomic
 from kdelta.host.native import build
+from kdelta.kernels.elf import read_elf
 from kdelta.workloads.catalog import build_workload, workloads
 
 _STOP_SYMBOL = "kdelta_snapshot_point"
@@ -47,13 +46,8 @@ def base_image(arch: str, talk: Callable[[str], None] = quiet) -> GuestImage:
         if workload.image == "small"
     }
     agent = build("agent", talk, arch=arch)
-    with lab_errors("reading", agent.parent):
-        entries = [
-            file(path, program.read_bytes(), executable=True) for path, program in programs.items()
-        ]
-        init = file("init", agent.read_bytes(), executable=True)
-    content = archive([*_FOLDERS, _CONSOLE, init, *entries])
-    identity = hashlib.sha256(content).hexdigest()
+    states = tuple((path, FileState.of(program)) for path, program in programs.items())
+    content, identity = _content(FileState.of(agent), states)
     path = cache_dir("guests") / f"base-{arch}-{identity[:32]}.cpio"
     # What a full disk or a crash cut off is never taken for the image: it is written atomically,
     # and its size is looked at for what others may have done to it.
@@ -62,13 +56,22 @@ def base_image(arch: str, talk: Callable[[str], None] = quiet) -> GuestImage:
     return GuestImage(path, identity, stop_address(agent))
 
 
+@functools.lru_cache(maxsize=4)
+def _content(agent: FileState, programs: tuple[tuple[str, FileState], ...]) -> tuple[bytes, str]:
+    """The image's bytes and their hash, made once of what was compiled."""
+    with lab_errors("reading", agent.path.parent):
+        entries = [
+            file(path, program.path.read_bytes(), executable=True) for path, program in programs
+        ]
+        init = file("init", agent.path.read_bytes(), executable=True)
+    content = archive([*_FOLDERS, _CONSOLE, init, *entries])
+    return content, hashlib.sha256(content).hexdigest()
+
+
 @functools.cache
 def stop_address(agent: Path) -> int:
     """Where the agent waits for its snapshot to be taken."""
-    with lab_errors("reading", agent), agent.open("rb") as file:
-        symbols = ELFFile(file).get_section_by_name(".symtab")
-        assert isinstance(symbols, SymbolTableSection)
-        found = symbols.get_symbol_by_name(_STOP_SYMBOL)
-    assert found
+    elf = read_elf(agent)
+    assert elf
     # Of Thumb code, the lowest bit says that it is.
-    return int(found[0]["st_value"]) & ~1
+    return int(elf.symbols.value[elf.symbols.names.index(_STOP_SYMBOL)]) & ~1

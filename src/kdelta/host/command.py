@@ -52,6 +52,12 @@ def echo_command(argv: Sequence[str | Path], cwd: Path | None = None) -> None:
         echo(f"(cd {shlex.quote(str(cwd))} && {line})" if cwd else line)
 
 
+def echo_line(line: str) -> None:
+    """Shows such a command that is a line already."""
+    for echo in _echo:
+        echo(line)
+
+
 class Result(msgspec.Struct, frozen=True):
     """How a program ended: a negative returncode is a signal's number, as in subprocess."""
 

@@ -3,12 +3,15 @@
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from kdelta.spec.errors import LabError
 
@@ -71,10 +74,32 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+class FileState(msgspec.Struct, frozen=True):
+    """A file as it is now: what is kept in memory of it is of no use once it is written again."""
+
+    path: Path
+    inode: int
+    modified_ns: int
+    bytes: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileState":
+        """Its state at this moment; LabError when it is not there."""
+        with lab_errors("reading", path):
+            found = path.stat()
+        return cls(path, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file's content, as 64 hexadecimal digits."""
     with lab_errors("reading", path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.lru_cache(maxsize=1024)
+def sha256_state(file: FileState) -> str:
+    """`sha256_file`, read once in that state."""
+    return sha256_file(file.path)
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:

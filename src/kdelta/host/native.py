@@ -14,7 +14,14 @@ import msgspec
 import kdelta
 from kdelta.host.command import find_program, quiet, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import new_folder, os_failure, sha256_file, write_atomic
+from kdelta.host.files import (
+    FileState,
+    new_folder,
+    os_failure,
+    sha256_file,
+    sha256_state,
+    write_atomic,
+)
 from kdelta.host.lock import locked
 from kdelta.host.target import HOST_COMPILER, target
 from kdelta.spec.errors import LabError
@@ -122,7 +129,7 @@ def _hashes(program: NativeProgram) -> dict[str, str]:
     for include in dict.fromkeys((program.folder, *others, *program.includes)):
         for header in include.glob("*.h"):
             files[f"{include.name}/{header.name}"] = header
-    return {name: sha256_file(path) for name, path in sorted(files.items())}
+    return {name: sha256_state(FileState.of(path)) for name, path in sorted(files.items())}
 
 
 def _short(path: Path, folder: Path) -> str:

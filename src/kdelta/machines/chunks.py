@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The chunks of the file that the plugin writes (docs/formats.md): tag, length, payload."""
 
+import functools
+import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
+from kdelta.host.files import FileState
 from kdelta.spec.errors import LabError
 
 _HEAD = struct.Struct("<4sIQ")
@@ -23,20 +27,43 @@ def read_chunks(path: Path) -> Iterator[tuple[bytes, memoryview]]:
         at += size
 
 
+def payloads(path: Path, wanted: bytes) -> Iterator[bytes]:
+    """The payloads of the chunks with that tag; the others are not read from the file."""
+    with path.open("rb", buffering=0) as file:
+        size_of_file = os.fstat(file.fileno()).st_size
+        at = 0
+        while len(head := os.pread(file.fileno(), _HEAD.size, at)) == _HEAD.size:
+            tag, _, size = _HEAD.unpack(head)
+            at += _HEAD.size
+            if at + size > size_of_file:
+                return
+            if tag == wanted:
+                yield os.pread(file.fileno(), size, at)
+            at += size
+
+
 def is_complete(path: Path) -> bool:
     """Whether the plugin wrote its last chunk: otherwise QEMU died or the disk filled up."""
-    return any(tag == b"END " for tag, _ in read_chunks(path))
+    return next(payloads(path, b"END "), None) is not None
 
 
 def read_messages(path: Path) -> dict[str, bytes]:
     """What the guest sent: payload by type; those of one type joined, in order."""
-    messages: dict[str, bytes] = {}
-    for tag, payload in read_chunks(path):
-        if tag == b"MSG ":
-            kind, _, rest = bytes(payload).partition(b"\n")
-            name = kind.decode("ascii", "replace")
-            messages[name] = messages.get(name, b"") + rest
-    return messages
+    messages: dict[str, list[bytes]] = {}
+    for payload in payloads(path, b"MSG "):
+        kind, _, rest = payload.partition(b"\n")
+        messages.setdefault(kind.decode("ascii", "replace"), []).append(rest)
+    return {name: b"".join(parts) for name, parts in messages.items()}
+
+
+def kept_messages(path: Path) -> Mapping[str, bytes]:
+    """`read_messages` of a file that stays, such as a snapshot's, kept in memory."""
+    return _kept_messages(FileState.of(path))
+
+
+@functools.lru_cache(maxsize=8)
+def _kept_messages(file: FileState) -> Mapping[str, bytes]:
+    return MappingProxyType(read_messages(file.path))
 
 
 def require_complete(path: Path) -> None:

@@ -19,7 +19,7 @@ from kdelta.host.files import PARTIAL, lab_errors, make_folder
 from kdelta.host.native import build
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
-from kdelta.machines.chunks import read_messages, require_complete
+from kdelta.machines.chunks import kept_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
 from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
@@ -415,7 +415,7 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
         booted, ended = await _to_the_end(qemu, guest, setting, snapshot)
         code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
-    messages = (read_messages(snapshot.boot) if snapshot else {}) | _messages(folder)
+    messages = {**(kept_messages(snapshot.boot) if snapshot else {}), **_messages(folder)}
     took = asyncio.get_running_loop().time() - started
     if booted != "stopped":
         why = boot_failure(booted, console, code)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.counts.executed import encode_executed, read_executed
+from kdelta.counts.executed import encode_executed, executed_since_boot
 from kdelta.counts.model import RunCounts
 from kdelta.counts.packets import with_packets
 from kdelta.counts.reader import Sources, read_counts
-from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.guests.job import job_archive
 from kdelta.infer.steady import levels
 from kdelta.machines.arch import arch_machine
@@ -147,9 +146,8 @@ def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> Counted
 
 
 def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
-    symbols = (*kallsyms_file(sources.symbols), *parse_kallsyms(sources.modules))
-    image = arch_machine(guest.arch).image
-    return encode_executed(read_executed(files, symbols, image, guest.board.image))
+    board = arch_machine(guest.arch).image, guest.board.image
+    return encode_executed(executed_since_boot(files, sources.symbols, sources.modules, board))
 
 
 def _joined(parts: Sequence[Part], outcomes: Sequence[Outcome]) -> Outcome:

@@ -3,7 +3,6 @@
 
 import asyncio
 import contextlib
-import shlex
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.guests.image import base_image
-from kdelta.host.command import echo_command
+from kdelta.host.command import echo_line
 from kdelta.host.dirs import data_dir
 from kdelta.host.interrupt import interruptible
 from kdelta.host.native import build
@@ -240,7 +239,7 @@ class Lab:
             folder=folder,
             seconds=work.seconds_on(machine) if work else machine.timeout_seconds,
             say=lambda what: self._progress.doing(step, what),
-            echo=_echo,
+            echo=echo_line,
             recording=self._recording,
         )
 
@@ -307,10 +306,6 @@ class Lab:
             counts = msgspec.structs.replace(counted.counts, warnings=warnings)
             counted = msgspec.structs.replace(counted, counts=counts)
         return counted, kept
-
-
-def _echo(line: str) -> None:
-    echo_command(shlex.split(line))
 
 
 @contextlib.contextmanager
