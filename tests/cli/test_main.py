@@ -16,7 +16,7 @@ import pytest
 from kdelta import __version__
 from kdelta.cli import doctor
 from kdelta.cli import main as cli
-from kdelta.cpus import CPU, list_cpus
+from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.host.command import run
 from kdelta.host.doctor import Check
 from kdelta.infer.placement_model import Code
@@ -193,6 +193,25 @@ def test_a_cpu_is_named_more_than_once_for_compare(studies: Studies) -> None:
     assert [cpu.name for cpu in request.cpus] == ["zen3", "skylake-server"]
     assert (request.layouts, request.margin) == (16, 0.005)
     assert request.lab.machine == MachineOptions()
+
+
+def test_a_front_end_is_replayed_only_if_it_is_asked_for(
+    studies: Studies, capsys: Captured
+) -> None:
+    asked = ("compare", "image:a", "image:b")
+    assert kdelta(*asked, "--cpu", "zen3", "--cpu", "generic-x86-64") == 0
+    assert kdelta(*asked, "--cpu", "zen3", "--front-end") == 0
+    without, within = studies.asked
+    assert isinstance(without, CompareRequest)
+    assert isinstance(within, CompareRequest)
+    assert [cpu.front_end for cpu in without.cpus] == [None, None]
+    assert within.cpus == (load_cpu("zen3"),)
+    for words, error in (
+        ((), "cannot replay a front end: no CPU is named"),
+        (("--cpu", "generic-x86-64"), "the CPU generic-x86-64 describes none"),
+    ):
+        assert kdelta(*asked, *words, "--front-end") == 2
+        assert error in capsys.readouterr().err
 
 
 def test_both_verdicts_and_what_was_not_as_on_the_cpu(studies: Studies, capsys: Captured) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import CPU, Cache
 from kdelta.replay.data_side import data_misses
-from kdelta.replay.frontend import PreparedFrontEnd
+from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.simulate import Placed, PreparedTrace
 
 from .synthetic import loop_trace

@@ -22,7 +22,7 @@ from kdelta.counts.trace import (
 )
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import CPU
-from kdelta.replay.frontend import EVENTS
+from kdelta.replay.front_end.replay import EVENTS
 from kdelta.replay.simulate import Placed
 
 from .traces import INTERRUPTS, Held

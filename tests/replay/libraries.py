@@ -12,5 +12,5 @@ def built(output: Path, *flags: str) -> Path:
     folder = native_folder() / "replay"
     argv = ["gcc", "-std=gnu11", "-shared", "-fPIC", "-pthread", *flags]
     argv += [f"-I{native_folder() / 'include'}", "-o", str(output)]
-    subprocess.run([*argv, *map(str, sorted(folder.glob("*.c")))], check=True)
+    subprocess.run([*argv, *map(str, sorted(folder.rglob("*.c")))], check=True)
     return output

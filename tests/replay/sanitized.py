@@ -18,7 +18,7 @@ from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
 from kdelta.replay.collisions import collisions
 from kdelta.replay.data_side import data_misses
-from kdelta.replay.frontend import PreparedFrontEnd
+from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.hierarchy import replay_hierarchy
 from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import Placed, PreparedTrace

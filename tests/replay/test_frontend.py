@@ -24,7 +24,7 @@ from kdelta.counts.trace import (
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import CPU, Cache
-from kdelta.replay.frontend import EVENTS, MECHANISMS, Events, PreparedFrontEnd
+from kdelta.replay.front_end.replay import EVENTS, MECHANISMS, Events, PreparedFrontEnd
 from kdelta.replay.simulate import Placed, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 

@@ -7,13 +7,22 @@ import pytest
 
 from kdelta.counts.trace import JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_NONE, JUMP_RETURN, Trace
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.model import CPU, WAITS, MissKind, MissPrice
+from kdelta.cpus.model import CPU, FRONT_END_KINDS, WAITS, MissKind, MissPrice
 from kdelta.infer.ensembles import Ensemble, RegionCost
-from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
+from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
 from kdelta.replay.simulate import Placed
+from kdelta.report.html.page import page
+from kdelta.report.layout_json import layout_json
+from kdelta.report.layout_text import layout_text
+from kdelta.report.mail import mail
 from kdelta.studies import front_end
 from kdelta.studies.front_end import alike, layouts_in_reach, own_events, priced_events
+from kdelta.studies.layout import layout_regions, notes_on
 from tests.replay.made_kernel import START, trace_of
+from tests.report.example_layout import layout_report
+from tests.report.html.pages import stored
+from tests.studies.test_placement import made as kernel
+from tests.studies.test_placement import made_trace as placement_trace
 
 N_LAYOUTS = 20
 CPU_TIMED: CPU = msgspec.structs.replace(
@@ -58,6 +67,29 @@ def test_it_is_the_replays_own_work_an_iteration(cpu: CPU) -> None:
     for kind, row in found.items():
         assert row.tolist() == (every.total[:, EVENTS.index(kind), 0] / 10).tolist()
     assert found["conditional"].any()  # nobody predicts what is drawn
+
+
+def test_without_it_nothing_of_it_is_counted_or_said() -> None:
+    trace, placed = made()
+    cpu = CPU_TIMED.without_front_end
+    assert own_events(trace, placed, layouts(), cpu, 10) == {}
+    assert front_end.note_on_front_end(cpu, {"loop": [("l1i",)]}) == []
+    loop = placement_trace([0, 1] * 10, [0, 0] * 10)
+    jumps = np.full(len(loop.addresses), JUMP_CONDITIONAL, np.uint8)
+    one = kernel(msgspec.structs.replace(loop, jumps=jumps))
+    shown: list[str] = []
+    for model in (CPU_TIMED, cpu):
+        regions = layout_regions(one, model, layouts=4, seed=1)
+        notes = notes_on(model, one, counted={kind for found in regions for kind in found.misses})
+        report = msgspec.structs.replace(
+            layout_report(), regions=regions, notes=notes, cut=(), unlike=()
+        )
+        told = stored("layout", report)
+        shown += [layout_text(report) + layout_json(report, "0") + mail(told) + page(told)]
+    kinds = [kind for kind in FRONT_END_KINDS if kind != "return"]  # a word of the page's script
+    words = (*kinds, "front end", "left exposed", "leave exposed", "fetch windows")
+    assert [word for word in words if word in shown[1]] == []
+    assert {"conditional", "l1i-exposed"} <= {word for word in words if word in shown[0]}
 
 
 def test_waits_are_counted_where_they_have_a_price() -> None:

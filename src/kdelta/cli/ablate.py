@@ -75,6 +75,7 @@ def ablate(
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    front_end: options.FrontEnd = False,
     regions: Annotated[
         int,
         typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by unit."),
@@ -91,7 +92,7 @@ def ablate(
     trees = parse_kernel_words(words)
     if len(trees) != 1:
         raise UserError("more than one tree", "the two configs are for one and the same source")
-    cpus = options.known_cpus([cpu], lab.machine.cpu)
+    cpus = options.known_cpus([cpu], lab.machine.cpu, front_end=front_end)
     request = AblateRequest(
         tree=str(trees[0]),
         before=before,

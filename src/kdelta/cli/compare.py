@@ -37,6 +37,7 @@ def compare(
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
+    front_end: options.FrontEnd = False,
     margin: Annotated[
         float,
         typer.Option(
@@ -76,7 +77,7 @@ def compare(
         others=tuple(others),
         workload=workload,
         operations=tuple(operation or ()),
-        cpus=options.known_cpus(cpu or (), lab.machine.cpu),
+        cpus=options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),
         lab=msgspec.structs.replace(lab, data_lines=data),

@@ -57,6 +57,7 @@ def gate(
     cpu: options.Cpus = None,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
+    front_end: options.FrontEnd = False,
     margin: Annotated[
         float | None,
         typer.Option(
@@ -80,7 +81,7 @@ def gate(
             f"{len(kernels)} kernels, not two: {', '.join(kernels)}",
             "a gate holds one kernel against one other: kdelta gate BASE OTHER",
         )
-    cpus = options.known_cpus(cpu or (), lab.machine.cpu)
+    cpus = options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end)
     percent = margin if margin is not None else options.DEFAULT_MARGIN_PERCENT if cpus else 0.0
     request = GateRequest(
         compare=CompareRequest(

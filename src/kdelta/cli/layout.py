@@ -47,6 +47,7 @@ def layout(
     cpu: ModelCpu = DEFAULT_CPU,
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     data: options.Data = False,
+    front_end: options.FrontEnd = False,
     seed: Seed = 1,
     lab: LabRequest,
     explain: Annotated[
@@ -79,7 +80,7 @@ def layout(
         )
     request = LayoutRequest(
         kernel=kernels[0],
-        cpu=load_cpu(cpu),
+        cpu=options.modelled(load_cpu(cpu), front_end=front_end),
         workload=workload,
         operations=tuple(operation or ()),
         layouts=layouts,

@@ -51,6 +51,7 @@ def log(
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
+    front_end: options.FrontEnd = False,
     since: Annotated[
         str,
         typer.Option(
@@ -79,7 +80,7 @@ def log(
         workload=workload,
         operations=tuple(operation or ()),
         kernels=tuple(kernel or ()),
-        cpus=options.known_cpus(cpu or ()),
+        cpus=options.known_cpus(cpu or (), front_end=front_end),
         mode=options.known_mode(mode) if mode else None,
         since=since,
         limit=limit,

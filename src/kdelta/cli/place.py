@@ -110,7 +110,7 @@ def place(
         )
     request = PlaceRequest(
         kernel=kernels[0],
-        cpu=load_cpu(cpu),
+        cpu=options.modelled(load_cpu(cpu)),
         file=file,
         workloads=tuple(workload or ("syscalls",)),
         operations=tuple(operation or ()),

@@ -186,7 +186,7 @@ def profile(
             "--source": source and top,
         },
     )
-    model = load_cpu(cpu) if cpu else None
+    model = options.modelled(load_cpu(cpu)) if cpu else None
     shown = {sort, *(columns or ())}
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
         raise UserError(

@@ -234,6 +234,18 @@ class CPU(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **caches, front_end=ahead)
 
     @property
+    def without_front_end(self) -> "CPU":
+        """The same where nothing is known of the front end, so that it is not replayed. What only
+        its replay counts has no price then; and where fetching runs ahead, which hides misses, a
+        missing line may cost nothing.
+        """
+        unknown: set[MissKind] = {*FRONT_END_KINDS, *(() if self.btb else ("btb",))}
+        misses = {kind: price for kind, price in self.misses.items() if kind not in unknown}
+        if self.frontend == "decoupled" and "l1i" in misses:
+            misses["l1i"] = msgspec.structs.replace(misses["l1i"], hidden=0.0)
+        return msgspec.structs.replace(self, misses=misses, front_end=None)
+
+    @property
     def calibrated(self) -> bool:
         """Whether all prices of misses were measured with a clock on such a CPU."""
         return all(price.calibrated for price in self.misses.values())

@@ -81,7 +81,7 @@ def build(
         NativeProgram(
             name=name,
             folder=folder,
-            sources=tuple(sorted(source.name for source in folder.glob("*.c"))),
+            sources=tuple(sorted(_short(source, folder) for source in folder.rglob("*.c"))),
             flags=_PARTS[name],
             includes=(native / "include",),
             arch=arch,

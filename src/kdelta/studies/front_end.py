@@ -19,7 +19,7 @@ from kdelta.cpus.model import (
     MissKind,
 )
 from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
-from kdelta.replay.frontend import EVENTS, PreparedFrontEnd
+from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
 from kdelta.replay.layouts import U64
 from kdelta.replay.simulate import Placed
 

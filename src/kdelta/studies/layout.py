@@ -64,8 +64,10 @@ def not_in_the_model(counted: Collection[str]) -> str:
     front end that are in them.
     """
     left = [] if _MISPREDICTED & set(counted) else ["mispredicted branches"]
-    if within := [words for words, kinds in _WITHIN_LINES.items() if kinds.isdisjoint(counted)]:
-        left.append(f"how code lies within a line ({', '.join(within)})")
+    within = [words for words, kinds in _WITHIN_LINES.items() if kinds.isdisjoint(counted)]
+    if within:
+        some = "" if len(within) == len(_WITHIN_LINES) else f" ({', '.join(within)})"
+        left.append(f"how code lies within a line{some}")
     left += ["prefetching", "page walks", "other CPUs"]
     return f"not in the model: {', '.join(left)}; docs/cpus.md has all of it"
 

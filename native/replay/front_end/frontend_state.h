@@ -4,7 +4,7 @@
 #define KDELTA_FRONTEND_STATE_H
 
 #include "frontend.h"
-#include "replacement.h"
+#include "../replacement.h"
 
 /* A line, a page or a window of code: where it is in its cache, and the low bits of its number. Of pages: which TLB instead. */
 struct place_in { uint32_t set, tag, low; };

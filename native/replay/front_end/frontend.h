@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The front end of a CPU along a trace: what it predicts, fetches and fails to hide. frontend.py mirrors the public part.
+/* The front end of a CPU along a trace: what it predicts, fetches and fails to hide. replay/front_end/replay.py mirrors the public part.
  *
  * Blocks that follow each other without a jump are one *step*: code from where it is entered to a jump. A step is told by where it
  * lies in its function, so steps hold for every layout; their addresses are those of one.
@@ -7,7 +7,7 @@
 #ifndef KDELTA_FRONTEND_H
 #define KDELTA_FRONTEND_H
 
-#include "replay.h"
+#include "../replay.h"
 
 enum jump { JUMP_NONE, JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_CALL, JUMP_INDIRECT, JUMP_INDIRECT_CALL, JUMP_RETURN, JUMP_SYSTEM };
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs a command of this checkout and of another one in turns, and compares what they take."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from tests.machines.bench_cache_plugin import children_seconds
+
+HERE = Path(__file__).resolve().parents[1]
+BEFORE = "ece493e"
+"""The commit that figures are compared with, unless another one is named."""
+
+
+class Took(msgspec.Struct, frozen=True):
+    """What one command took: seconds by the clock, and of processors, its QEMUs' among them."""
+
+    wall: float
+    processor: float
+
+
+@contextlib.contextmanager
+def checkout(name: str) -> Iterator[Path]:
+    """Gives the checkout of that folder, or a work tree of that commit, which goes afterwards."""
+    if Path(name).is_dir():
+        yield Path(name)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git = ["git", "-C", str(HERE), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), name], check=True)
+        try:
+            yield tree
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+def took(tree: Path, data: Path, words: Sequence[str]) -> Took:
+    """What `kdelta WORDS` takes in a checkout, with that folder for its store."""
+    known = {**os.environ, "PYTHONPATH": str(tree / "src"), "KDELTA_DATA_DIR": str(data)}
+    before, started = children_seconds(), time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "kdelta", *words],
+        check=True, cwd=data, env=known, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Took(time.perf_counter() - started, children_seconds() - before)
+
+
+def compared(other: str, words: Sequence[str], rounds: int) -> str:
+    """Medians over the rounds of what a command takes here, with the ratio to what it takes there.
+
+    Each has a store of its own. It is run once before the rounds, so that kernels, native parts,
+    snapshots and, without --again, runs are there.
+    """
+    with checkout(other) as there, tempfile.TemporaryDirectory() as folder:
+        trees = {"here": HERE, "there": there}
+        found: dict[str, list[Took]] = {name: [] for name in trees}
+        for round_number in range(rounds + 1):
+            for name, tree in trees.items():
+                data = Path(folder) / name
+                data.mkdir(exist_ok=True)
+                one = took(tree, data, words)
+                if round_number:
+                    found[name].append(one)
+    wall = {name: statistics.median(one.wall for one in each) for name, each in found.items()}
+    used = {name: statistics.median(one.processor for one in each) for name, each in found.items()}
+    return (
+        f"{wall['here']:.1f} s, {used['here']:.1f} s of processor time; {other}: "
+        f"{wall['there']:.1f} s, {used['there']:.1f} s; ratios "
+        f"{wall['here'] / wall['there']:.2f} and {used['here'] / used['there']:.2f}"
+        f" ({rounds} rounds, in turns)"
+    )
