@@ -163,7 +163,7 @@ class _Study:
         self._aligned = {
             size: (
                 aligned(placed.placement, size)[placed.executed],
-                drawn(placed, layouts, seed, alignment=size),
+                by_kind(placed, drawn(placed, layouts, seed, alignment=size), cpu),
             )
             for size in ALIGNMENTS
         }
@@ -232,10 +232,9 @@ class _Study:
         )
 
     def _aligned_to(self, size: int, prepared: PreparedTrace, per: float) -> Aligned:
-        same_order, layouts = self._aligned[size]
+        same_order, every = self._aligned[size]
         as_linked = dict.fromkeys(self._caches, same_order[np.newaxis])
         ordered = own_misses(prepared, as_linked, self._caches, per)
-        every = by_kind(self._placed, layouts, self._cpu)
         found = own_misses(prepared, every, self._caches, per)
         one = {str(kind): float(counts[0]) for kind, counts in ordered.items()}
         return Aligned(
