@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/klog.h>
 #include <sys/utsname.h>
 
 #define NO_LIMIT SIZE_MAX
+#define LOG_MAX_BYTES (1 << 20)
+#define LOG_READ_ALL 3 /* syslog(2) */
 #define VULNERABILITIES "/sys/devices/system/cpu/vulnerabilities"
 
 static void hello(const struct quiet *quiet)
@@ -78,9 +81,32 @@ static void vdso(void)
     message_end();
 }
 
+/* What became of the command line. The kernel gives its init what it does not know, as arguments and environment; values that it
+ * cannot read it reports in its log (init/main.c, kernel/params.c). */
+static void parameters(void)
+{
+    static const char *const complaints[] = {"Malformed early option '", "' invalid for parameter `", "' too large for parameter `"};
+    char *text = malloc(LOG_MAX_BYTES), *rest = text, *line;
+    int size = text ? klogctl(LOG_READ_ALL, text, LOG_MAX_BYTES - 1) : 0;
+
+    file_message("arguments", "/proc/self/cmdline");
+    file_message("environment", "/proc/self/environ");
+    message_start("complaints");
+    if (size > 0) {
+        text[size] = '\0';
+        while ((line = strsep(&rest, "\n")))
+            for (size_t i = 0; i < sizeof complaints / sizeof *complaints; i++)
+                if (strstr(line, complaints[i]))
+                    message_text("%s\n", line);
+    }
+    message_end();
+    free(text);
+}
+
 void facts_send(const struct quiet *quiet)
 {
     hello(quiet);
+    parameters();
     file_message("cpuinfo", "/proc/cpuinfo");
     vulnerabilities();
     vdso();
