@@ -59,6 +59,19 @@ def test_the_same_spec_again_runs_no_make(tree: Path, fake_program: FakeProgram)
     assert failure(tree).status is RunStatus.CONFIG_REFUSED, "the fake make is not used at all"
 
 
+def test_boot_parameters_build_nothing(tree: Path, fake_program: FakeProgram) -> None:
+    plain, record = kernel(tree, *DEBUG)
+    fake_program("make", "#!/bin/sh\n[ $1 = --version ] && exec /usr/bin/make $1\nexit 1\n")
+    booted, again = kernel(tree, "+cmdline:mitigations=off", *DEBUG)
+    assert again == record
+    assert booted.spec == f"tree:{tree} +cmdline:mitigations=off {' '.join(DEBUG)}"
+    assert (booted.image, booted.parameters) == (plain.image, ("mitigations=off",))
+    assert booted.identity != plain.identity
+    failed = failure(tree, "+cmdline:nosmt")
+    assert failed.spec == f"tree:{tree} +cmdline:nosmt"
+    assert failed.identity == failure(tree).identity
+
+
 def test_the_same_kernel_wherever_and_whenever_it_is_built(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,17 @@ def test_identity_is_that_of_the_content(image: Path, tmp_path: Path) -> None:
     assert kernel(f"image:{copy}").identity != first.identity
 
 
+def test_boot_parameters_are_part_of_the_identity_and_of_the_spec(image: Path) -> None:
+    plain = kernel(f"image:{image}")
+    one = kernel(f"image:{image} +cmdline:a=1 +cmdline:b")
+    same = kernel(f"image:{image} '+cmdline:a=1 b'")
+    assert one.spec == f"image:{image} +cmdline:a=1 +cmdline:b"
+    assert (one.image, one.parameters) == (plain.image, ("a=1", "b"))
+    assert one.identity == same.identity
+    other = kernel(f"image:{image} +cmdline:b +cmdline:a=1")
+    assert len({plain.identity, one.identity, other.identity}) == 3
+
+
 def test_relative_path_becomes_absolute(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(image.parent)
     assert kernel("image:bzImage").image == str(image)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.spec.change import ConfigFileChange, OptionChange, PatchChange, VariableChange
+from kdelta.spec.change import (
+    CmdlineChange,
+    ConfigFileChange,
+    OptionChange,
+    PatchChange,
+    VariableChange,
+)
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import (
     DebSpec,
@@ -15,9 +21,11 @@ from kdelta.spec.kernel import (
     ImageSpec,
     KernelSpec,
     TreeSpec,
+    parameters_of,
     parse_kernel_spec,
     with_changes,
     without_changes,
+    without_parameters,
 )
 
 
@@ -60,6 +68,14 @@ from kdelta.spec.kernel import (
             ),
         ),
         ("'tree:/a +b' +c.config", TreeSpec("/a +b", (ConfigFileChange("c.config"),))),
+        (
+            "deb:aa:armhf=1 +cmdline:nosmt '+cmdline:a=1 b'",
+            DebSpec("aa", "1", "armhf", (CmdlineChange(("nosmt",)), CmdlineChange(("a=1", "b")))),
+        ),
+        (
+            "image:/v,modules=/m '+cmdline:a=\"b c\"'",
+            ImageSpec("/v", "/m", (CmdlineChange(('a="b c"',)),)),
+        ),
     ],
 )
 def test_spec_and_back(text: str, spec: KernelSpec) -> None:
@@ -104,6 +120,9 @@ def test_spec_and_back(text: str, spec: KernelSpec) -> None:
         ("deb:linux-image-amd64=6.1+sections", "=6.1 is built already", "PATH +FILE.config"),
         ("deb:linux-image-amd64+align:65", "not an alignment", "64"),
         ("deb-src:linux-source-6.1+shuffle:2", "no blank before +shuffle:2", "6.1 +shuffle:2"),
+        ("deb:linux-image-amd64+cmdline:nosmt", "no blank before", "-amd64 +cmdline:nosmt"),
+        ("deb:aa +cmdline:nosmt +a.patch", "cannot be changed: +a.patch", "but +cmdline: need"),
+        ("deb:aa +mitigations=off", "not a change", "+cmdline:mitigations=off"),
     ],
 )
 def test_what_is_no_spec(text: str, message: str, hint: str) -> None:
@@ -129,12 +148,16 @@ def test_a_path_is_a_tree(path: str) -> None:
 
 
 PATHS = st.text(st.characters(exclude_characters="\0\n", codec="utf-8"), min_size=1)
+PARAMETERS = st.lists(
+    st.from_regex(r'x[!#-~]*(="[ !#-~]*")?[!#-~]*', fullmatch=True), min_size=1, max_size=3
+).map(lambda words: CmdlineChange(tuple(words)))
 CHANGES = st.lists(
     st.one_of(
         st.builds(OptionChange, st.just("CONFIG_A"), st.sampled_from(["y", "n", "0x1f", '"a b"'])),
         st.builds(VariableChange, st.just("KCFLAGS"), PATHS.filter(lambda t: t not in "ymn")),
         PATHS.map(lambda path: PatchChange(f"./{path}.patch")),
         PATHS.map(lambda path: ConfigFileChange(f"./{path}.config")),
+        PARAMETERS,
     ),
     max_size=4,
 ).map(tuple)
@@ -145,11 +168,30 @@ CHANGES = st.lists(
         st.builds(TreeSpec, PATHS, CHANGES),
         st.builds(GitSpec, PATHS, st.sampled_from(["v6.12", "@", "HEAD@{1}", "a/b"]), CHANGES),
         st.builds(DebSrcSpec, st.just("linux-source-6.1"), st.sampled_from([None, "1:2"]), CHANGES),
-        st.builds(ImageSpec, PATHS.filter(lambda path: "," not in path)),
+        st.builds(
+            ImageSpec,
+            PATHS.filter(lambda path: "," not in path),
+            st.none(),
+            st.lists(PARAMETERS, max_size=2).map(tuple),
+        ),
+        st.builds(
+            DebSpec,
+            st.just("aa"),
+            st.none(),
+            st.none(),
+            st.lists(PARAMETERS, max_size=2).map(tuple),
+        ),
     )
 )
 def test_a_specs_text_parses_to_an_equal_spec(spec: KernelSpec) -> None:
     assert parse_kernel_spec(str(spec)) == spec
+
+
+def test_boot_parameters_are_apart_from_what_is_built() -> None:
+    spec = parse_kernel_spec("tree:/x +cmdline:a=1 +a.patch '+cmdline:b c'")
+    assert parameters_of(spec) == ("a=1", "b", "c")
+    assert str(without_parameters(spec)) == "tree:/x +a.patch"
+    assert without_changes(parse_kernel_spec("deb:aa +cmdline:b")) == DebSpec("aa")
 
 
 def test_changes_are_made_in_their_order() -> None:
@@ -161,7 +203,7 @@ def test_changes_are_made_in_their_order() -> None:
 
 def test_json_tells_the_schemes_apart() -> None:
     for spec in (
-        DebSpec("linux-image-amd64", "1"),
+        DebSpec("linux-image-amd64", "1", None, (CmdlineChange(("a", "b")),)),
         ImageSpec("x"),
         TreeSpec("x", (OptionChange("CONFIG_A", "n"), PatchChange("a"))),
         GitSpec("x", "y", (ConfigFileChange("a"), VariableChange("CC", "clang"))),

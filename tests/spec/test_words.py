@@ -33,6 +33,11 @@ from kdelta.spec.words import compared_words, parse_kernel_words
             ["tree:./x +LLVM=1", "tree:./x +LLVM=1 +a.patch"],
         ),
         (["tree:./x +a.patch", "+b.patch"], ["tree:./x +a.patch +b.patch"]),
+        (["deb:aa", "+cmdline:a", "+cmdline:b=1"], ["deb:aa +cmdline:a +cmdline:b=1"]),
+        (
+            ["deb:aa", "+", "+cmdline:a b", "image:/v", "+cmdline:c"],
+            ["deb:aa", "deb:aa '+cmdline:a b'", "image:/v +cmdline:c"],
+        ),
     ],
 )
 def test_kernels_of_words(words: list[str], kernels: list[str]) -> None:
@@ -73,6 +78,11 @@ def test_slips(words: list[str], message: str, hint: str) -> None:
         (["deb:aa"], ["deb:aa"]),
         (["./x", "./y", "+a.patch"], ["tree:./x", "tree:./y +a.patch"]),
         (["./x", "+shuffle:1"], ["tree:./x +sections", "tree:./x +shuffle:1"]),
+        (["deb:aa", "+cmdline:nosmt"], ["deb:aa", "deb:aa +cmdline:nosmt"]),
+        (
+            ["./x", "+cmdline:a", "+shuffle:1"],
+            ["tree:./x +cmdline:a +sections", "tree:./x +cmdline:a +shuffle:1"],
+        ),
         (["./x", "+sections"], ["tree:./x", "tree:./x +sections"]),
         (
             ["./x", "+a.config", "+order:o", "+align:64"],

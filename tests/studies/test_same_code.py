@@ -79,6 +79,13 @@ def test_a_kernel_of_which_nothing_is_known() -> None:
         assert set(codes.values()) == {Code.DIFFERENT}
 
 
+def test_one_kernel_booted_with_other_parameters_is_not_only_linked_anew() -> None:
+    plain = known("a", digest())
+    changed = Known("b", digest(), COUNTS, "w", ("mitigations=off",))
+    assert set(codes_of(plain, changed).values()) == {Code.DIFFERENT}
+    assert set(codes_of(changed, changed).values()) == {Code.RELINKED}
+
+
 ALWAYS = {"strange", "unknown"}
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a kernel is once it has been obtained: files that can boot, and an identity."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from kdelta.spec.identity import identity
@@ -11,7 +13,7 @@ class Kernel(msgspec.Struct, frozen=True):
     is what the kernel says of its build, starting with its release. `image_format` is "bzImage",
     "zImage", "Image" or "vmlinux". `device_trees` is the folder below which its device trees lie,
     where the architecture has any. `built` is the key of the record of one that was built from
-    source.
+    source. `parameters` are what it is booted with beside kdelta's own, part of its identity.
     """
 
     identity: str
@@ -25,6 +27,12 @@ class Kernel(msgspec.Struct, frozen=True):
     image_format: str = "bzImage"
     built: str | None = None
     device_trees: str | None = None
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Its release and parameters, as progress names it."""
+        return " ".join((self.release, *self.parameters))
 
 
 def kernel_identity(arch: str, image_sha256: str, modules_sha256: dict[str, str] | None) -> str:
@@ -38,4 +46,21 @@ def kernel_identity(arch: str, image_sha256: str, modules_sha256: dict[str, str]
             "image": image_sha256,
             "modules": None if modules_sha256 is None else identity(modules_sha256),
         }
+    )
+
+
+def booted_identity(files: str, parameters: Sequence[str]) -> str:
+    """The identity of a kernel whose files have that one, when it is booted with parameters."""
+    if not parameters:
+        return files
+    return identity({"kernel": files, "parameters": list(parameters)})
+
+
+def booted_with(kernel: Kernel, parameters: Sequence[str], spec: str) -> Kernel:
+    """That kernel, which has none yet, with boot parameters; `spec` is what asked for it so."""
+    return msgspec.structs.replace(
+        kernel,
+        identity=booted_identity(kernel.identity, parameters),
+        spec=spec,
+        parameters=tuple(parameters),
     )

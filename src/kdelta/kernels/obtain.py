@@ -4,12 +4,22 @@
 from collections.abc import Callable
 from typing import overload
 
+import msgspec
+
 from kdelta.kernels.build import build_kernel
 from kdelta.kernels.deb import obtain_deb
 from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.image import obtain_image
-from kdelta.kernels.model import Kernel
-from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec
+from kdelta.kernels.model import Kernel, booted_with
+from kdelta.spec.kernel import (
+    DebSpec,
+    ImageSpec,
+    KernelSpec,
+    parameters_of,
+    parse_kernel_spec,
+    with_changes,
+    without_parameters,
+)
 
 
 @overload
@@ -26,8 +36,23 @@ def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel:
 
     UserError when the spec names nothing that can be booted here, LabError when it cannot be had.
     """
+    if parameters_of(spec):
+        found = obtain(without_parameters(spec), talk)
+        if isinstance(found, NoKernel):
+            return msgspec.structs.replace(found, spec=str(spec))
+        return booted_as(found, spec)
     if isinstance(spec, DebSpec):
         return obtain_deb(spec, talk)
     if isinstance(spec, ImageSpec):
         return obtain_image(spec)
     return build_kernel(spec, talk)
+
+
+def booted_as(found: Kernel, spec: KernelSpec) -> Kernel:
+    """The kernel that was found for a spec without its boot parameters, with them."""
+    parameters = parameters_of(spec)
+    if not parameters:
+        return found
+    if isinstance(spec, DebSpec | ImageSpec):  # of a package the version is known now
+        spec = with_changes(parse_kernel_spec(found.spec), spec.changes)
+    return booted_with(found, parameters, str(spec))

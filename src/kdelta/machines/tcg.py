@@ -41,8 +41,9 @@ def _silent(_: str) -> None:
 
 class Guest(msgspec.Struct, frozen=True):
     """What is booted: everything that decides the guest's state at the snapshot point, which is
-    when it is about to execute the instruction at `stop_address` in the agent. The last three are
-    as in MachineOptions.
+    when it is about to execute the instruction at `stop_address` in the agent. `runs_as`,
+    `loaded` and `icount_shift` are as in MachineOptions. `parameters` are the kernel's, a part of
+    its identity; they come last on its command line, and so win.
     """
 
     kernel_identity: str
@@ -58,6 +59,7 @@ class Guest(msgspec.Struct, frozen=True):
     runs_as: RunsAs = "service"
     loaded: bool = False
     icount_shift: int = 0
+    parameters: tuple[str, ...] = ()
 
     @property
     def board(self) -> Board:
@@ -65,13 +67,13 @@ class Guest(msgspec.Struct, frozen=True):
         return arch_machine(self.arch).board(self.cpu)
 
     @property
-    def kernel_arguments(self) -> str:
+    def command_line(self) -> str:
         """The kernel's command line. The words with a dot are for the agent: a kernel takes them
         for a module's parameters and says nothing of them.
         """
         load = "kdelta.load" if self.loaded else ""
         words = [f"console={self.board.serial}", self.board.append, f"kdelta.as={self.runs_as}"]
-        return " ".join(filter(None, [*words, load, self.append]))
+        return " ".join(filter(None, [*words, load, self.append, *self.parameters]))
 
     def snapshot_facts(self) -> dict[str, object]:
         """What a snapshot is keyed by: all that decides its content, and nothing else."""
@@ -82,7 +84,7 @@ class Guest(msgspec.Struct, frozen=True):
             "device_tree": self.device_tree.identity if self.device_tree else "",
             "memory_mib": self.memory_mib,
             "cpu": self.cpu or self.board.cpu,
-            "append": self.kernel_arguments,
+            "append": self.command_line,
             "icount_shift": self.icount_shift,
             "machine": self.board.facts(),
             "rules": arch.rules(),
@@ -241,7 +243,7 @@ def command_line(
         # A file takes at once what the guest prints: no slow reader feeds the host's time into it.
         "-chardev", f"file,id=console,path={_escape(folder / 'console')}",
         "-serial", "chardev:console", "-kernel", guest.kernel_image, "-initrd", guest.initrd,
-        "-append", guest.kernel_arguments,
+        "-append", guest.command_line,
         *(("-dtb", guest.device_tree.path) if guest.device_tree else ()),
         "-plugin",
         _plugin_option(guest, folder, snapshot, count=count, recording=recording),

@@ -7,12 +7,14 @@ import shlex
 import msgspec
 
 from kdelta.spec.errors import UserError
+from kdelta.spec.parameters import split_parameters
 
 CHANGE_FORMS = (
     "+CONFIG_X=y, +'# CONFIG_X is not set', +FILE.config (a whole config or a fragment), "
     "+defconfig (a target of the tree's make), +FILE.patch (or an .mbox of several), "
     "+KCFLAGS=..., +CC=..., +LLVM=1, +kernel-mode (programs in ring 0); "
-    "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N"
+    "for a relink +sections, +order:FILE, +shuffle:SEED, +align:N; "
+    "of any kernel, built or not, +cmdline:PARAMETER (what it is booted with)"
 )
 
 _OPTION = re.compile(r"CONFIG_[A-Za-z0-9_]+")
@@ -25,6 +27,8 @@ _PATCH = re.compile(r".*\.(?:patch|diff|mbox|mbx|eml)")
 _CONFIG_FILE = re.compile(r".*/.*|(?:.*[.-])?config|.*\.conf|.*\.cfg|config-.*")
 _CONFIG_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*config")
 _RELINK = re.compile(r"(sections|order|shuffle|align)(?::(.*))?")
+_CMDLINE = re.compile(r"cmdline(?::(.*))?")
+_BOOT_PARAMETER = re.compile(r"[a-z_][\w.-]*(?:=.*)?")
 # These ask questions, or depend on the machine that they run on.
 _ASKING_TARGETS = ("menuconfig", "nconfig", "xconfig", "gconfig", "oldconfig", "localmodconfig")
 
@@ -150,9 +154,21 @@ class AlignChange(msgspec.Struct, frozen=True, tag_field="kind", tag="align"):
         return f"+align:{self.bytes}"
 
 
+class CmdlineChange(msgspec.Struct, frozen=True, tag_field="kind", tag="cmdline"):
+    """Boot parameters, as they stand on the kernel's command line after kdelta's own. The only
+    change that a kernel can have which is built already: it is not built again.
+    """
+
+    parameters: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return f"+cmdline:{' '.join(self.parameters)}"
+
+
 RelinkChange = SectionsChange | OrderChange | ShuffleChange | AlignChange
 SourceChange = OptionChange | ConfigFileChange | PatchChange | VariableChange | KernelModeChange
-Change = SourceChange | RelinkChange
+Change = SourceChange | RelinkChange | CmdlineChange
 
 
 def parse_change(text: str) -> Change:
@@ -180,10 +196,12 @@ def parse_change(text: str) -> Change:
     raise _unknown(word, text)
 
 
-def _own_change(word: str, text: str) -> KernelModeChange | RelinkChange | None:
+def _own_change(word: str, text: str) -> KernelModeChange | RelinkChange | CmdlineChange | None:
     """A change that kdelta itself has a name for."""
     if word == KERNEL_MODE:
         return KernelModeChange()
+    if match := _CMDLINE.fullmatch(word):
+        return CmdlineChange(split_parameters(match.group(1) or ""))
     match = _RELINK.fullmatch(word)
     return _relink(match.group(1), match.group(2), text) if match else None
 
@@ -242,10 +260,14 @@ def _option_value(value: str, text: str) -> str:
 def _unknown(word: str, text: str) -> UserError:
     if _OPTION.fullmatch(word):
         return UserError(f"not a change: {text!r}", f"for an option write +{word}=y or +{word}=n")
+    hints = []
+    if _BOOT_PARAMETER.fullmatch(word):
+        hints.append(f"for a boot parameter write +cmdline:{word}")
     if re.fullmatch(r"[\w.-]+", word):
+        hints.append(f"for a file with a config write +./{word}")
+    if hints:
         return UserError(
-            f"not a change: {text!r}",
-            f"for a file with a config write +./{word}; there is: {CHANGE_FORMS}",
+            f"not a change: {text!r}", "; ".join([*hints, f"there is: {CHANGE_FORMS}"])
         )
     return UserError(f"not a change: {text!r}", f"there is: {CHANGE_FORMS}")
 

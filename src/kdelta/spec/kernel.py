@@ -3,10 +3,17 @@
 
 import re
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
-from kdelta.spec.change import Change, RelinkChange, join_changes, split_changes
+from kdelta.spec.change import (
+    Change,
+    CmdlineChange,
+    RelinkChange,
+    join_changes,
+    split_changes,
+)
 from kdelta.spec.errors import UserError
 
 FORMS = (
@@ -25,8 +32,8 @@ PACKAGE_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+:~-]*")
 # Debian policy 5.6.8.
 ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9-]*")
 
-_GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align):.+|sections))")
-"""A package with a relink after it, as no package is called."""
+_GLUED = re.compile(r"(deb(?:-src)?:.+?)(\+(?:(?:order|shuffle|align|cmdline):.+|sections))")
+"""A package with a change after it, as no package is called."""
 
 
 class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
@@ -37,11 +44,13 @@ class DebSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb"):
     package: str
     version: str | None = None
     architecture: str | None = None
+    changes: tuple[CmdlineChange, ...] = ()
 
     def __str__(self) -> str:
         """The spec's text, which parses to an equal spec."""
         architecture = f":{self.architecture}" if self.architecture else ""
-        return f"deb:{self.package}{architecture}" + (f"={self.version}" if self.version else "")
+        text = f"deb:{self.package}{architecture}" + (f"={self.version}" if self.version else "")
+        return join_changes(text, self.changes)
 
 
 class ImageSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="image"):
@@ -53,11 +62,12 @@ class ImageSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="image"):
 
     path: str
     modules: str | None = None
+    changes: tuple[CmdlineChange, ...] = ()
 
     def __str__(self) -> str:
         """The spec's text, which parses to an equal spec."""
         text = f"image:{self.path}" + (f"{MODULES_WORD}{self.modules}" if self.modules else "")
-        return join_changes(text, ())
+        return join_changes(text, self.changes)
 
 
 class TreeSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="tree"):
@@ -102,6 +112,7 @@ class DebSrcSpec(msgspec.Struct, frozen=True, tag_field="scheme", tag="deb-src")
 
 SourceSpec = TreeSpec | GitSpec | DebSrcSpec
 KernelSpec = DebSpec | ImageSpec | SourceSpec
+AnySpec = TypeVar("AnySpec", bound=KernelSpec)
 
 _IMAGE_NAME = re.compile(r"(?:bz|z|u|)Image(?:[.-].*)?|vmlinu[xz](?:[.-].*)?|.*\.efi")
 
@@ -133,19 +144,26 @@ def _must_be_apart(base: str) -> None:
 
 
 def with_changes(spec: KernelSpec, changes: Sequence[Change]) -> KernelSpec:
-    """The spec with these changes after its own; UserError for a kernel that is built already."""
+    """The spec with these changes after its own; UserError for a kernel that is built already, and
+    changes other than its boot parameters.
+    """
     if not changes:
         return spec
     if isinstance(spec, DebSpec | ImageSpec):
-        raise UserError(
-            f"{spec} is built already and cannot be changed: {changes[0]}", _how_to(changes[0])
-        )
+        refused = next((one for one in changes if not isinstance(one, CmdlineChange)), None)
+        if refused is not None:
+            raise UserError(
+                f"{spec} is built already and cannot be changed: {refused}", _how_to(refused)
+            )
     return msgspec.structs.replace(spec, changes=(*spec.changes, *changes))
 
 
 def _how_to(change: Change) -> str:
     if not isinstance(change, RelinkChange):
-        return "changes need a source: PATH, git:PATH@REV or deb-src:linux-source-VERSION"
+        return (
+            "changes but +cmdline: need a source: PATH, git:PATH@REV or "
+            "deb-src:linux-source-VERSION"
+        )
     return (
         "a relink needs objects in which each function is a section of its own. Name the source "
         f"and the config instead: PATH +FILE.config {change}; kdelta builds them so, in a folder "
@@ -155,9 +173,20 @@ def _how_to(change: Change) -> str:
 
 def without_changes(spec: KernelSpec) -> KernelSpec:
     """The spec of the kernel that the changes are changes of."""
-    if isinstance(spec, DebSpec | ImageSpec):
-        return spec
     return msgspec.structs.replace(spec, changes=())
+
+
+def parameters_of(spec: KernelSpec) -> tuple[str, ...]:
+    """The boot parameters that a spec asks for, in their order."""
+    return tuple(
+        word for one in spec.changes if isinstance(one, CmdlineChange) for word in one.parameters
+    )
+
+
+def without_parameters(spec: AnySpec) -> AnySpec:
+    """The spec of the kernel that is booted with them."""
+    changes = tuple(one for one in spec.changes if not isinstance(one, CmdlineChange))
+    return msgspec.structs.replace(spec, changes=changes)
 
 
 def _parse_base(text: str) -> KernelSpec:

@@ -221,7 +221,8 @@ def _known(side: Side) -> list[Known]:
     if side.kernel is None or done is None or done.counts is None:
         return []
     digest = kept_digest(side.kernel)
-    return [Known(side.kernel.identity, digest, done.counts, done.run.workload_identity)]
+    program = done.run.workload_identity
+    return [Known(side.kernel.identity, digest, done.counts, program, side.kernel.parameters)]
 
 
 def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:

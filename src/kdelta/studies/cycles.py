@@ -289,4 +289,5 @@ def _on_l2(cpu: CPU, regions: Sequence[Region]) -> list[str]:
 
 
 def _known(one: PlacedKernel) -> Known:
-    return Known(one.kernel.identity, one.digest, one.counts, one.run.workload_identity)
+    kernel, program = one.kernel, one.run.workload_identity
+    return Known(kernel.identity, one.digest, one.counts, program, kernel.parameters)

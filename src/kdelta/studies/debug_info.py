@@ -15,11 +15,16 @@ from kdelta.infer.source import Text, no_text
 from kdelta.kernels.banner import banner_of
 from kdelta.kernels.built import built_kernels, load_built
 from kdelta.kernels.cache import cached_kernels
-from kdelta.kernels.model import Kernel
-from kdelta.kernels.obtain import obtain
+from kdelta.kernels.model import Kernel, booted_identity
+from kdelta.kernels.obtain import booted_as, obtain
 from kdelta.kernels.source import Source, source_file
 from kdelta.spec.errors import KdeltaError
-from kdelta.spec.kernel import ImageSpec, parse_kernel_spec
+from kdelta.spec.kernel import (
+    ImageSpec,
+    parameters_of,
+    parse_kernel_spec,
+    without_parameters,
+)
 from kdelta.store.model import Run
 from kdelta.studies.lab import Work
 from kdelta.studies.placement import vmlinux_of
@@ -27,18 +32,23 @@ from kdelta.studies.placement import vmlinux_of
 
 def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
     """The kernel of a run, if it is still there as it was: nothing is fetched or built."""
-    for one in built_kernels():
-        if one.identity == run.kernel_identity and (built := load_built(one.key)):
-            return built.kernel(run.kernel_spec)
-    for cached in cached_kernels():
-        if cached.identity == run.kernel_identity:
-            return cached.kernel()
     try:
         spec = parse_kernel_spec(run.kernel_spec)
+    except KdeltaError:  # today's kdelta does not read it any more
+        return None
+    parameters, wanted = parameters_of(spec), run.kernel_identity
+    plain = without_parameters(spec)
+    for one in built_kernels():
+        if booted_identity(one.identity, parameters) == wanted and (built := load_built(one.key)):
+            return booted_as(built.kernel(str(plain)), spec)
+    for cached in cached_kernels():
+        if booted_identity(cached.identity, parameters) == wanted:
+            return booted_as(cached.kernel(), spec)
+    try:
         found = obtain(spec, say) if isinstance(spec, ImageSpec) else None
     except KdeltaError:
         return None
-    return found if found and found.identity == run.kernel_identity else None
+    return found if found and found.identity == wanted else None
 
 
 def read_lines(

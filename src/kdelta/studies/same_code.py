@@ -22,13 +22,15 @@ Parts = dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]]
 
 class Known(msgspec.Struct, frozen=True):
     """What is known of one kernel's code: its identity, the digest of its objects if it was built,
-    what a run of it counted, and the identity of the workload's own programs.
+    what a run of it counted, the identity of the workload's own programs, and what the kernel was
+    booted with.
     """
 
     identity: str
     digest: Digest | None
     counts: RunCounts
     workload: str
+    parameters: tuple[str, ...] = ()
 
 
 def codes_of(base: Known, other: Known) -> dict[str, Code]:
@@ -36,9 +38,12 @@ def codes_of(base: Known, other: Known) -> dict[str, Code]:
 
     Equal are functions whose bodies are, after relocation; of several with one name, all must be.
     What has no body of its own is a label in assembler code: equal if all of that is. A kernel of
-    which no digest is kept may be anything.
+    which no digest is kept may be anything, and so may one that was booted with other parameters:
+    the same code then takes other ways, and some of it is patched at boot.
     """
     regions = [name for name in merged_regions(base.counts) if name in merged_regions(other.counts)]
+    if base.parameters != other.parameters:
+        return dict.fromkeys(regions, Code.DIFFERENT)
     digests = base.digest, other.digest
     if base.identity == other.identity or (
         digests[0]

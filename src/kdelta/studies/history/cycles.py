@@ -66,7 +66,7 @@ def _traced(
 ) -> tuple[Traced, str]:
     """A kernel's runs with its code as placed, or why that is not known."""
     runs = tuple(done)
-    kernel = kernels.find(one.identity)
+    kernel = kernels.find(one)
     if kernel is None:
         return Traced(runs), "the kernel is no longer in the cache"
     recorded = next((d for d in done if {TRACES, SYMBOLS} <= d.run.attachments.keys()), None)

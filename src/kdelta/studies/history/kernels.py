@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from kdelta.kernels.built import built_kernels
 from kdelta.kernels.cache import cached_kernels
-from kdelta.kernels.model import Kernel
+from kdelta.kernels.model import Kernel, booted_identity
+from kdelta.kernels.obtain import booted_as
+from kdelta.spec.kernel import parameters_of
 from kdelta.studies.compare import Side
-from kdelta.studies.history.lineage import Lineage
+from kdelta.studies.history.lineage import Lineage, parsed_spec
 from kdelta.studies.lab import Done
 
 
@@ -20,10 +22,16 @@ class Kernels:
         found = {one.identity: one.kernel() for one in cached_kernels()}
         return found | {one.identity: one.kernel(one.spec) for one in built_kernels()}
 
-    def find(self, identity: str) -> Kernel | None:
-        """The kernel of that identity; None if the cache has it no more."""
-        return self._found.get(identity)
+    def find(self, one: Lineage) -> Kernel | None:
+        """That kernel; None if the cache has it no more."""
+        spec = parsed_spec(one.spec)
+        if spec is None or not (parameters := parameters_of(spec)):
+            return self._found.get(one.identity)
+        for identity, kernel in self._found.items():
+            if booted_identity(identity, parameters) == one.identity:
+                return booted_as(kernel, spec)
+        return None
 
     def side(self, one: Lineage, done: Sequence[Done]) -> Side:
         """A kernel and its runs, as comparisons have them."""
-        return Side(one.spec, self.find(one.identity), tuple(done))
+        return Side(one.spec, self.find(one), tuple(done))

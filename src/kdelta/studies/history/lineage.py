@@ -8,9 +8,17 @@ from typing import Literal
 import msgspec
 
 from kdelta.kernels.git import read_repository
+from kdelta.spec.change import CmdlineChange
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.identity import short
-from kdelta.spec.kernel import DebSpec, DebSrcSpec, GitSpec, KernelSpec, parse_kernel_spec
+from kdelta.spec.kernel import (
+    DebSpec,
+    DebSrcSpec,
+    GitSpec,
+    KernelSpec,
+    parse_kernel_spec,
+    without_changes,
+)
 from kdelta.spec.versions import version_key
 from kdelta.store.model import Run
 
@@ -77,7 +85,7 @@ def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
     """What tells each from the others: its release, its commit, or the words of its spec that not
     all of the same source have.
     """
-    parsed = [_parsed(one.spec) for one in kernels]
+    parsed = [parsed_spec(one.spec) for one in kernels]
     words = [_words(one, spec) for one, spec in zip(kernels, parsed, strict=True)]
     common = set.intersection(*map(set, words)) if len(words) > 1 else set()
     names = []
@@ -91,11 +99,14 @@ def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
 
 
 def _words(one: Lineage, spec: KernelSpec | None) -> list[str]:
-    if isinstance(spec, DebSpec):
-        return [one.release or one.spec]
     if spec is None:
         return [one.spec]
-    changes = [_brief(str(change)) for change in getattr(spec, "changes", ())]
+    changes = [
+        str(change) if isinstance(change, CmdlineChange) else _brief(str(change))
+        for change in spec.changes
+    ]
+    if isinstance(spec, DebSpec):
+        return [one.release or str(without_changes(spec)), *changes]
     if isinstance(spec, GitSpec):
         return [one.commit[:_SHOWN] or spec.revision, *changes]
     base = one.release if isinstance(spec, DebSrcSpec) else str(spec).partition(" ")[0]
@@ -108,7 +119,7 @@ def _brief(change: str) -> str:
     return f"{head}{colon}{'' if colon else '+'}{PurePath(path.lstrip('+')).name}"
 
 
-def _parsed(text: str) -> KernelSpec | None:
+def parsed_spec(text: str) -> KernelSpec | None:
     """A spec that was stored; None if today's kdelta reads it no more."""
     try:
         return parse_kernel_spec(text)
@@ -117,7 +128,7 @@ def _parsed(text: str) -> KernelSpec | None:
 
 
 def _lineage(run: Run) -> Lineage:
-    spec = _parsed(run.kernel_spec)
+    spec = parsed_spec(run.kernel_spec)
     version = spec.version if isinstance(spec, DebSpec) and spec.version else run.kernel_release
     return Lineage(
         run.kernel_identity, run.kernel_spec, run.kernel_release, version or "", run.started
@@ -128,7 +139,7 @@ def _with_commits(kernels: Sequence[Lineage]) -> list[Lineage]:
     wanted: dict[str, list[str]] = {}
     revisions: dict[str, tuple[str, str]] = {}
     for one in kernels:
-        spec = _parsed(one.spec)
+        spec = parsed_spec(one.spec)
         if isinstance(spec, GitSpec):
             wanted.setdefault(spec.path, []).append(spec.revision)
             revisions[one.identity] = spec.path, spec.revision

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot parameters: words of a kernel's command line, split and quoted as the kernel does it."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kdelta.spec.errors import UserError
+
+_WORD = re.compile(r'(?:[^ "]|"[^"]*")+')
+_PRINTABLE = re.compile(r"[ -~]*")
+_EXAMPLE = "for example +cmdline:mitigations=off"
+
+_INIT = "kdelta's agent is the guest's init"
+_RANDOM = "kdelta sets it so that a boot repeats to the last instruction"
+REFUSED: Mapping[str, str] = {
+    "--": "what follows is for the init, and that is kdelta's agent",
+    "init": _INIT,
+    "rdinit": _INIT,
+    "console": "kdelta reads the console that it sets",
+    "panic": "kdelta sets it so that a guest ends when its kernel panics",
+    "nokaslr": "kdelta sets it: code must be where the image has it",
+    "kaslr": "kdelta sets nokaslr: code must be where the image has it",
+    "norandmaps": _RANDOM,
+    "random.trust_cpu": _RANDOM,
+    "random.trust_bootloader": _RANDOM,
+    "noreplace_smp": "kdelta sets it: a guest with one CPU must keep its locked instructions",
+    "tsc": "kdelta sets it: the guest's clock is the count of instructions",
+    "maxcpus": "kdelta sets it: guests have one CPU",
+}
+"""What kdelta sets itself, or must not be set, and why; - is _ in these names."""
+
+
+def split_parameters(text: str) -> tuple[str, ...]:
+    """The parameters in a text: separated by blanks, of which those between double quotes are part
+    of a parameter, as the kernel's next_arg() has it (lib/cmdline.c). UserError for what the kernel
+    would not read as it stands, and for what clashes with kdelta's own.
+    """
+    if not _PRINTABLE.fullmatch(text):
+        raise UserError(
+            f"cannot set the boot parameter {text!r}: it has a character that is not printable "
+            "ASCII, and the kernel may split it there",
+            _EXAMPLE,
+        )
+    if text.count('"') % 2:
+        raise UserError(
+            f"cannot set the boot parameter {text!r}: a double quote is not closed",
+            "the kernel knows double quotes alone, without escapes: "
+            "'+cmdline:dyndbg=\"file a.c +p\"'",
+        )
+    found = tuple(_WORD.findall(text))
+    if not found:
+        raise UserError(f"no boot parameter in {'+cmdline:' + text!r}", _EXAMPLE)
+    for word in found:
+        _must_be_possible(word)
+    return found
+
+
+def _must_be_possible(word: str) -> None:
+    name, _ = parameter(word)
+    if not name:
+        raise UserError(f"cannot set the boot parameter {word!r}: it has no name", _EXAMPLE)
+    if why := REFUSED.get(name if name == "--" else name.replace("-", "_")):
+        raise UserError(f"cannot set the boot parameter {word}: {why}", "leave it out")
+
+
+def parameter(word: str) -> tuple[str, str | None]:
+    """Name and value of a parameter as the kernel reads it; None if it has no =."""
+    inner = word
+    if quoted := word.startswith('"'):
+        inner = inner[1:]
+    name, equals, value = inner.partition("=")
+    if not name and equals:  # next_arg() takes no = for one that is first
+        return "", value
+    if equals and value.startswith('"'):
+        return name, value[1:].removesuffix('"')
+    if quoted:
+        inner = inner.removesuffix('"')
+        name, equals, value = inner.partition("=")
+    return name, value if equals else None
+
+
+def unknown_parameters(asked: Iterable[str], given_to_init: Iterable[str]) -> list[str]:
+    """Those of the parameters that the kernel did not know: it gives them to init, those with a =
+    as NAME=VALUE in the environment, others as arguments (init/main.c, unknown_bootoption()).
+    """
+    handed = {_key(text) for text in given_to_init}
+    return [word for word in asked if _key(_plain(word)) in handed]
+
+
+def silent_parameters(asked: Iterable[str]) -> list[str]:
+    """Those of which no kernel reports that it does not know them: names with a dot, which may be
+    those of modules.
+    """
+    return [word for word in asked if "." in parameter(word)[0]]
+
+
+def _plain(word: str) -> str:
+    name, value = parameter(word)
+    return name if value is None else f"{name}={value}"
+
+
+def _key(text: str) -> tuple[str, bool]:
+    """What the environment has one value of: the name."""
+    name, equals, _ = text.partition("=")
+    return name, bool(equals)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot parameters as the kernel reads them, and which of them it did not know."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdelta.spec.errors import UserError
+from kdelta.spec.parameters import (
+    REFUSED,
+    parameter,
+    silent_parameters,
+    split_parameters,
+    unknown_parameters,
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "value"),
+    [
+        ("nosmt", "nosmt", None),
+        ("a=", "a", ""),
+        ("a=b=c", "a", "b=c"),
+        ('a="b c"', "a", "b c"),
+        ('"a=b c"', "a", "b c"),
+        ('"a b"', "a b", None),
+        ('a=b" "c', "a", 'b" "c'),
+    ],
+)
+def test_name_and_value_are_those_that_next_arg_finds(
+    word: str, name: str, value: str | None
+) -> None:
+    assert split_parameters(word) == (word,)
+    assert parameter(word) == (name, value)
+
+
+@given(st.text())
+def test_any_text_is_split_without_loss_or_refused(text: str) -> None:
+    try:
+        words = split_parameters(text)
+    except UserError:
+        return
+    assert "".join(text.split(" ")) == "".join("".join(words).split(" "))
+    assert split_parameters(" ".join(words)) == words
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "--"])
+def test_each_refused_name_is_refused_with_dashes_too(name: str) -> None:
+    for word in (name, f"{name}=1", name.replace("_", "-"), f'"{name}=a b"'):
+        with pytest.raises(UserError, match="cannot set the boot parameter"):
+            split_parameters(f"audit=0 {word}")
+    assert split_parameters(f"{name}x=1") == (f"{name}x=1",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "given_to_init", "unknown"),
+    [
+        ("a=1 b", [], []),
+        ("a=1 b", ["a=1"], ["a=1"]),
+        ("a=1 b", ["b"], ["b"]),
+        ("a=1 b", ["a", "b=1"], []),
+        ("a=1 a=2", ["a=2"], ["a=1", "a=2"]),
+        ('a="x y"', ["a=x y"], ['a="x y"']),
+        ('"a b"', ["a b"], ['"a b"']),
+        ("audit=0", ["nokaslr"], []),
+    ],
+)
+def test_what_the_kernel_gives_its_init_is_unknown(
+    asked: str, given_to_init: list[str], unknown: list[str]
+) -> None:
+    assert unknown_parameters(split_parameters(asked), given_to_init) == unknown
+
+
+def test_names_with_a_dot_are_not_reported() -> None:
+    asked = split_parameters("cgroup.memory=nokmem audit=0 a=b.c")
+    assert silent_parameters(asked) == ["cgroup.memory=nokmem"]
