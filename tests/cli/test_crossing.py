@@ -55,6 +55,25 @@ def test_kernel_mode_is_no_part_of_the_stock_kernel(study: Study) -> None:
     assert study.asked[0].with_mode == "tree:./linux +CONFIG_A=y +kernel-mode"
 
 
+def test_boot_parameters_are_those_of_both_kernels(study: Study) -> None:
+    assert cli.ended(["crossing", "./linux", "+cmdline:audit=0"]) == 0
+    assert study.asked[0].stock == "tree:./linux +cmdline:audit=0"
+    assert study.asked[0].with_mode == "tree:./linux +cmdline:audit=0 +kernel-mode"
+
+
+@pytest.mark.parametrize(
+    "words", [["+cmdline:mitigations=auto"], ["--with", "./other +cmdline:mitigations=off"]]
+)
+def test_a_kernel_that_sets_mitigations_itself_is_refused(
+    study: Study, words: list[str], capsys: Captured
+) -> None:
+    assert cli.ended(["crossing", "./linux", *words]) != 0
+    assert study.asked == []
+    said = capsys.readouterr().err
+    assert "cannot set mitigations=" in said
+    assert "leave out +cmdline:mitigations=" in said
+
+
 def test_a_command_in_place_of_a_workload(study: Study, tmp_path: Path) -> None:
     carried = tmp_path / "x"
     carried.write_text("")

@@ -17,7 +17,12 @@ from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.crossing import CrossingRequest, both_kernels, run_crossing
+from kdelta.studies.crossing import (
+    CrossingRequest,
+    both_kernels,
+    must_leave_mitigations,
+    run_crossing,
+)
 from kdelta.studies.lab import open_store
 from kdelta.studies.profile import Asked
 from kdelta.studies.requests import LabRequest, RunRequest
@@ -105,10 +110,12 @@ def crossing(
 def _kernels(words: Sequence[str], with_mode: str) -> tuple[str, str]:
     """The specs of the kernel as it is, and with kernel mode."""
     (spec,) = parse_kernel_words(words)
-    if not with_mode:
-        stock, changed = both_kernels(spec)
-        return str(stock), str(changed)
-    (changed,) = parse_kernel_words([with_mode])
+    if with_mode:
+        (changed,) = parse_kernel_words([with_mode])
+    else:
+        spec, changed = both_kernels(spec)
+    for one in (spec, changed):
+        must_leave_mitigations(one)
     return str(spec), str(changed)
 
 

@@ -28,7 +28,14 @@ from kdelta.report.crossing_model import (
 from kdelta.report.model import Facts, Unlike
 from kdelta.spec.change import KernelModeChange
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec, with_changes
+from kdelta.spec.kernel import (
+    DebSpec,
+    ImageSpec,
+    KernelSpec,
+    parameters_of,
+    with_changes,
+)
+from kdelta.spec.parameters import parameter
 from kdelta.spec.run import Mode
 from kdelta.store.store import Store
 from kdelta.studies.command import with_own_regions
@@ -93,6 +100,17 @@ def both_kernels(spec: KernelSpec) -> tuple[KernelSpec, KernelSpec]:
     changes = tuple(one for one in spec.changes if not isinstance(one, KernelModeChange))
     stock = msgspec.structs.replace(spec, changes=changes)
     return stock, with_changes(stock, [KernelModeChange()])
+
+
+def must_leave_mitigations(spec: KernelSpec) -> None:
+    """UserError for a kernel whose own boot parameters would overrule those of the arms."""
+    for word in parameters_of(spec):
+        if parameter(word)[0] == "mitigations":
+            raise UserError(
+                f"cannot set {word} in crossing: some of its arms have {MITIGATIONS_OFF}, and a "
+                "kernel's own parameters win",
+                f"leave out +cmdline:{word}",
+            )
 
 
 async def run_crossing(
