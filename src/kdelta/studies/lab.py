@@ -20,11 +20,12 @@ from kdelta.kernels.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.arch import arch_machine
+from kdelta.machines.chunks import read_messages
 from kdelta.machines.device_tree import device_tree
 from kdelta.machines.outcome import Outcome, read_console
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, TraceMode
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MODES, MachineOptions, Mode, RunStatus, perturbation
@@ -44,6 +45,7 @@ from kdelta.studies.attachments import (
     symbols_of,
     traces_of,
 )
+from kdelta.studies.boot_parameters import must_be_taken
 from kdelta.studies.execute import Counted, Ready, execute
 from kdelta.studies.explain import advice
 from kdelta.studies.requests import LabRequest, Progress
@@ -158,6 +160,7 @@ class Lab:
             runs_as=machine.runs_as,
             loaded=machine.loaded,
             icount_shift=machine.icount_shift,
+            parameters=kernel.parameters,
         )
 
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
@@ -225,12 +228,14 @@ class Lab:
         """The guest's snapshot; None when runs are to begin at power-on."""
         if not (self._request.snapshots and guest.board.snapshots):
             return None
-        step = f"boot {kernel.release}"
+        step = f"boot {kernel.title}"
         async with self._slots, _work_folder() as folder:
             self._progress.begin(step)
             found = await obtain_snapshot(guest, self._setting(folder, step, None))
             refused = isinstance(found, Outcome)
             self._progress.end(step, "failed" if refused else "ready")
+        if isinstance(found, Snapshot) and kernel.parameters:
+            must_be_taken(kernel, await asyncio.to_thread(read_messages, found.boot))
         return found
 
     def _setting(self, folder: Path, step: str, work: Work | None) -> Setting:
@@ -244,7 +249,7 @@ class Lab:
         )
 
     async def _one(self, wanted: _Wanted, start: Snapshot | Outcome | None) -> Done:
-        step = f"run {wanted.kernel.release} {wanted.work.name} #{wanted.index}"
+        step = f"run {wanted.kernel.title} {wanted.work.name} #{wanted.index}"
         # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
         async with self._runs_at_once, _work_folder() as folder:
@@ -253,11 +258,12 @@ class Lab:
             try:
                 setting = self._setting(folder, step, wanted.work)
                 counted, outcome = await self._executed(wanted, start, setting)
-            except LabError as error:
+            except KdeltaError as error:
+                is_lab = isinstance(error, LabError)
                 self._store.finish_run(
                     run_id,
-                    RunStatus.WORKLOAD_FAILED,
-                    detail=f"lab: {error}",
+                    RunStatus.WORKLOAD_FAILED if is_lab else RunStatus.BOOT_FAILED,
+                    detail=f"lab: {error}" if is_lab else error.message,
                     console=read_console(folder),
                 )
                 self._progress.end(step, "failed")
@@ -286,7 +292,7 @@ class Lab:
         """The run itself; of a guest that did not boot, how that ended."""
         if isinstance(start, Outcome):
             return None, start
-        ready = Ready(wanted.guest, wanted.work, wanted.index, start)
+        ready = Ready(wanted.kernel, wanted.guest, wanted.work, wanted.index, start)
         return await execute(ready, setting, self._slots)
 
     def _with_recorded(self, earlier: Run, counted: Counted) -> tuple[Counted, dict[str, str]]:

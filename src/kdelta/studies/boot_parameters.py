@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a kernel took the boot parameters that it was asked to be booted with."""
+
+import re
+from collections.abc import Mapping
+
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import UserError
+from kdelta.spec.parameters import parameter, silent_parameters, unknown_parameters
+
+_COMMAND_LINE = re.compile(r"^cmdline (.*)$", re.MULTILINE)
+_COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
+_ALWAYS = ("HOME=/", "TERM=linux")
+"""The environment that a kernel gives its init without being asked to (init/main.c)."""
+_HINT = (
+    "Documentation/admin-guide/kernel-parameters.txt of that kernel has those that there are; some "
+    "need an option of its config"
+)
+
+
+def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
+    """UserError if the kernel of a guest that sent these messages did not take one of its boot
+    parameters. What kdelta sets itself is not looked at.
+    """
+    if not kernel.parameters or "hello" not in messages:
+        return
+    command_line = _COMMAND_LINE.search(_text(messages, "hello"))
+    if command_line is None or " ".join(kernel.parameters) not in command_line[1]:
+        raise UserError(
+            f"cannot boot {kernel.spec}: the kernel ignores its command line, or cuts it off",
+            "CONFIG_CMDLINE_OVERRIDE or CONFIG_CMDLINE_FORCE in its config ignores it",
+        )
+    arguments = _text(messages, "arguments").split("\0")[1:]
+    environment = _text(messages, "environment").split("\0")
+    handed = [text for text in (*arguments, *environment) if text and text not in _ALWAYS]
+    if unknown := unknown_parameters(kernel.parameters, handed):
+        raise UserError(
+            f"cannot boot {kernel.spec} as asked: {kernel.release} does not know "
+            f"{' '.join(unknown)}",
+            _HINT,
+        )
+    refused = _COMPLAINT.findall(_text(messages, "complaints"))
+    for word in kernel.parameters:
+        if parameter(word)[0] in refused:
+            raise UserError(
+                f"cannot boot {kernel.spec} as asked: {kernel.release} cannot read the value of "
+                f"{word}",
+                _HINT,
+            )
+
+
+def not_reported(kernel: Kernel) -> tuple[str, ...]:
+    """A warning if the kernel would not report that it does not know a boot parameter."""
+    silent = silent_parameters(kernel.parameters)
+    if not silent:
+        return ()
+    words = " ".join(silent)
+    warning = (
+        "kernels do not report whether they know a boot parameter with a dot in its name: "
+        f"{words} may be without effect on {kernel.release}"
+    )
+    return (warning,)
+
+
+def _text(messages: Mapping[str, bytes], name: str) -> str:
+    return messages.get(name, b"").decode("utf-8", "replace")
