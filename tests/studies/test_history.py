@@ -319,14 +319,14 @@ def test_names_are_what_tells_kernels_apart(store: Store) -> None:
 
 def test_boot_parameters_are_part_of_a_kernels_name(store: Store) -> None:
     deb = "deb:linux-image-6.1.0-9-amd64=6.1.99-1"
-    specs = [deb, f"{deb} +cmdline:root=/dev/a:b", f"{deb} +cmdline:nosmt"]
+    specs = [deb, f"{deb} +cmdline:root=/dev/a", f"{deb} +cmdline:nosmt"]
     for spec in specs:
         ran(store, spec, {"stat": 1}, release="6.1.0-9-amd64")
     found = lineages(store.runs())
     names = dict(zip((one.spec for one in found), distinct_names(found), strict=True))
     assert [names[spec] for spec in specs] == [
         "6.1.0-9-amd64",
-        "+cmdline:root=/dev/a:b",
+        "+cmdline:root=/dev/a",
         "+cmdline:nosmt",
     ]
 
