@@ -9,7 +9,6 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.parameters import (
     REFUSED,
     parameter,
-    silent_parameters,
     split_parameters,
     unknown_parameters,
 )
@@ -69,8 +68,3 @@ def test_what_the_kernel_gives_its_init_is_unknown(
     asked: str, given_to_init: list[str], unknown: list[str]
 ) -> None:
     assert unknown_parameters(split_parameters(asked), given_to_init) == unknown
-
-
-def test_names_with_a_dot_are_not_reported() -> None:
-    asked = split_parameters("cgroup.memory=nokmem audit=0 a=b.c")
-    assert silent_parameters(asked) == ["cgroup.memory=nokmem"]

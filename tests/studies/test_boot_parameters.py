@@ -99,9 +99,26 @@ def test_what_kdelta_sets_itself_is_not_blamed() -> None:
 
 
 def test_what_kernels_do_not_report_is_warned_of() -> None:
-    assert not_reported(BOOTED) == ()
-    (warning,) = not_reported(booted_with(PLAIN, ("nosmt", "cgroup.memory=nokmem"), "s"))
-    assert "cgroup.memory=nokmem may be without effect on 6.12.0" in warning
+    assert not_reported(BOOTED, sent()) == ()
+    (warning,) = not_reported(booted_with(PLAIN, ("nosmt", "cgroup.memory=nokmem"), "s"), sent())
+    assert warning.startswith("cgroup.memory=nokmem may be without effect on 6.12.0: ")
+
+
+def test_what_x86_looks_for_itself_is_warned_of_if_reported_as_unknown() -> None:
+    words = ("spectre_v2=off", "nosmt")
+    booted = booted_with(PLAIN, words, "s")
+    line = " ".join(words)
+    assert not_reported(booted, sent(line=line)) == ()
+    unknown = sent(environment="spectre_v2=off", line=line)
+    must_be_taken(booted, unknown)
+    (warning,) = not_reported(booted, unknown)
+    assert warning.startswith("spectre_v2=off may be without effect on 6.12.0: the kernel reports")
+    both = sent("/init|nosmt", "spectre_v2=off", line=line)
+    with pytest.raises(UserError, match=r"does not know nosmt$"):
+        must_be_taken(booted, both)
+    arm = msgspec.structs.replace(booted, arch="arm")
+    with pytest.raises(UserError, match=r"does not know spectre_v2=off$"):
+        must_be_taken(arm, unknown)
 
 
 def cached(folder: Path) -> CachedKernel:

@@ -80,11 +80,12 @@ def test_a_parameter_that_the_kernel_does_not_take_gives_no_verdict(
 
 
 def test_what_the_kernel_does_not_report_is_in_the_report() -> None:
-    words = ("compare", NEW, "+cmdline:kdelta.nosuch=1", "-o", "getppid", "--perturb", "1")
-    ended = kdelta(*words)
+    change = "+cmdline:kdelta.nosuch=1 spectre_v2=off"
+    ended = kdelta("compare", NEW, change, "-o", "getppid", "--perturb", "1")
     assert ended.code == 0
     text = " ".join(ended.out.split())
-    assert "kdelta.nosuch=1 may be without effect on 6.12" in text
+    for word in ("kdelta.nosuch=1", "spectre_v2=off"):
+        assert f"{word} may be without effect on 6.12" in text
 
 
 def test_a_parameter_that_stops_the_boot_shows_the_kernels_last_words() -> None:

@@ -82,7 +82,8 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     has addresses of code that the kernel executes and has no symbols of. Accesses to data are
     traced in lines of `data_line_bytes`: the shortest that its CPUs' caches have. `jumps_on`: how
     the names begin of functions that do nothing but go on to another one. `mapped`: what a kernel
-    usually maps by larger pages than those of 4 KiB.
+    usually maps by larger pages than those of 4 KiB. `own_parameters`: boot parameters that it
+    looks for in its command line itself; it then reports them as unknown.
     """
 
     breakpoint_bytes: int
@@ -93,6 +94,7 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_line_bytes: int = 64
     jumps_on: tuple[str, ...] = ()
     mapped: tuple[Mapped, ...] = ()
+    own_parameters: tuple[str, ...] = ()
 
     def rules(self) -> str:
         """The plugin's rules file: one `KIND NAME` a line."""

@@ -87,13 +87,6 @@ def unknown_parameters(asked: Iterable[str], given_to_init: Iterable[str]) -> li
     return [word for word in asked if _key(_plain(word)) in handed]
 
 
-def silent_parameters(asked: Iterable[str]) -> list[str]:
-    """Those of which no kernel reports that it does not know them: names with a dot, which may be
-    those of modules.
-    """
-    return [word for word in asked if "." in parameter(word)[0]]
-
-
 def _plain(word: str) -> str:
     name, value = parameter(word)
     return name if value is None else f"{name}={value}"

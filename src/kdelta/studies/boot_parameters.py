@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping
 
 from kdelta.kernels.model import Kernel
+from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import UserError
-from kdelta.spec.parameters import parameter, silent_parameters, unknown_parameters
+from kdelta.spec.parameters import parameter, unknown_parameters
 
 _COMMAND_LINE = re.compile(r"^cmdline (.*)$", re.MULTILINE)
 _COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
@@ -14,7 +15,7 @@ _ALWAYS = ("HOME=/", "TERM=linux")
 """The environment that a kernel gives its init without being asked to (init/main.c)."""
 _HINT = (
     "Documentation/admin-guide/kernel-parameters.txt of that kernel has those that there are; some "
-    "need an option of its config"
+    "need an option of its config. --append sets any words, unchecked"
 )
 
 
@@ -30,10 +31,8 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             f"cannot boot {kernel.spec}: the kernel ignores its command line, or cuts it off",
             "CONFIG_CMDLINE_OVERRIDE or CONFIG_CMDLINE_FORCE in its config ignores it",
         )
-    arguments = _text(messages, "arguments").split("\0")[1:]
-    environment = _text(messages, "environment").split("\0")
-    handed = [text for text in (*arguments, *environment) if text and text not in _ALWAYS]
-    if unknown := unknown_parameters(kernel.parameters, handed):
+    own = arch_machine(kernel.arch).own_parameters
+    if unknown := [word for word in _unknown(kernel, messages) if parameter(word)[0] not in own]:
         raise UserError(
             f"cannot boot {kernel.spec} as asked: {kernel.release} does not know "
             f"{' '.join(unknown)}",
@@ -49,17 +48,34 @@ def must_be_taken(kernel: Kernel, messages: Mapping[str, bytes]) -> None:
             )
 
 
-def not_reported(kernel: Kernel) -> tuple[str, ...]:
-    """A warning if the kernel would not report that it does not know a boot parameter."""
-    silent = silent_parameters(kernel.parameters)
-    if not silent:
-        return ()
-    words = " ".join(silent)
-    warning = (
-        "kernels do not report whether they know a boot parameter with a dot in its name: "
-        f"{words} may be without effect on {kernel.release}"
+def not_reported(kernel: Kernel, messages: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Warnings of boot parameters of which the kernel does not report whether it knows them. Those
+    that it reports as unknown are here such as it looks for itself.
+    """
+    warnings = (
+        ("kernels do not report whether they know names with a dot", _silent(kernel)),
+        (
+            "the kernel reports as unknown what it looks for itself, whether it has it or not",
+            _unknown(kernel, messages),
+        ),
     )
-    return (warning,)
+    return tuple(
+        f"{' '.join(words)} may be without effect on {kernel.release}: {why}"
+        for why, words in warnings
+        if words
+    )
+
+
+def _silent(kernel: Kernel) -> list[str]:
+    return [word for word in kernel.parameters if "." in parameter(word)[0]]
+
+
+def _unknown(kernel: Kernel, messages: Mapping[str, bytes]) -> list[str]:
+    """The boot parameters that the kernel gave its init."""
+    arguments = _text(messages, "arguments").split("\0")[1:]
+    environment = _text(messages, "environment").split("\0")
+    handed = [text for text in (*arguments, *environment) if text and text not in _ALWAYS]
+    return unknown_parameters(kernel.parameters, handed)
 
 
 def _text(messages: Mapping[str, bytes], name: str) -> str:

@@ -14,11 +14,13 @@ from kdelta.counts.packets import with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.job import job_archive
 from kdelta.infer.steady import levels
+from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.outcome import Outcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, run
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.studies.attachments import EXECUTED, Recordings, read_recordings, recorded
+from kdelta.studies.boot_parameters import must_be_taken, not_reported
 from kdelta.studies.work import Part, Work
 
 _NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
@@ -47,6 +49,7 @@ class Ready(msgspec.Struct, frozen=True):
     guests begin; None is at power-on.
     """
 
+    kernel: Kernel
     guest: Guest
     work: Work
     index: int
@@ -81,10 +84,9 @@ async def _part(ready: Ready, part: Part, setting: Setting, slots: asyncio.Semap
         folder = setting.folder / f"{ready.work.parts.index(part)}-{level}"
         mine = msgspec.structs.replace(setting, folder=folder)
         async with slots:
-            archive = job_archive(
-                msgspec.structs.replace(job, perturbation=perturbation(ready.index))
-            )
-            outcome = await run(ready.guest, archive, mine, ready.start)
+            perturbed = msgspec.structs.replace(job, perturbation=perturbation(ready.index))
+            outcome = await run(ready.guest, job_archive(perturbed), mine, ready.start)
+            must_be_taken(ready.kernel, outcome.messages)
             if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
                 return _Ended(outcome)
             # In a thread, so that the other guests are not kept waiting.
@@ -132,16 +134,16 @@ def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> Counted
     sources = next(one.sources for one in ended if one.sources)
     every = [one.counts for one in ended if one.counts]
     warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
+    unclear = not_reported(ready.kernel, ended[0].outcome.messages)
     counts = RunCounts(
         tuple(region for counts in every for region in counts.regions),
-        (*warnings, *ready.work.warnings),
+        (*warnings, *unclear, *ready.work.warnings),
     )
     files = [one.outcome.counts for one in ended if one.outcome.counts]
     recordings = sum((one.recordings for one in ended), Recordings())
     kept = recorded(recordings, sources, setting.recording)
-    executed = _executed(
-        [*([ready.start.boot] if ready.start else []), *files], sources, ready.guest
-    )
+    boot = [ready.start.boot] if ready.start else []
+    executed = _executed([*boot, *files], sources, ready.guest)
     return Counted(counts, {EXECUTED: executed, **kept})
 
 
