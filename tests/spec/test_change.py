@@ -109,6 +109,7 @@ def test_what_a_word_means(text: str, change: Change) -> None:
         ("+cmdline:=on", "'=on': it has no name", "+cmdline:"),
         ("+cmdline:rdinit=/x", "cannot set the boot parameter rdinit=/x: kdelta's agent", "leave"),
         ("+cmdline:audit=0 -- x", "cannot set the boot parameter --", "leave"),
+        ("+cmdline:kdelta.as=none", "kdelta.as=none: such names are between", "leave"),
         ("+cmdline:noreplace-smp", "noreplace-smp: kdelta sets it", "leave"),
         ("+mitigations=off", "not a change: '+mitigations=off'", "+cmdline:mitigations=off;"),
         ("+nosmt", "not a change: '+nosmt'", "+cmdline:nosmt; for a file"),

@@ -59,7 +59,10 @@ def _must_be_possible(word: str) -> None:
     name, _ = parameter(word)
     if not name:
         raise UserError(f"cannot set the boot parameter {word!r}: it has no name", _EXAMPLE)
-    if why := REFUSED.get(name if name == "--" else name.replace("-", "_")):
+    why = REFUSED.get(name if name == "--" else name.replace("-", "_"), "")
+    if name.startswith("kdelta."):
+        why = "such names are between kdelta and its agent"
+    if why:
         raise UserError(f"cannot set the boot parameter {word}: {why}", "leave it out")
 
 
