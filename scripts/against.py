@@ -20,11 +20,26 @@ BEFORE = "ece493e"
 """The commit that figures are compared with, unless another one is named."""
 
 
+_TIMED = """
+import sys, time
+from kdelta.cli.main import ended
+code = ended(sys.argv[1:])
+print(time.process_time(), file=sys.stderr)
+sys.exit(code)
+"""
+
+
 class Took(msgspec.Struct, frozen=True):
-    """What one command took: seconds by the clock, and of processors, its QEMUs' among them."""
+    """What one command took, in seconds.
+
+    wall       by the clock
+    processor  of processors, with what it started
+    own        of processors, without that: without QEMU
+    """
 
     wall: float
     processor: float
+    own: float
 
 
 @contextlib.contextmanager
@@ -47,11 +62,26 @@ def took(tree: Path, data: Path, words: Sequence[str]) -> Took:
     """What `kdelta WORDS` takes in a checkout, with that folder for its store."""
     known = {**os.environ, "PYTHONPATH": str(tree / "src"), "KDELTA_DATA_DIR": str(data)}
     before, started = children_seconds(), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "kdelta", *words],
-        check=True, cwd=data, env=known, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    done = subprocess.run(
+        [sys.executable, "-c", _TIMED, *words],
+        check=True, cwd=data, env=known, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
     )  # fmt: skip
-    return Took(time.perf_counter() - started, children_seconds() - before)
+    wall, processor = time.perf_counter() - started, children_seconds() - before
+    return Took(wall, processor, float(done.stderr.splitlines()[-1]))
+
+
+def own_seconds_a_run(other: str, kernel: str, more: int) -> str:
+    """What kdelta itself takes here and there for one more run of an operation from a snapshot."""
+    words = ["compare", kernel, kernel, "-o", "getppid", "-j", "1", "--again", "--perturb"]
+    with checkout(other) as there, tempfile.TemporaryDirectory() as folder:
+        found = []
+        for tree in (HERE, there):
+            took(tree, Path(folder), [*words, "1"])
+            few, many = (took(tree, Path(folder), [*words, str(n)]).own for n in (1, 1 + more))
+            found.append((many - few) / (2 * more))
+    here, before = found
+    return f"{here:.3f} s; {other}: {before:.3f} s; ratio {here / before:.2f} ({2 * more} runs)"
 
 
 def compared(other: str, words: Sequence[str], rounds: int) -> str:
