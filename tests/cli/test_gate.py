@@ -23,7 +23,7 @@ from kdelta.host.native import native_folder
 from kdelta.infer.effects import Word, compare
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.gate import Decision, Exit, decide
-from kdelta.infer.placement_model import Code, CycleVerdict
+from kdelta.infer.placement_model import Bounds, Code, Compared, CycleVerdict, Draws
 from kdelta.infer.relinked import of_relinked
 from kdelta.kernels.model import Kernel
 from kdelta.report.gate import gate_line
@@ -245,8 +245,22 @@ def test_a_line_that_nobody_reads_does_not_turn_bad_into_good(
     assert cli.ended(["gate", *KERNELS]) == 1
 
 
-def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparison:
-    """A path that is slower, and that verdict on model cycles."""
+def more_of(count: float) -> Compared:
+    """So many more in the other kernel."""
+    draws = [Draws(one, one, one, one, one, None) for one in (5, 5 + count)]
+    return Compared(draws[0], draws[1], Bounds(count, count, count))
+
+
+def on_zen3(
+    word: Word,
+    code: Code = Code.DIFFERENT,
+    relative: tuple[float, float] = (0.02, 0.0345),
+    unpriced: float = 0,
+    **verdict: Any,
+) -> Comparison:
+    """A path that is slower, and that verdict on model cycles; so many more of an instruction that
+    has no price.
+    """
     plain = comparison(side(1000, 1000), side(1001, 1001))
     assert plain.effects
     (effect, *_) = cycle_effects(report().others[0].effects)
@@ -254,7 +268,8 @@ def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparis
         effect,
         region="open-close",
         verdict=CycleVerdict(word, **verdict),
-        relative=Interval(0.02, 0.0345),
+        relative=Interval(*relative),
+        unpriced={"hlt": more_of(unpriced)} if unpriced else {},
     )
     cycles = Cycles((effect,), {"open-close": code})
     relinked = [name for name, one in cycles.codes.items() if one is Code.RELINKED]
@@ -280,6 +295,40 @@ def on_zen3(word: Word, code: Code = Code.DIFFERENT, **verdict: Any) -> Comparis
             125,
             "cannot tell: open-close on zen3: layouts differ; --layouts 700 would probably do",
         ),
+        (
+            on_zen3(Word.UNRESOLVED, relative=(-0.3, 0.01), reason="prices"),
+            "1",
+            0,
+            "not slower: 1 not slower by more than the margin, 1 same",
+        ),
+        (
+            on_zen3(Word.UNRESOLVED, relative=(-0.3, 0.0101), reason="prices"),
+            "1",
+            125,
+            "cannot tell: open-close on zen3: prices",
+        ),
+        (
+            on_zen3(Word.NOT_SLOWER, relative=(-0.3, 0)),
+            "1",
+            0,
+            "not slower: 1 not slower in what is counted, 1 same",
+        ),
+        (
+            on_zen3(Word.NOT_COMPARABLE, relative=(-0.3, -0.2), reason="no VERW"),
+            "1",
+            125,
+            "cannot tell: open-close on zen3: no VERW",
+        ),
+        *(
+            (
+                on_zen3(word, relative=(-0.3, -0.2), unpriced=2),
+                "1",
+                125,
+                "cannot tell: open-close on zen3: hlt: more of it, and it has no price on zen3",
+            )
+            for word in (Word.UNRESOLVED, Word.FASTER, Word.SAME)
+        ),
+        (on_zen3(Word.FASTER, unpriced=-2), "1", 0, "not slower: 1 faster, 1 same"),
         # The same code linked anew is never slower.
         (
             on_zen3(Word.PLACEMENT_ONLY, Code.RELINKED),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.infer.effects import Word
-from kdelta.infer.gate import Decision, Exit, Judged, decide
+from kdelta.infer.gate import BOUNDED, Decision, Exit, Judged, decide
 
 words = st.lists(st.sampled_from(Word))
 
@@ -15,7 +15,7 @@ def judged(*found: Word) -> list[Judged]:
 
 
 def test_what_is_not_slower_is_good() -> None:
-    good = judged(Word.SAME, Word.FASTER, Word.PLACEMENT_ONLY)
+    good = judged(Word.SAME, Word.FASTER, Word.PLACEMENT_ONLY, Word.NOT_SLOWER)
     assert decide(good) == Decision(Exit.NOT_SLOWER, ())
 
 
@@ -30,6 +30,19 @@ def test_what_nobody_knows_is_skipped_with_its_reason() -> None:
         Exit.CANNOT_TELL, ("fork: few layouts", "mmap: not comparable")
     )
     assert decide([]) == Decision(Exit.CANNOT_TELL, ("nothing was measured",))
+
+
+def test_unresolved_with_its_upper_bound_within_the_margin_is_good() -> None:
+    bounded = Judged("fork", Word.UNRESOLVED, "few layouts", bounded=True)
+    assert decide([bounded]) == Decision(Exit.NOT_SLOWER, ())
+    assert bounded.words == BOUNDED
+
+
+def test_a_bound_makes_neither_slower_nor_not_comparable_good() -> None:
+    for word, code in ((Word.SLOWER, Exit.SLOWER), (Word.NOT_COMPARABLE, Exit.CANNOT_TELL)):
+        one = Judged("fork", word, bounded=True)
+        assert decide([one]).exit is code
+        assert one.words == word
 
 
 def test_a_kernel_that_does_not_build_is_skipped_even_where_something_is_slower() -> None:

@@ -16,7 +16,7 @@ from kdelta.infer.sensitivity import cycle_range, distribution, percentile
 
 PRICES = Prices(
     executed={INSNS: Price(0.5, 0.5), "lock": Price(10, 20)},
-    misses={"l1i": MissPrice(1, 10, False), "itlb": MissPrice(0, 5, False)},
+    misses={"l1i": MissPrice(1, 10, True), "itlb": MissPrice(0, 5, False)},
 )
 figures = st.lists(st.integers(0, 1000), min_size=1, max_size=50)
 

@@ -29,7 +29,8 @@ ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
 
 EPILOG = """\b
 Exit codes:
-  0     OTHER is not slower: faster, same, or placement only
+  0     OTHER is not slower: faster, same, placement only, not slower in
+        what is counted, or not slower by more than the margin
   1     an operation is slower
   125   a kernel was not built, booted or run, or a verdict is unresolved
   255   everything else: wrong usage, a broken lab, a fault of kdelta

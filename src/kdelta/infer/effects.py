@@ -23,11 +23,14 @@ NS_PER_SECOND = 10**9
 
 
 class Word(enum.StrEnum):
-    """A verdict's word. That of "placement only" is on model cycles (infer/placement.py)."""
+    """A verdict's word. "placement only" and "not slower in what is counted" are on model cycles
+    (infer/placement.py).
+    """
 
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
+    NOT_SLOWER = "not slower in what is counted"
     PLACEMENT_ONLY = "placement only"
     MIXED = "mixed"
     NOT_STEADY = "not steady"

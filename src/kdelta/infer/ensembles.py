@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.prices import Prices, priced_kinds
+from kdelta.infer.prices import Prices, believed, priced_kinds
 
 DEFAULT_LAYOUTS = 128
 
@@ -134,23 +134,21 @@ class Contrast(msgspec.Struct, frozen=True, eq=False):
         return float(np.min(np.divide(self.value, self.error, out=known, where=self.error > 0)))
 
 
-def box(prices: Prices, kinds: Sequence[str], *, calibrated_only: bool = False) -> Box:
-    """The box of these prices, for these kinds of misses. With `calibrated_only` a miss whose price
-    was never measured may also cost nothing.
+def box(prices: Prices, kinds: Sequence[str]) -> Box:
+    """The box of these prices, for these kinds of misses. A miss whose price was never measured may
+    also cost nothing: there is no other lower end that its source proves.
     """
     priced = priced_kinds(prices, kinds)
     ends = []
     for kind in priced:
         price = prices.misses[kind]
-        unsure = calibrated_only and not price.calibrated
-        ends.append((0.0 if unsure else price.hidden, price.exposed))
+        ends.append((price.hidden if price.calibrated else 0.0, price.exposed))
     corners = list(itertools.product(*ends))
-    free = prices.guesses if calibrated_only else ()
-    lows = [0.0 if name in free else one.low for name, one in prices.executed.items()]
+    executed = {name: believed(prices, name) for name in prices.executed}
     return Box(
-        executed=tuple(prices.executed),
-        low=np.array(lows, dtype=np.float64),
-        high=np.array([one.high for one in prices.executed.values()], dtype=np.float64),
+        executed=tuple(executed),
+        low=np.array([one.low for one in executed.values()], dtype=np.float64),
+        high=np.array([one.high for one in executed.values()], dtype=np.float64),
         kinds=priced,
         corners=np.array(corners, dtype=np.float64).reshape(len(corners), len(priced)),
     )

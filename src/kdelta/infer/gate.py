@@ -21,20 +21,36 @@ class Exit(enum.IntEnum):
     BROKEN = 255
 
 
+BOUNDED = "not slower by more than the margin"
+"""Of a region without a word whose interval ends below the margin."""
+
+
 class Judged(msgspec.Struct, frozen=True):
     """A region's verdict, as far as a gate looks at it; `reason` says why nothing is known. Of what
-    is slower `region` has the size, too, and `name` has not.
+    is slower `region` has the size, too, and `name` has not. `bounded`: whatever its word is, the
+    upper bound of its effect is within the margin.
     """
 
     region: str
     word: Word
     reason: str = ""
     name: str = ""
+    bounded: bool = False
 
     @property
     def id(self) -> str:
         """The region's name, with the CPU's where it is on model cycles: the same each time."""
         return self.name or self.region
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a gate passes it by its upper bound alone."""
+        return self.word is Word.UNRESOLVED and self.bounded
+
+    @property
+    def words(self) -> str:
+        """What a gate takes the verdict for."""
+        return BOUNDED if self.is_bounded else str(self.word)
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -65,7 +81,9 @@ def decide(
     unknown = tuple(
         f"{one.region}: {one.reason or one.word}"
         for one in judged
-        if one.word in OPEN and not (one.word is Word.MIXED and mixed == "pass")
+        if one.word in OPEN
+        and not one.is_bounded
+        and not (one.word is Word.MIXED and mixed == "pass")
     )
     if unknown:
         return Decision(Exit.CANNOT_TELL, unknown)

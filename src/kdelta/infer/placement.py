@@ -6,12 +6,13 @@ docs/placement.md, "Verdicts", has the rules and why each is as it is.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from kdelta.cpus.model import DATA_MISS_KINDS
+from kdelta.infer.dominance import nothing_grows, unpriced_changes
 from kdelta.infer.effects import Word
 from kdelta.infer.ensembles import (
     Box,
@@ -40,7 +41,7 @@ from kdelta.infer.placement_model import (
     Region,
     Shipped,
 )
-from kdelta.infer.prices import FIXED, Prices
+from kdelta.infer.prices import FIXED, Prices, believed
 from kdelta.infer.student import two_sided, upper_tail
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
@@ -51,8 +52,7 @@ class _Case(msgspec.Struct, frozen=True, eq=False):
     """A region on its way to a verdict.
 
     other     the other kernel's cost, its layouts in the base's order where they are paired
-    shown     both kernels weighed by the prices as they are
-    judged    by those that the verdict has to hold for
+    pair      both kernels weighed by the prices: the word and the interval shown are both from it
     word      what the data speak for most, and `strength` how many standard errors it is from doubt
     chance    how probable such a strength is where the word is wrong; None where nothing is drawn,
               or nothing is tested
@@ -60,8 +60,7 @@ class _Case(msgspec.Struct, frozen=True, eq=False):
 
     region: Region
     other: RegionCost
-    shown: Pair
-    judged: Pair
+    pair: Pair
     word: Word
     strength: float
     chance: float | None
@@ -107,13 +106,10 @@ def _case(region: Region, prices: Prices, margin: float) -> _Case:
     paired = in_order is not None
     if in_order is not None:
         other = msgspec.structs.replace(other, ensemble=in_order)
-    kinds = tuple(base.ensemble.misses)
-    shown = _pair(base, other, box(prices, kinds), paired=paired)
-    # Prices that nobody measured may be wrong altogether: a verdict must not need them.
-    judged = _pair(base, other, box(prices, kinds, calibrated_only=True), paired=paired)
-    word, strength = _claim(judged, margin)
-    case = _Case(region, other, shown, judged, word, strength, None)
-    if _nothing_to_test(case) is not None or not _drawn(shown):
+    pair = _pair(base, other, box(prices, tuple(base.ensemble.misses)), paired=paired)
+    word, strength = _claim(pair, margin)
+    case = _Case(region, other, pair, word, strength, None)
+    if _nothing_to_test(case) is not None or not _drawn(pair):
         return case
     chance = min(1.0, 2 * upper_tail(strength, case.degrees))
     return msgspec.structs.replace(case, chance=chance)
@@ -148,12 +144,17 @@ def _nothing_to_test(case: _Case) -> CycleVerdict | None:
     region = case.region
     if _same_code(region):
         return CycleVerdict(Word.SAME)
-    executed = [*region.base.executed.values(), *region.other.executed.values()]
-    if any(one.n < 2 for one in executed):
+    if _has_one_run(region):
         return CycleVerdict(Word.UNRESOLVED, reason="one run on a side has no spread")
-    if case.shown.prices.kinds and min(case.layouts) < 2:
+    if case.pair.prices.kinds and min(case.layouts) < 2:
         return CycleVerdict(Word.UNRESOLVED, layouts=2, reason="one layout has no spread")
     return None
+
+
+def _has_one_run(region: Region) -> bool:
+    """Whether nothing is known of the path's spread in one of the kernels."""
+    executed = [*region.base.executed.values(), *region.other.executed.values()]
+    return any(one.n < 2 for one in executed)
 
 
 def _same_code(region: Region) -> bool:
@@ -173,7 +174,13 @@ def _same_path(region: Region) -> bool:
 
 
 def _verdict(
-    case: _Case, shipped: Pair, prices: Prices, margin: float, error: float
+    case: _Case,
+    shipped: Pair,
+    prices: Prices,
+    misses: Mapping[str, Compared],
+    *,
+    margin: float,
+    error: float,
 ) -> CycleVerdict:
     decided = _nothing_to_test(case)
     if decided is not None:
@@ -182,7 +189,7 @@ def _verdict(
         return decided
     settled = case.strength > 0 if case.chance is None else case.chance <= error
     if not settled:
-        return _unresolved(case, prices, margin, error)
+        return _by_counts(case, _unresolved(case, prices, margin, error), misses)
     if case.word is not Word.SAME:
         return CycleVerdict(case.word)
     if _same_path(case.region):
@@ -207,10 +214,21 @@ def _same_or_placement(case: _Case, shipped: Pair, margin: float, error: float) 
     return CycleVerdict(Word.SAME, within=margin, reason=moved)
 
 
+def _by_counts(
+    case: _Case, unresolved: CycleVerdict, misses: Mapping[str, Compared]
+) -> CycleVerdict:
+    """The verdict where prices, spread or too few layouts settle none: what counts alone say."""
+    effects = [misses[kind].effect for kind in case.pair.prices.kinds]
+    if nothing_grows(case.region.base, case.other, effects):
+        reason = f"nothing that is counted grows; not called faster, since {unresolved.reason}"
+        return msgspec.structs.replace(unresolved, word=Word.NOT_SLOWER, reason=reason)
+    return unresolved
+
+
 def _guessed(case: _Case, prices: Prices) -> tuple[str, ...]:
     sides = (case.region.base, case.other)
     of_data = [kind for kind in prices.guesses if any(side.amount(kind).value for side in sides)]
-    kinds = [kind for kind in case.shown.prices.kinds if not prices.misses[kind].calibrated]
+    kinds = [kind for kind in case.pair.prices.kinds if not prices.misses[kind].calibrated]
     return (*kinds, *of_data)
 
 
@@ -227,12 +245,12 @@ def _unresolved(case: _Case, prices: Prices, margin: float, error: float) -> Cyc
             reason="layouts differ too much for so few",
         )
     exact = msgspec.structs.replace(
-        case.judged, base=without_spread(case.judged.base), other=without_spread(case.judged.other)
+        case.pair, base=without_spread(case.pair.base), other=without_spread(case.pair.other)
     )
-    box = case.judged.prices
+    box = case.pair.prices
     middle = (box.low + box.high) / 2
     fixed = msgspec.structs.replace(
-        case.judged, prices=msgspec.structs.replace(box, low=middle, high=middle)
+        case.pair, prices=msgspec.structs.replace(box, low=middle, high=middle)
     )
     if _claim(exact, margin)[1] > 0:
         reason = "it hangs on the path's spread over perturbed runs"
@@ -257,43 +275,48 @@ def _hangs_on_executed(case: _Case, prices: Prices) -> str:
 
 def _effect(case: _Case, prices: Prices, margin: float, error: float) -> PlacementEffect:
     errors = two_sided(error, case.degrees)
-    base, other = case.region.base, case.other
-    shown = case.shown
-    shipped = Pair(
-        weigh_shipped(base, shown.prices), weigh_shipped(other, shown.prices), shown.prices
-    )
+    base, other, pair = case.region.base, case.other, case.pair
+    shipped = Pair(weigh_shipped(base, pair.prices), weigh_shipped(other, pair.prices), pair.prices)
     layout_cycles = [
-        _compared(base, other, corner(shown.prices, index), errors, paired=shown.paired, keep=keep)
+        _compared(base, other, corner(pair.prices, index), errors, paired=pair.paired, keep=keep)
         for index, keep in ((0, False), (-1, True))
     ]
+    misses = {
+        kind: _compared(base, other, _unit(kind), errors, paired=pair.paired, keep=True)
+        for kind in base.ensemble.misses
+    }
+    cycles, relative = pair.cycles(errors), pair.relative(errors)
+    if _has_one_run(case.region) and not _same_code(case.region):
+        # What one run executed is exact for that run alone.
+        cycles, relative = Interval(-math.inf, math.inf), Interval(-1.0, math.inf)
     return PlacementEffect(
         region=case.region.name,
-        verdict=_verdict(case, shipped, prices, margin, error),
+        verdict=_verdict(case, shipped, prices, misses, margin=margin, error=error),
         layouts=case.layouts,
-        paired=shown.paired,
+        paired=pair.paired,
         margin=margin,
         confidence=1 - error,
         guessed=_guessed(case, prices),
-        misses={
-            kind: _compared(base, other, _unit(kind), errors, paired=shown.paired, keep=True)
-            for kind in base.ensemble.misses
-        },
-        data={
-            kind: _fixed(base.amount(kind), other.amount(kind))
-            for kind in DATA_MISS_KINDS
-            if kind in base.executed
-        },
+        misses=misses,
+        data=_amounts(case, (kind for kind in DATA_MISS_KINDS if kind in base.executed)),
         data_cycles=_data_cycles(base, other, prices),
         hidden=layout_cycles[0],
         exposed=layout_cycles[1],
-        cycles=shown.cycles(errors),
-        relative=shown.relative(errors),
+        cycles=cycles,
+        relative=relative,
         shipped=Shipped(
             cycles=shipped.cycles(0),
             relative=shipped.relative(0),
-            placement=_placement(shipped, shown, errors),
+            placement=_placement(shipped, pair, errors),
         ),
+        unpriced=_amounts(case, unpriced_changes(base, other, prices)),
     )
+
+
+def _amounts(case: _Case, names: Iterable[str]) -> dict[str, Compared]:
+    """What no layout changes, of both kernels."""
+    base, other = case.region.base, case.other
+    return {name: _fixed(base.amount(name), other.amount(name)) for name in names}
 
 
 def _fixed(base: Estimate, other: Estimate) -> Compared:
@@ -311,7 +334,7 @@ def _data_cycles(base: RegionCost, other: RegionCost, prices: Prices) -> Interva
     ends = []
     for kind in FIXED:
         if kind in prices.executed:
-            price = prices.executed[kind]
+            price = believed(prices, kind)
             diff = float(other.amount(kind).value - base.amount(kind).value)
             ends.append(sorted((diff * price.low, diff * price.high)))
     return Interval(math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends))

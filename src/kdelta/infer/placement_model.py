@@ -41,6 +41,10 @@ class CycleVerdict(msgspec.Struct, frozen=True):
                      is inside. `within` is the margin, as a fraction, or 0: exactly the same
     placement only   the same code, or a path effect of nought and the same cost over all layouts
                      within the margin; but the two layouts that were shipped differ by more than it
+    not slower       in what is counted: none of these, but nothing that is counted grows, so the
+                     other kernel is not slower at any prices. Never "faster" by that alone: what is
+                     not counted may grow
+    not comparable   a path that one of the kernels has not as it would on the CPU decides
     unresolved       none of these; `layouts` in each ensemble would probably settle it (with a
                      chance of 80 % if the effect is as estimated), or None where no number would.
                      `reason` says what it hangs on
@@ -107,15 +111,18 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     paired           whether both were drawn alike, and so compared layout by layout
     margin           as a fraction
     confidence       of all intervals here; more than 0.95 when many regions are judged at once
-    guessed          the kinds of misses whose prices were never measured on such a CPU
+    guessed          the kinds of misses whose prices were never measured on such a CPU: these are
+                     taken from zero
     misses           by kind: exact for each layout
     hidden, exposed  model cycles with all misses' prices at their low, and at their high end. Means
                      and draws are at the middle of the other prices, the effect's interval is over
                      all of these
-    cycles           interval of the effect over all prices, model cycles an iteration
+    cycles           interval of the effect over all prices, model cycles an iteration: the one that
+                     the word rests on. Without end where one run on a side has no spread
     relative         the same as a fraction of the base's mean
     data             by kind, what accesses to data miss, which no layout of code changes
     data_cycles      what of the effect is due to that, over its prices: a part of the path's cost
+    unpriced         special instructions without a price whose number changes: not in the cycles
     lru              the verdict if all caches evicted what was least recently used; None where they
                      do, or where that was not asked
     """
@@ -136,3 +143,14 @@ class PlacementEffect(msgspec.Struct, frozen=True):
     lru: CycleVerdict | None = None
     data: dict[str, Compared] = {}
     data_cycles: Interval | None = None
+    unpriced: dict[str, Compared] = {}
+
+    @property
+    def within_bound(self) -> bool:
+        """Whether the upper end of the interval is within the margin: by more it is not slower."""
+        return self.relative.high <= self.margin
+
+    @property
+    def grows_unpriced(self) -> tuple[str, ...]:
+        """The special instructions without a price that the other kernel has more of."""
+        return tuple(name for name, one in self.unpriced.items() if one.effect.value > 0)

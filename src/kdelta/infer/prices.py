@@ -82,6 +82,14 @@ def _varying(cpu: CPU) -> dict[str, MissPrice]:
     return found
 
 
+def believed(prices: Prices, name: str) -> Price:
+    """The interval of one of the prices of what is executed: from zero for a miss of data whose
+    price was never measured.
+    """
+    price = prices.executed[name]
+    return Price(0.0, price.high) if name in prices.guesses else price
+
+
 def priced_kinds(prices: Prices, kinds: Iterable[str]) -> tuple[str, ...]:
     """Those of these kinds of misses that cost anything. Where the front end was replayed and there
     is a price of what it leaves of a line's latency, a missing line costs that and no more.

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables of a comparison: operations by verdict, then the functions that account for them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.infer.effects import (
-    FIRM,
-    OPEN,
     BackgroundEffect,
     Costs,
     Effects,
@@ -90,7 +88,7 @@ def comparison_lines(
 
     Raises LabError if what is printed does not add up.
     """
-    if all(one.verdict.word is Word.NOT_COMPARABLE for one in effects.operations):
+    if all(one.costs is None for one in effects.operations):
         return ["nothing to compare: no operation succeeded on both sides"]
     columns = _columns_for(effects)
     costs = [(one.name, one.costs) for one in effects.operations if one.costs is not None]
@@ -172,9 +170,20 @@ def groups(
             (f"unresolved: {reason}", _by_size(o for o in unresolved if o.verdict.reason == reason))
             for reason in reasons
         ),
-        ("not comparable", of(Word.NOT_COMPARABLE)),
+        *_not_comparable(of(Word.NOT_COMPARABLE)),
     ]
     return [(f"{title} ({len(found)})", found) for title, found in groups if found]
+
+
+def _not_comparable(
+    operations: Sequence[OperationEffect],
+) -> Iterator[tuple[str, Sequence[OperationEffect]]]:
+    """Those that both sides have by their reasons; a row of the others has its own."""
+    yield "not comparable", [one for one in operations if one.costs is None]
+    both = [one for one in operations if one.costs is not None]
+    for reason in dict.fromkeys(one.verdict.reason for one in both):
+        found = [one for one in both if one.verdict.reason == reason]
+        yield f"not comparable: {reason}", _by_size(found)
 
 
 def _by_size(operations: Iterable[OperationEffect]) -> list[OperationEffect]:
@@ -191,7 +200,7 @@ def _size(operation: OperationEffect) -> tuple[bool, Fraction, Fraction]:
 
 def changed_most(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
     """The operations that are not the same, those that changed most first."""
-    words = {*FIRM, *OPEN, Word.PLACEMENT_ONLY}
+    words = set(Word) - {Word.SAME}
     return [
         one
         for one in _by_size(operations)

@@ -23,17 +23,30 @@ _SHIPPED = _FIGURE + _PERCENTILE
 _WHOLE_FROM = 10**4
 """From here on figures have no decimals, which would not fit their columns."""
 
-_ORDER = (Word.SLOWER, Word.FASTER, Word.PLACEMENT_ONLY, Word.UNRESOLVED, Word.SAME)
+_ORDER = (
+    Word.SLOWER,
+    Word.FASTER,
+    Word.PLACEMENT_ONLY,
+    Word.UNRESOLVED,
+    Word.NOT_COMPARABLE,
+    Word.NOT_SLOWER,
+    Word.SAME,
+)
 SIGNS = {
     Word.SLOWER: "+",
     Word.FASTER: "-",
     Word.SAME: "=",
     Word.PLACEMENT_ONLY: "p",
     Word.UNRESOLVED: "?",
+    Word.NOT_COMPARABLE: "x",
+    Word.NOT_SLOWER: "<",
 }
 """Of verdicts, where there is no room for words."""
 
-SIGNS_NOTE = "+ slower, - faster, = same within {margin}, p placement only, ? unresolved"
+SIGNS_NOTE = (
+    "+ slower, - faster, = same within {margin}, < not slower in what is counted, "
+    "p placement only, ? unresolved, x not comparable"
+)
 _PARTS = {"l2_code": "  of code", "l2_data": "  of data"}
 _FRONT_END = {
     "conditional": "mispred., if",
@@ -137,7 +150,7 @@ def _block(effect: PlacementEffect) -> list[str]:
             lines.append(_row(_NAMES.get(kind, f"{kind} misses"), compared))
     if quiet:
         lines.append(f"  no misses in any layout: {', '.join(quiet)}")
-    return lines + _data_lines(effect)
+    return [*lines, *_data_lines(effect), *unpriced_lines(effect)]
 
 
 def _data_lines(effect: PlacementEffect) -> list[str]:
@@ -156,6 +169,18 @@ def _data_lines(effect: PlacementEffect) -> list[str]:
         words = f"of the effect, what data misses in any layout: {cost} model cycles"
         lines += wrapped(words, "  ", "    ")
     return lines
+
+
+def unpriced_lines(effect: PlacementEffect) -> list[str]:
+    """What has no price, and so is not in the model cycles, where its number changes."""
+    if not effect.unpriced:
+        return []
+    changes = [
+        f"{name} {figures.number(Fraction(one.base.mean))} -> "
+        f"{figures.number(Fraction(one.other.mean))}"
+        for name, one in effect.unpriced.items()
+    ]
+    return wrapped(f"without a price, and not in it: {', '.join(changes)}", "  ", "    ")
 
 
 def data_kind(kind: str) -> str:

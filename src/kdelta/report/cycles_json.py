@@ -59,7 +59,7 @@ class JsonEnsembles(msgspec.Struct, frozen=True):
 
 class JsonCycleVerdict(msgspec.Struct, frozen=True):
     """A verdict on model cycles. `within` is a fraction, for "same"; `layouts` are how many would
-    probably settle what is unresolved.
+    probably settle what is unresolved, or not slower in what is counted.
     """
 
     word: str
@@ -80,12 +80,13 @@ class JsonShipped(msgspec.Struct, frozen=True):
 
 class JsonCycleEffect(msgspec.Struct, frozen=True, omit_defaults=True):
     """The effect on a region's model cycles, an iteration, over all prices: `cycles`, and as a
-    fraction of the base's mean `relative`. `hidden` and `exposed` are at either end of the prices
-    of misses. `guessed`: the kinds of misses with prices that were never calibrated. `unlike`:
-    indexes of what its path hangs on that was not as on the CPU. `lru`: of a CPU whose caches
-    replace otherwise, the verdict if they evicted what was least recently used. `data`: with
-    accesses to data recorded, what these miss, which is the same in all layouts; `data_cycles`:
-    what of the effect is due to that.
+    fraction of the base's mean `relative`; the word rests on this interval. `hidden` and `exposed`
+    are at either end of the prices of misses. `guessed`: the kinds of misses with prices that were
+    never calibrated. `unlike`: indexes of what its path hangs on that was not as on the CPU. `lru`:
+    of a CPU whose caches replace otherwise, the verdict if they evicted what was least recently
+    used. `data`: with accesses to data recorded, what these miss, which is the same in all layouts;
+    `data_cycles`: what of the effect is due to that. `unpriced`: special instructions without a
+    price whose number changes; they are not in the cycles.
     """
 
     region: str
@@ -105,6 +106,7 @@ class JsonCycleEffect(msgspec.Struct, frozen=True, omit_defaults=True):
     lru: JsonCycleVerdict | None = None
     data: dict[str, JsonEnsembles] = {}
     data_cycles: JsonInterval | None = None
+    unpriced: dict[str, JsonEnsembles] = {}
 
 
 class JsonUnlike(msgspec.Struct, frozen=True):
@@ -170,6 +172,7 @@ def json_cycle_effect(effect: PlacementEffect, unlike: Sequence[Unlike] = ()) ->
         exposed=_ensembles(effect.exposed),
         misses={kind: _ensembles(compared) for kind, compared in effect.misses.items()},
         data={kind: _ensembles(compared) for kind, compared in effect.data.items()},
+        unpriced={name: _ensembles(compared) for name, compared in effect.unpriced.items()},
         data_cycles=None if effect.data_cycles is None else _interval(effect.data_cycles),
         shipped=JsonShipped(
             _interval(shipped.cycles), _interval(shipped.relative), _interval(shipped.placement)

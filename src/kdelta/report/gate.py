@@ -22,6 +22,6 @@ def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
     if len(decision.because) > _NAMED:
         why.append(f"and {len(decision.because) - _NAMED} more")
     if decision.exit is Exit.NOT_SLOWER:
-        words = Counter(one.word for one in judged)
+        words = Counter(one.words for one in judged)
         why = [f"{count} {word}" for word, count in sorted(words.items())]
     return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"

@@ -12,12 +12,15 @@ from kdelta.report.json import JsonMachine, document_text, json_machine
 
 
 class JsonJudged(msgspec.Struct, frozen=True):
-    """A verdict that was looked at; `reason` says why nothing is known, and `text` has the size."""
+    """A verdict that was looked at; `reason` says why nothing is known, and `text` has the size.
+    `bounded`: the upper bound of the effect is within the margin, so that "unresolved" passes.
+    """
 
     name: str
     text: str
     word: str
     reason: str
+    bounded: bool = False
 
 
 class JsonGate(msgspec.Struct, frozen=True):
@@ -50,4 +53,4 @@ def gate_json(report: GateReport, version: str) -> str:
 
 
 def _judged(one: Judged) -> JsonJudged:
-    return JsonJudged(one.id, one.region, one.word.value, one.reason)
+    return JsonJudged(one.id, one.region, one.word.value, one.reason, one.bounded)

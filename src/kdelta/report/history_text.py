@@ -37,6 +37,7 @@ SIGNS = {
     **dict.fromkeys(OPEN, "?"),
     Word.SAME: "o",
     Word.NOT_COMPARABLE: "o",
+    Word.NOT_SLOWER: "o",
 }
 """How a point of a plot shows the step to it."""
 

@@ -16,6 +16,9 @@ from kdelta.store.store import Store
 from kdelta.studies.compare import Comparison, Side, run_compare
 from kdelta.studies.requests import GateRequest, Progress
 
+_NOT_SLOWER = frozenset({Word.FASTER, Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED})
+"""Words by which, or by whose interval, a region passes: what has no price is in none of them."""
+
 
 class Answer(msgspec.Struct, frozen=True):
     """What a gate decided, all verdicts that it looked at, and the comparisons that these are from.
@@ -106,7 +109,10 @@ def _on_cycles(effect: PlacementEffect, cpu: CPU) -> Judged:
     reason = verdict.reason
     if verdict.layouts is not None:
         reason += f"; --layouts {verdict.layouts} would probably do"
-    return Judged(name, verdict.word, reason)
+    if (grows := effect.grows_unpriced) and verdict.word in _NOT_SLOWER:
+        text = f"{', '.join(grows)}: more of it, and it has no price on {cpu.name}"
+        return Judged(name, Word.UNRESOLVED, text)
+    return Judged(name, verdict.word, reason, bounded=effect.within_bound)
 
 
 def _without_cycles(comparison: Comparison, cpu: CPU) -> Iterator[Judged]:

@@ -88,6 +88,7 @@ def sentence(effects: Sequence[PlacementEffect]) -> str:
     for word, says in (
         (Word.SLOWER, "slower in {}"),
         (Word.FASTER, "faster in {}"),
+        (Word.NOT_SLOWER, "not slower in what is counted in {}"),
         (Word.SAME, "the same in {}"),
         (Word.PLACEMENT_ONLY, "otherwise only where code lies in {}"),
     ):
@@ -96,6 +97,8 @@ def sentence(effects: Sequence[PlacementEffect]) -> str:
     text = f"Of {total}, it is {words.listed(parts)}." if parts else f"Of {total} none is settled."
     if found[Word.UNRESOLVED]:
         text += f" {found[Word.UNRESOLVED]} cannot be told{_reasons(effects)}."
+    if found[Word.NOT_COMPARABLE]:
+        text += f" {found[Word.NOT_COMPARABLE]} cannot be compared: a path is not as on the CPU."
     for word, title, sign in ((Word.SLOWER, "Slower most", -1), (Word.FASTER, "Faster most", 1)):
         named = sorted(
             (one for one in effects if one.verdict.word is word),

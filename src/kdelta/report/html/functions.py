@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects import FIRM, OPEN, BackgroundEffect, Costs, OperationEffect, Word
+from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect, Word
 from kdelta.infer.estimate import Quantity
 from kdelta.infer.functions import FunctionEffect
 from kdelta.report import figures
@@ -17,7 +17,7 @@ from kdelta.spec.errors import LabError
 MOST = 25
 """Functions that are named of one operation; what is left is in one row."""
 
-_WORDS = {*FIRM, *OPEN, Word.PLACEMENT_ONLY}
+_WORDS = set(Word) - {Word.SAME}
 
 COLUMNS = (
     Column("function", "name"),

@@ -5,8 +5,8 @@ from collections import Counter
 
 import msgspec
 
-from kdelta.infer.effects import OPEN
-from kdelta.infer.gate import Exit
+from kdelta.infer.effects import OPEN, Word
+from kdelta.infer.gate import BOUNDED, Exit
 from kdelta.report.gate import gate_line
 from kdelta.report.gate_model import GateReport
 from kdelta.report.html import common, compare, words
@@ -36,8 +36,10 @@ _TONES = {Exit.NOT_SLOWER: "faster", Exit.SLOWER: "slower"}
 def document(stored: Stored, report: GateReport) -> Document:
     """The page of a gate's answer."""
     decision = report.decision
-    found = Counter(one.word for one in report.judged)
+    bounded = sum(one.is_bounded for one in report.judged)
+    found = Counter(one.word for one in report.judged if not one.is_bounded)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
+    chips += (Chip(BOUNDED, bounded, TONES[Word.SAME]),) if bounded else ()
     text = f"{_ANSWERS[decision.exit]} Exit code {int(decision.exit)}."
     answer = Answer((text,), chips, "gate", _TONES.get(decision.exit, "unresolved"))
     section = Section("gate", "What decided it", _because(report))
@@ -65,7 +67,7 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
     rows = tuple(
         (
             Cell(one.region),
-            Cell(one.word.value, words.ORDER.index(one.word), TONES[one.word]),
+            Cell(one.words, words.ORDER.index(one.word), TONES[one.word]),
             Cell(one.reason),
         )
         for one in sorted(report.judged, key=lambda one: words.ORDER.index(one.word))
@@ -75,6 +77,6 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
         (Prose("It hangs on:"), Items(because)) if because else (Prose("No region is slower."),)
     )
     notes = (Items(report.notes),) if report.notes else ()
-    unknown = sum(one.word in OPEN for one in report.judged)
+    unknown = sum(one.word in OPEN and not one.is_bounded for one in report.judged)
     more = (Prose(f"{unknown} could not be told."),) if unknown else ()
     return (*lead, *more, *notes, table) if rows else (*lead, *notes)

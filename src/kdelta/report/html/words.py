@@ -23,6 +23,7 @@ ORDER = (
     Word.DEPENDS_ON_SPEED,
     Word.PLACEMENT_ONLY,
     Word.UNRESOLVED,
+    Word.NOT_SLOWER,
     Word.SAME,
     Word.NOT_COMPARABLE,
 )
@@ -37,6 +38,7 @@ TONES: dict[str, str] = {
     Word.DEPENDS_ON_STATE: "unresolved",
     Word.DEPENDS_ON_SPEED: "unresolved",
     Word.UNRESOLVED: "unresolved",
+    Word.NOT_SLOWER: "same",
     Word.SAME: "same",
     Word.NOT_COMPARABLE: "same",
 }

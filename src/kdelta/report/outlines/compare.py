@@ -28,6 +28,7 @@ OUTCOMES = {
     Word.SLOWER: Outcome.SLOWER,
     Word.FASTER: Outcome.OK,
     Word.SAME: Outcome.OK,
+    Word.NOT_SLOWER: Outcome.OK,
     Word.PLACEMENT_ONLY: Outcome.OK,
     **dict.fromkeys(OPEN, Outcome.UNKNOWN),
 }
@@ -116,7 +117,8 @@ def gate_outline(stored: Stored) -> Outline:
 def _judged_case(one: Judged) -> Case:
     reason = f": {one.reason}" if one.reason else ""
     told = f" ({one.region})" if one.region != one.id else ""
-    return Case(one.id, OUTCOMES[one.word], f"{one.word}{reason}{told}")
+    outcome = Outcome.OK if one.is_bounded else OUTCOMES[one.word]
+    return Case(one.id, outcome, f"{one.words}{reason}{told}")
 
 
 def _outline(stored: Stored, reports: Sequence[CompareReport]) -> Outline:

@@ -27,6 +27,7 @@ WORDS = (
     Word.DEPENDS_ON_STATE,
     Word.DEPENDS_ON_SPEED,
     Word.PLACEMENT_ONLY,
+    Word.NOT_SLOWER,
     Word.SAME,
     Word.UNRESOLVED,
     Word.NOT_COMPARABLE,
