@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether a kernel took the paths that it would take on a CPU: what it said of itself, compared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kdelta.cpus.mitigations import NOT_AFFECTED, parts_of, said_of, without_microcode
 from kdelta.cpus.model import CPU, KernelPath
 
 
@@ -29,7 +30,7 @@ def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple
     that is a difference too.
     """
     flags = _flags(cpuinfo_text)
-    said = _said(vulnerabilities_text)
+    said = said_of(vulnerabilities_text)
     found = ((path, _signs(path, flags, said)) for path in cpu.paths)
     return tuple(Difference(path, signs) for path, signs in found if signs)
 
@@ -48,14 +49,22 @@ def _signs(path: KernelPath, flags: frozenset[str], said: Mapping[str, str]) -> 
         signs += [flag for flag in path.without if flag in flags]
     if path.foreign and not said:
         signs.append("the guest did not say which mitigations it uses")
-    for name, foreign in path.foreign.items():
-        # A kernel older than a vulnerability says nothing of it.
-        parts = [part.strip() for part in said.get(name, "").split(";")]
-        strange = [part for part in parts if any(one.lower() in part.lower() for one in foreign)]
-        if strange:
-            wanted = path.mitigations.get(name)
-            signs.append(f"{name}: {strange[0]}" + (f", not {wanted}" if wanted else ""))
+    for name in dict.fromkeys((*path.foreign, *path.mitigations)):
+        wanted = path.mitigations.get(name)
+        if strange := _strange(said.get(name, ""), path.foreign.get(name, ()), wanted):
+            signs.append(f"{name}: {strange}" + (f", not {wanted}" if wanted else ""))
     return tuple(signs)
+
+
+def _strange(words: str, foreign: Sequence[str], wanted: str | None) -> str:
+    """The part of a file's words that no kernel says on the CPU, or that says that its mitigation
+    is lost for want of microcode, which the CPU has. A kernel older than a vulnerability says
+    nothing of it.
+    """
+    for part in parts_of(words):
+        if any(one.lower() in part.lower() for one in foreign):
+            return part
+    return without_microcode(words) if wanted and wanted != NOT_AFFECTED else ""
 
 
 def _flags(cpuinfo: str) -> frozenset[str]:
@@ -65,8 +74,3 @@ def _flags(cpuinfo: str) -> frozenset[str]:
         if colon and name.strip() in {"flags", "Features"}:
             return frozenset(words.split())
     return frozenset()
-
-
-def _said(vulnerabilities: str) -> dict[str, str]:
-    lines = (line.partition(":") for line in vulnerabilities.splitlines())
-    return {name.strip(): words.strip() for name, colon, words in lines if colon}

@@ -21,6 +21,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
+from kdelta.studies.comparable import comparable, guest_of
 from kdelta.studies.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.lab import Done, Lab
 from kdelta.studies.modes import in_mode, library_of, linked_in
@@ -109,6 +110,7 @@ async def run_compare(
         phases = [_phases(made, workload, store, cpu) for _, made in (base, *others)]
         for other, theirs in zip(others, phases[1:], strict=True):
             one = await _compared(request, cpu, (judge, states), (base, other), progress)
+            one = _without_lost_paths(one, store)
             sides = {"base": phases[0], "other": theirs}
             found.append(msgspec.structs.replace(one, phases=sides))
     return tuple(found)
@@ -194,6 +196,15 @@ async def _compared(
             progress=progress,
         )
     return Comparison(request.workload, base, other, effects, cpu, cycles, more)
+
+
+def _without_lost_paths(one: Comparison, store: Store) -> Comparison:
+    """The same without verdicts that a path decides which a kernel has lost in the guest."""
+    if one.effects is None:
+        return one
+    guests = guest_of(one.base.done, store), guest_of(one.other.done, store)
+    effects, cycles = comparable(one.effects, one.cycles, one.cpu, guests)
+    return msgspec.structs.replace(one, effects=effects, cycles=cycles)
 
 
 def _with_more(base: Traced, other: Traced, more: Sequence[MoreRuns]) -> tuple[Traced, Traced]:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A path that one of two kernels has lost in the guest: found by counts, and what it decides."""
+
+import pytest
+
+from kdelta.counts.model import Cost, RunCounts
+from kdelta.cpus import load_cpu
+from kdelta.infer.effects import Effects, OperationEffect, Word, compare
+from kdelta.infer.ensembles import RegionCost
+from kdelta.infer.lost_paths import (
+    Guest,
+    decided_path,
+    known_mitigations,
+    lost_paths,
+    one_sided,
+    region_without,
+)
+from kdelta.infer.placement_model import Code, Region
+from tests.infer.drawn import amount
+from tests.synthetic import own, region, run
+
+ATTEMPTED = Guest("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
+LOST = Guest("", "tsa: Vulnerable: No microcode\n")
+CHOSEN = Guest("", "tsa: Vulnerable\n")
+OLDER = Guest("", "mds: Not affected\n")
+ZEN4 = load_cpu("zen4")
+
+
+def runs(insns: int, verw: int, **functions: int) -> tuple[RunCounts, ...]:
+    """Two runs of one operation that executes so much an iteration."""
+    costs = {own(name): Cost(100 * count) for name, count in functions.items()}
+    plain = Cost(100 * (insns - verw))
+    way_out = Cost(100 * verw, specials={"verw": 100 * verw} if verw else {})
+    one = run(region("getppid", {own("body"): plain, own("way_out"): way_out} | costs))
+    return (one, one)
+
+
+def operation(base: tuple[RunCounts, ...], other: tuple[RunCounts, ...]) -> OperationEffect:
+    effects: Effects = compare(base, other)
+    return effects.operations[0]
+
+
+def test_a_verw_that_one_kernel_lost_and_that_decides_is_not_comparable() -> None:
+    found = operation(runs(100, 1), runs(99, 0))
+    assert found.verdict.word is Word.FASTER
+    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
+    assert [one.names for one in parts] == [("verw",)]
+    verdict = decided_path(found, parts)
+    assert verdict is not None
+    assert verdict.word is Word.NOT_COMPARABLE
+    assert verdict.reason == (
+        "only base executes verw: other does without for want of microcode "
+        "(tsa: Vulnerable: No microcode); without that: same"
+    )
+
+
+def test_a_same_path_that_the_lost_verw_evens_out_is_not_comparable() -> None:
+    found = operation(runs(100, 1), runs(100, 0))
+    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
+    verdict = decided_path(found, parts)
+    assert found.verdict.word is Word.SAME
+    assert verdict is not None
+    assert verdict.reason.endswith("without that: slower")
+
+
+def test_a_lost_verw_that_decides_nothing_leaves_the_verdict() -> None:
+    found = operation(runs(100, 1), runs(50, 0))
+    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
+    assert len(parts) == 1
+    assert decided_path(found, parts) is None
+
+
+def test_swapped_kernels_are_not_comparable_either() -> None:
+    found = operation(runs(99, 0), runs(100, 1))
+    parts = one_sided(found, lost_paths(ZEN4, LOST, ATTEMPTED))
+    verdict = decided_path(found, parts)
+    assert verdict is not None
+    assert verdict.reason.startswith("only other executes verw: base does without")
+
+
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [(ATTEMPTED, CHOSEN), (ATTEMPTED, OLDER), (ATTEMPTED, ATTEMPTED), (ATTEMPTED, Guest())],
+    ids=["by choice", "not known to an older kernel", "attempted by both", "nothing was said"],
+)
+def test_a_verw_that_is_not_lost_is_a_difference_of_the_kernels(base: Guest, other: Guest) -> None:
+    found = operation(runs(100, 1), runs(99, 0))
+    assert one_sided(found, lost_paths(ZEN4, base, other)) == ()
+
+
+def test_a_verw_in_both_or_in_neither_is_no_such_path() -> None:
+    for count in (0, 1):
+        found = operation(runs(100, count), runs(99, count))
+        assert one_sided(found, lost_paths(ZEN4, LOST, LOST)) == ()
+
+
+def test_a_machine_that_is_no_cpu_in_particular_goes_by_words() -> None:
+    found = operation(runs(100, 1), runs(99, 0))
+    assert len(one_sided(found, lost_paths(None, ATTEMPTED, LOST))) == 1
+
+
+def test_a_kernel_that_executes_what_it_says_it_lost_has_not_lost_it() -> None:
+    found = operation(runs(100, 1), runs(99, 0))
+    assert one_sided(found, lost_paths(None, LOST, ATTEMPTED)) == ()
+
+
+def test_what_the_cpu_is_not_affected_by_is_not_lost() -> None:
+    cpu = load_cpu("sapphire-rapids")
+    said = Guest("", "mds: Vulnerable: No microcode\n")
+    found = operation(runs(100, 1), runs(99, 0))
+    assert one_sided(found, lost_paths(cpu, OLDER, said)) == ()
+    assert len(one_sided(found, lost_paths(ZEN4, OLDER, said))) == 1
+
+
+def test_functions_of_a_path_that_one_kernel_takes_are_found() -> None:
+    base = Guest("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n")
+    other = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
+    found = operation(runs(100, 0, srso_safe_ret=8, srso_untrain_ret=2, f=1), runs(100, 0, f=1))
+    (part, *_) = parts = one_sided(found, lost_paths(None, base, other))
+    assert set(part.names) == {"srso_safe_ret", "srso_untrain_ret"}
+    assert part.insns.base.value == 10
+    assert part.insns.other.value == 0
+    verdict = decided_path(found, parts)
+    assert verdict is not None
+    assert verdict.reason.endswith("without that: same")
+
+
+def test_functions_of_a_path_under_other_names_are_no_lost_path() -> None:
+    other = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
+    found = operation(runs(100, 0, srso_safe_ret=8), runs(100, 0, srso_alias_safe_ret=7))
+    assert one_sided(found, lost_paths(None, Guest(), other)) == ()
+
+
+def test_a_path_of_the_cpu_that_one_kernel_alone_took_otherwise_is_found() -> None:
+    zen = load_cpu("zen4")
+    guarded = Guest("", "spectre_v2: Mitigation: Enhanced / Automatic IBRS\n")
+    thunks = Guest("", "spectre_v2: Mitigation: Retpolines\n")
+    found = operation(runs(100, 0), runs(100, 0, __x86_indirect_thunk_rax=4))
+    (part,) = one_sided(found, lost_paths(zen, guarded, thunks))
+    assert part.text.startswith(
+        "only other executes __x86_indirect_thunk_rax: other is not as on the CPU (spectre_v2: "
+    )
+    assert one_sided(found, lost_paths(zen, thunks, thunks)) == ()
+
+
+def test_a_feature_that_one_kernel_does_not_list_is_no_lost_path() -> None:
+    said = "tsa: Not affected\n"
+    listed, hidden = Guest("flags\t: fsgsbase\n", said), Guest("flags\t: none\n", said)
+    found = operation(runs(100, 0), runs(100, 0, save_fsgs=4))
+    assert one_sided(found, lost_paths(ZEN4, listed, hidden)) == ()
+
+
+def test_a_region_without_such_a_path_has_neither_its_instructions_nor_its_price() -> None:
+    found = operation(runs(100, 1), runs(99, 0))
+    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
+    base = RegionCost({"insns": amount(100), "verw": amount(1), "swapgs": amount(2)})
+    other = RegionCost({"insns": amount(99), "swapgs": amount(2)})
+    without = region_without(Region("getppid", base, other, Code.DIFFERENT), parts)
+    assert without.base.executed == without.other.executed
+    assert without.base.amount("insns") == amount(99)
+    assert set(without.base.executed) == {"insns", "swapgs"}
+
+
+def test_the_paths_spread_is_what_is_left_without_the_part() -> None:
+    found = operation((*runs(100, 1)[:1], *runs(104, 1)[:1]), runs(99, 0))
+    verdict = decided_path(found, one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST)))
+    assert verdict is None  # the same within the spread, with and without
+    assert found.verdict.word is Word.SAME
+
+
+def test_every_mitigation_has_a_source_and_a_sign() -> None:
+    for one in known_mitigations():
+        assert one.files
+        assert one.source
+        assert one.specials or one.functions

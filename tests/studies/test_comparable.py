@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts on paths and on model cycles that a path decides which one kernel has lost."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kdelta.counts.model import Cost, RunCounts
+from kdelta.cpus import load_cpu
+from kdelta.infer.effects import Effects, Word, compare
+from kdelta.infer.ensembles import RegionCost
+from kdelta.infer.executed import executed_estimates
+from kdelta.infer.lost_paths import Guest
+from kdelta.infer.placement import placement_effects
+from kdelta.infer.placement_model import Region
+from kdelta.infer.prices import prices_of
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.comparable import comparable, guest_of
+from kdelta.studies.cycles import Cycles
+from kdelta.studies.lab import Done
+from tests.report.example import stored
+from tests.synthetic import own, region, run
+
+ZEN4 = load_cpu("zen4")
+ATTEMPTED = Guest("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
+LOST = Guest("", "tsa: Vulnerable: No microcode\n")
+CHOSEN = Guest("", "tsa: Vulnerable\n")
+
+Runs = tuple[RunCounts, ...]
+
+
+def runs(*regions: tuple[str, int, int]) -> Runs:
+    """Two runs of regions: name, instructions an iteration, VERW among them."""
+    rows = []
+    for name, insns, verw in regions:
+        way_out = Cost(100 * verw, specials={"verw": 100 * verw} if verw else {})
+        rows.append(region(name, {own("f"): 100 * (insns - verw), own("way_out"): way_out}))
+    return (run(*rows), run(*rows))
+
+
+BASE = runs(("getppid", 400, 1), ("open", 9000, 1), ("loop", 1000, 0), ("fork", 90_000, 1))
+OTHER = runs(("getppid", 399, 0), ("open", 4000, 0), ("loop", 900, 0), ("fork", 89_999, 0))
+
+
+def cycles_of(base: Runs, other: Runs) -> Cycles:
+    sides = [executed_estimates(one) for one in (base, other)]
+    regions = tuple(
+        Region(name, RegionCost(sides[0][name]), RegionCost(sides[1][name])) for name in sides[0]
+    )
+    return Cycles(placement_effects(regions, prices_of(ZEN4)), regions=regions)
+
+
+def judged(
+    base: Guest, other: Guest, sides: tuple[Runs, Runs] = (BASE, OTHER)
+) -> tuple[Effects, Cycles]:
+    effects, cycles = comparable(compare(*sides), cycles_of(*sides), ZEN4, (base, other))
+    assert cycles is not None
+    return effects, cycles
+
+
+def words(effects: Effects) -> dict[str, Word]:
+    return {one.name: one.verdict.word for one in effects.operations}
+
+
+def cycle_words(cycles: Cycles) -> dict[str, Word]:
+    return {one.region: one.verdict.word for one in cycles.effects}
+
+
+def test_a_lost_verw_that_decides_the_path_is_not_comparable() -> None:
+    effects, _ = judged(ATTEMPTED, LOST)
+    assert words(effects) == {
+        "getppid": Word.NOT_COMPARABLE,
+        "open": Word.FASTER,
+        "loop": Word.FASTER,
+        "fork": Word.NOT_COMPARABLE,
+    }
+
+
+def test_a_lost_verw_that_decides_model_cycles_is_not_comparable() -> None:
+    plain = cycle_words(cycles_of(BASE, OTHER))
+    assert plain["getppid"] is Word.FASTER  # by VERW's price of 10 to 160 cycles
+    assert plain["fork"] is Word.SAME
+    _, cycles = judged(ATTEMPTED, LOST)
+    assert cycle_words(cycles) == plain | {"getppid": Word.NOT_COMPARABLE}
+    found = {one.region: one.verdict.reason for one in cycles.effects}
+    assert found["getppid"] == (
+        "only base executes verw: other does without for want of microcode "
+        "(tsa: Vulnerable: No microcode); without that: same"
+    )
+
+
+def test_what_it_does_not_decide_has_a_note() -> None:
+    effects, cycles = judged(ATTEMPTED, LOST)
+    text = (
+        "only base executes verw: other does without for want of microcode "
+        "(tsa: Vulnerable: No microcode); in getppid, open, fork; "
+    )
+    assert effects.warnings == (f"{text}it decides the verdict on paths of getppid, fork",)
+    assert cycles.notes == (f"{text}it decides the verdict on model cycles of getppid",)
+
+
+def test_a_gate_cannot_pass_by_a_bound_that_a_lost_verw_makes() -> None:
+    """Without VERW the same word, but no bound: fewer MSR writes, and more instructions."""
+    base = Cost(40_000, specials={"verw": 100, "wrmsr": 100})
+    both = (run(region("getppid", {own("f"): base})), run(region("getppid", {own("f"): 52_000})))
+    sides = (both[:1] * 2, both[1:] * 2)
+    (plain,) = cycles_of(*sides).effects
+    assert (plain.verdict.word, plain.within_bound) == (Word.UNRESOLVED, True)
+    _, cycles = judged(ATTEMPTED, LOST, sides)
+    (found,) = cycles.effects
+    assert found.verdict.word is Word.NOT_COMPARABLE
+    assert found.verdict.reason.endswith("without that: unresolved")
+
+
+@pytest.mark.parametrize("other", [ATTEMPTED, CHOSEN])
+def test_without_a_lost_path_nothing_changes(other: Guest) -> None:
+    effects, cycles = judged(ATTEMPTED, other)
+    assert effects == compare(BASE, OTHER)
+    assert cycle_words(cycles) == cycle_words(cycles_of(BASE, OTHER))
+    assert cycles.notes == ()
+
+
+def test_without_a_cpu_the_path_alone_is_judged() -> None:
+    effects, cycles = comparable(compare(BASE, OTHER), None, None, (ATTEMPTED, LOST))
+    assert cycles is None
+    assert words(effects)["getppid"] is Word.NOT_COMPARABLE
+
+
+def test_what_a_guest_says_is_that_of_the_first_run_that_went_well(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        blobs = {name: store.put(name.encode()) for name in ("cpuinfo", "vulnerabilities")}
+        good = msgspec.structs.replace(stored(1, RunStatus.OK), attachments=blobs)
+        failed = Done(stored(0, RunStatus.TIMED_OUT), None)
+        found = guest_of((failed, Done(good, BASE[0])), store)
+        assert found == Guest("cpuinfo", "vulnerabilities")
+        assert guest_of((failed,), store) == Guest()
