@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts that are not slower in what is counted, or not comparable, in every form of a report."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import msgspec
+import pytest
+
+from kdelta.infer.effects import Verdict, Word
+from kdelta.infer.placement_model import Bounds, Compared, CycleVerdict, Draws
+from kdelta.report.cycles import SIGNS
+from kdelta.report.forms import FORMS
+from kdelta.report.history_text import SIGNS as STEPS
+from kdelta.report.html import words as html_words
+from kdelta.report.model import CompareReport
+from kdelta.report.outline import Outcome
+from kdelta.report.outlines import parts
+from kdelta.report.outlines.compare import OUTCOMES
+from kdelta.report.stored import Stored
+from tests.report.example_cycles import with_cycles
+from tests.report.example_stored import stored
+
+REASON = "only base executes verw: other does without for want of microcode (tsa: No microcode)"
+
+
+def with_words() -> CompareReport:
+    """The example with model cycles not slower in one region; another is not comparable."""
+    plain = with_cycles()
+    (other,) = plain.others
+    assert other.cycles
+    first, second, *rest = other.cycles.effects
+    draws = [Draws(one, one, one, one, one, None) for one in (2.0, 4.0)]
+    first = msgspec.structs.replace(
+        first,
+        verdict=CycleVerdict(Word.NOT_SLOWER, reason="nothing that is counted grows"),
+        unpriced={"hlt": Compared(draws[0], draws[1], Bounds(2.0, 2.0, 2.0))},
+    )
+    second = msgspec.structs.replace(
+        second, verdict=CycleVerdict(Word.NOT_COMPARABLE, reason=REASON)
+    )
+    cycles = msgspec.structs.replace(other.cycles, effects=(first, second, *rest))
+    operations = tuple(
+        msgspec.structs.replace(one, verdict=Verdict(Word.NOT_COMPARABLE, reason=REASON))
+        if one.name == second.region
+        else one
+        for one in other.effects.operations
+    )
+    effects = msgspec.structs.replace(other.effects, operations=operations)
+    found = msgspec.structs.replace(other, effects=effects, cycles=cycles)
+    return msgspec.structs.replace(plain, others=(found,))
+
+
+def shown(form: str) -> str:
+    one: Stored = stored("compare", with_words())
+    return FORMS[form].render(one)
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_both_words_and_the_reason_are_in_every_form(form: str) -> None:
+    text = re.sub(r"\s+", " ", re.sub(r"\n[#>|* ]*", " ", shown(form)))
+    assert Word.NOT_SLOWER in text
+    assert Word.NOT_COMPARABLE in text
+    assert "only base executes verw" in text
+
+
+def test_text_names_what_has_no_price() -> None:
+    assert "  without a price, and not in it: hlt 2 -> 4\n" in shown("text")
+
+
+def test_text_lists_a_path_that_is_not_comparable_with_its_figures_and_its_reason() -> None:
+    lines = shown("text").splitlines()
+    (at,) = [index for index, line in enumerate(lines) if line.startswith("not comparable: only")]
+    assert lines[at + 2].startswith(with_words().others[0].cycles.effects[1].region)  # type: ignore[union-attr]
+
+
+def test_json_has_what_has_no_price() -> None:
+    found = json.loads(shown("json"))["machines"][0]["others"][0]["cycles"]["effects"][0]
+    assert found["verdict"]["word"] == "not slower in what is counted"
+    assert found["unpriced"]["hlt"]["effect"]["value"] == 2
+
+
+def test_junit_passes_not_slower_and_skips_not_comparable() -> None:
+    suites = ET.fromstring(shown("junit"))
+    first, second, *_ = with_words().others[0].cycles.effects  # type: ignore[union-attr]
+    cases = {
+        case.get("name"): case
+        for case in suites.iter("testcase")
+        if "model cycles" in (case.get("classname") or "")
+    }
+    assert cases[first.region].find("skipped") is None
+    assert cases[first.region].find("failure") is None
+    assert cases[second.region].find("skipped") is not None
+
+
+def test_every_word_has_its_place_in_every_form() -> None:
+    for known in (html_words.ORDER, html_words.TONES, parts.WORDS, OUTCOMES, SIGNS, STEPS):
+        assert set(known) == set(Word)
+    assert OUTCOMES[Word.NOT_SLOWER] is Outcome.OK
