@@ -57,8 +57,10 @@ def store(own_data: Path, own_cache: Path) -> Iterator[Store]:
         yield opened
 
 
-def counted(costs: Mapping[str, int]) -> RunCounts:
-    return run(*(region(name, {own("f"): cost}) for name, cost in costs.items()))
+def counted(costs: Mapping[str, int], more: Mapping[str, int] | None = None) -> RunCounts:
+    """Regions of one function, and of these besides."""
+    beside = {own(name): cost for name, cost in (more or {}).items()}
+    return run(*(region(name, {own("f"): cost, **beside}) for name, cost in costs.items()))
 
 
 def ran(
@@ -71,6 +73,7 @@ def ran(
     form: str = "b",
     machine: Mapping[str, str | int | float] = MACHINE,
     attachments: Mapping[str, bytes] | None = None,
+    more: Mapping[str, int] | None = None,
 ) -> str:
     """Runs of a kernel that agree; its identity."""
     identity = spec.encode().hex().ljust(64, "0")[-64:]
@@ -86,7 +89,10 @@ def ran(
             perturbation=index,
         )
         store.finish_run(
-            store.start_run(new), RunStatus.OK, counts=counted(costs), attachments=attachments
+            store.start_run(new),
+            RunStatus.OK,
+            counts=counted(costs, more),
+            attachments=attachments,
         )
     return identity
 
@@ -242,6 +248,25 @@ def test_the_same_code_linked_anew_is_placement(
     series = only(log(store))
     assert words(series, "stat") == ["", "same", "placement only"]
     assert words(series, "uname") == ["", "faster", "same"]
+
+
+def test_a_step_that_a_lost_mitigation_decides_is_not_comparable(store: Store) -> None:
+    said = b"spec_rstack_overflow: Vulnerable: %s\n"
+    for spec, words_, more in (
+        ("image:a", b"Safe RET, no microcode", {"srso_safe_ret": 300}),
+        ("image:b", b"No microcode", {}),
+    ):
+        held = {"vulnerabilities": said % words_, "cpuinfo": b"flags\t: none\n"}
+        ran(store, spec, {"stat": 20_000, "uname": 100}, attachments=held, more=more)
+    ran(store, "image:c", {"stat": 9_000, "uname": 100}, attachments={"vulnerabilities": said})
+    series = only(log(store))
+    assert words(series, "stat") == ["", Word.NOT_COMPARABLE, Word.FASTER]
+    assert words(series, "uname") == ["", Word.NOT_COMPARABLE, Word.SAME]
+    track = series.track("stat")
+    assert track is not None
+    step = track.points[1].step
+    assert step is not None
+    assert step.reason.startswith("only base executes srso_safe_ret: other does without")
 
 
 def test_the_last_kernels(store: Store) -> None:

@@ -8,11 +8,14 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
+from kdelta.infer.effects import Effects
+from kdelta.infer.lost_paths import Guest
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.cycles import cycle_reason
 from kdelta.report.history_model import CycleStep
 from kdelta.spec.errors import KdeltaError
 from kdelta.store.store import Store
+from kdelta.studies.comparable import comparable
 from kdelta.studies.cycles import Traced, cycles_between
 from kdelta.studies.history.kernels import Kernels
 from kdelta.studies.history.lineage import Lineage
@@ -33,12 +36,14 @@ class Placing(msgspec.Struct, frozen=True):
 def cycle_steps(
     placing: Placing,
     sides: Sequence[tuple[Lineage, Sequence[Done]]],
+    paths: Sequence[tuple[Effects, tuple[Guest, Guest]]],
+    *,
     kernels: Kernels,
     store: Store,
     progress: Progress,
 ) -> tuple[list[dict[str, CycleStep]], tuple[str, ...]]:
     """By region, the step from each kernel to the next, and notes on those of which nothing is
-    known.
+    known. paths: of each step, the effects on the path, and what both guests say of themselves.
     """
     traced, notes = [], []
     for one, done in sides:
@@ -47,7 +52,7 @@ def cycle_steps(
         if why:
             notes.append(f"model cycles of {one.release} ({one.spec}) are not known: {why}")
     steps = []
-    for base, other in itertools.pairwise(traced):
+    for (base, other), (path, guests) in zip(itertools.pairwise(traced), paths, strict=True):
         cycles = cycles_between(
             base,
             other,
@@ -56,6 +61,7 @@ def cycle_steps(
             margin=placing.margin,
             progress=progress,
         )
+        _, cycles = comparable(path, cycles, placing.cpu, guests)
         effects = cycles.effects if cycles else ()
         steps.append({one.region: _step(one) for one in effects})
     return steps, tuple(notes)

@@ -29,6 +29,7 @@ from kdelta.spec.run import Mode, RunStatus
 from kdelta.spec.versions import compare_versions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
+from kdelta.studies.comparable import comparable, guest_of
 from kdelta.studies.compare import relinked_regions
 from kdelta.studies.history.cycles import Placing, cycle_steps
 from kdelta.studies.history.groups import Group, groups_of, worth_showing
@@ -232,12 +233,25 @@ class _Study:
         notes: Sequence[str],
     ) -> HistorySeries:
         names = self._names(kernels)
+        guests = [guest_of(one.done, self._store) for one in kernels]
+        pairs = list(itertools.pairwise(guests))
         cycles: list[dict[str, CycleStep]] = [{} for _ in effects]
         more: tuple[str, ...] = ()
         if cpu is not None:
             placing = Placing(cpu, self._request.layouts, self._request.margin, tuple(names))
             sides = [(one.lineage, one.done) for one in kernels]
-            cycles, more = cycle_steps(placing, sides, self._cache, self._store, self._progress)
+            known = list(zip(effects, pairs, strict=True))
+            cycles, more = cycle_steps(
+                placing,
+                sides,
+                known,
+                kernels=self._cache,
+                store=self._store,
+                progress=self._progress,
+            )
+        effects = [
+            comparable(one, None, cpu, pair)[0] for one, pair in zip(effects, pairs, strict=True)
+        ]
         return HistorySeries(
             machine=machine_facts([kernels[-1].done[0]], self._store),
             kernels=tuple(map(_reported, kernels)),
