@@ -23,6 +23,8 @@ ATTEMPTED = Guest("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcod
 LOST = Guest("", "tsa: Vulnerable: No microcode\n")
 CHOSEN = Guest("", "tsa: Vulnerable\n")
 OLDER = Guest("", "mds: Not affected\n")
+SAFE_RET = Guest("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n")
+NO_SAFE_RET = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
 ZEN4 = load_cpu("zen4")
 
 
@@ -40,42 +42,42 @@ def operation(base: tuple[RunCounts, ...], other: tuple[RunCounts, ...]) -> Oper
     return effects.operations[0]
 
 
-def test_a_verw_that_one_kernel_lost_and_that_decides_is_not_comparable() -> None:
-    found = operation(runs(100, 1), runs(99, 0))
-    assert found.verdict.word is Word.FASTER
-    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
-    assert [one.names for one in parts] == [("verw",)]
-    verdict = decided_path(found, parts)
-    assert verdict is not None
-    assert verdict.word is Word.NOT_COMPARABLE
-    assert verdict.reason == (
-        "only base executes verw: other does without for want of microcode "
-        "(tsa: Vulnerable: No microcode); without that: same"
-    )
-
-
-def test_a_same_path_that_the_lost_verw_evens_out_is_not_comparable() -> None:
+def test_a_lost_verw_is_found_and_a_nop_in_its_place_makes_the_path_as_long() -> None:
     found = operation(runs(100, 1), runs(100, 0))
-    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
-    verdict = decided_path(found, parts)
+    (part,) = parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
+    assert (part.names, part.specials) == (("verw",), ("verw",))
+    assert part.text == (
+        "only base executes verw: other does without for want of microcode "
+        "(tsa: Vulnerable: No microcode)"
+    )
     assert found.verdict.word is Word.SAME
-    assert verdict is not None
-    assert verdict.reason.endswith("without that: slower")
-
-
-def test_a_lost_verw_that_decides_nothing_leaves_the_verdict() -> None:
-    found = operation(runs(100, 1), runs(50, 0))
-    parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
-    assert len(parts) == 1
     assert decided_path(found, parts) is None
 
 
-def test_swapped_kernels_are_not_comparable_either() -> None:
+def test_swapped_kernels_lose_it_the_other_way_round() -> None:
     found = operation(runs(99, 0), runs(100, 1))
-    parts = one_sided(found, lost_paths(ZEN4, LOST, ATTEMPTED))
+    (part,) = one_sided(found, lost_paths(ZEN4, LOST, ATTEMPTED))
+    assert part.text.startswith("only other executes verw: base does without")
+
+
+def test_a_same_path_that_lost_functions_even_out_is_not_comparable() -> None:
+    found = operation(runs(100, 0, srso_safe_ret=8), runs(108, 0))
+    parts = one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET))
     verdict = decided_path(found, parts)
+    assert found.verdict.word is Word.SAME
     assert verdict is not None
-    assert verdict.reason.startswith("only other executes verw: base does without")
+    assert verdict.word is Word.NOT_COMPARABLE
+    assert verdict.reason == (
+        "only base executes srso_safe_ret: other does without for want of microcode "
+        "(spec_rstack_overflow: Vulnerable: No microcode); without that: slower"
+    )
+
+
+def test_lost_functions_that_decide_nothing_leave_the_verdict() -> None:
+    found = operation(runs(100, 0, srso_safe_ret=8), runs(50, 0))
+    parts = one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET))
+    assert len(parts) == 1
+    assert decided_path(found, parts) is None
 
 
 @pytest.mark.parametrize(
@@ -113,10 +115,8 @@ def test_what_the_cpu_is_not_affected_by_is_not_lost() -> None:
 
 
 def test_functions_of_a_path_that_one_kernel_takes_are_found() -> None:
-    base = Guest("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n")
-    other = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
     found = operation(runs(100, 0, srso_safe_ret=8, srso_untrain_ret=2, f=1), runs(100, 0, f=1))
-    (part, *_) = parts = one_sided(found, lost_paths(None, base, other))
+    (part, *_) = parts = one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET))
     assert set(part.names) == {"srso_safe_ret", "srso_untrain_ret"}
     assert part.insns.base.value == 10
     assert part.insns.other.value == 0
@@ -126,9 +126,8 @@ def test_functions_of_a_path_that_one_kernel_takes_are_found() -> None:
 
 
 def test_functions_of_a_path_under_other_names_are_no_lost_path() -> None:
-    other = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
     found = operation(runs(100, 0, srso_safe_ret=8), runs(100, 0, srso_alias_safe_ret=7))
-    assert one_sided(found, lost_paths(None, Guest(), other)) == ()
+    assert one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET)) == ()
 
 
 def test_a_path_of_the_cpu_that_one_kernel_alone_took_otherwise_is_found() -> None:
@@ -150,22 +149,31 @@ def test_a_feature_that_one_kernel_does_not_list_is_no_lost_path() -> None:
     assert one_sided(found, lost_paths(ZEN4, listed, hidden)) == ()
 
 
-def test_a_region_without_such_a_path_has_neither_its_instructions_nor_its_price() -> None:
+def test_a_region_without_a_replaced_special_has_not_its_price() -> None:
     found = operation(runs(100, 1), runs(99, 0))
     parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
     base = RegionCost({"insns": amount(100), "verw": amount(1), "swapgs": amount(2)})
     other = RegionCost({"insns": amount(99), "swapgs": amount(2)})
     without = region_without(Region("getppid", base, other, Code.DIFFERENT), parts)
-    assert without.base.executed == without.other.executed
-    assert without.base.amount("insns") == amount(99)
-    assert set(without.base.executed) == {"insns", "swapgs"}
+    assert without.base.executed == {"insns": amount(100), "swapgs": amount(2)}
+    assert without.other.executed == other.executed
+
+
+def test_a_region_without_functions_has_not_their_instructions() -> None:
+    found = operation(runs(100, 0, srso_safe_ret=8), runs(100, 0))
+    parts = one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET))
+    sides = RegionCost({"insns": amount(108)}), RegionCost({"insns": amount(100)})
+    without = region_without(Region("getppid", *sides, Code.DIFFERENT), parts)
+    assert without.base.executed == without.other.executed == {"insns": amount(100)}
 
 
 def test_the_paths_spread_is_what_is_left_without_the_part() -> None:
-    found = operation((*runs(100, 1)[:1], *runs(104, 1)[:1]), runs(99, 0))
-    verdict = decided_path(found, one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST)))
-    assert verdict is None  # the same within the spread, with and without
-    assert found.verdict.word is Word.SAME
+    base = (*runs(100, 0, srso_safe_ret=8)[:1], *runs(104, 0, srso_safe_ret=8)[:1])
+    found = operation(base, runs(99, 0))
+    verdict = decided_path(found, one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET)))
+    assert found.verdict.word is Word.FASTER
+    assert verdict is not None
+    assert verdict.reason.endswith("without that: same")  # 102 give or take 4, and 99
 
 
 def test_every_mitigation_has_a_source_and_a_sign() -> None:

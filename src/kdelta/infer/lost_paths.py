@@ -33,6 +33,8 @@ class Mitigation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files      of /sys/devices/system/cpu/vulnerabilities: any of them may be what it is for
     specials   special instructions that a kernel executes for nothing else
     functions  patterns (as of a shell) of functions that are executed for nothing else
+    replaced   as many plain instructions stand in the place of the special ones where these are
+               left out, so that the path is as long
     """
 
     name: str
@@ -40,6 +42,7 @@ class Mitigation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     specials: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    replaced: bool = False
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,6 +65,7 @@ class LostPath(msgspec.Struct, frozen=True):
     who    "base" or "other": which of them
     why    in words
     lost   it does not execute what it would; else it may also execute what it would not
+    replaced  see `Mitigation`
     """
 
     name: str
@@ -70,6 +74,7 @@ class LostPath(msgspec.Struct, frozen=True):
     lost: bool
     specials: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    replaced: bool = False
 
     def text(self, who: str, names: Sequence[str]) -> str:
         """Return in words that only one kernel executes what has these names."""
@@ -82,7 +87,7 @@ class OneSided(msgspec.Struct, frozen=True):
 
     who       "base" or "other": which of them
     names     special instructions and functions
-    insns     the instructions of these, an iteration, on both sides
+    insns     by what instructions the paths differ for it, an iteration, on both sides
     specials  the special instructions among them
     """
 
@@ -176,7 +181,13 @@ def _by_words(cpu: CPU | None, who: str, guest: Guest) -> Iterator[LostPath]:
         if words:
             why = f"{who} does without for want of microcode ({', '.join(words)})"
             yield LostPath(
-                one.name, who, why, lost=True, specials=one.specials, functions=one.functions
+                one.name,
+                who,
+                why,
+                lost=True,
+                specials=one.specials,
+                functions=one.functions,
+                replaced=one.replaced,
             )
 
 
@@ -184,6 +195,7 @@ def _of_cpu(who: str, one: Difference) -> LostPath:
     """A path of the CPU's file that one kernel alone took otherwise. Either may be what executes
     more: counts show which.
     """
+    replaced = {kind for known in known_mitigations() if known.replaced for kind in known.specials}
     return LostPath(
         one.path.name,
         who,
@@ -191,6 +203,7 @@ def _of_cpu(who: str, one: Difference) -> LostPath:
         lost=False,
         specials=one.path.specials,
         functions=one.path.functions,
+        replaced=replaced.issuperset(one.path.specials),
     )
 
 
@@ -221,9 +234,10 @@ def _one_sided(operation: OperationEffect, path: LostPath) -> OneSided | None:
         if _only(who, list(functions.values())):
             alone |= {name: cost for name, cost in functions.items() if cost.moved}
         if alone:
-            base, other = (
-                _sum([getattr(cost, side) for cost in alone.values()]) for side in _SIDES
-            )
+            longer = [
+                cost for name, cost in alone.items() if not path.replaced or name not in kinds
+            ]
+            base, other = (_sum([getattr(cost, side) for cost in longer]) for side in _SIDES)
             return OneSided(path, who, tuple(alone), Quantity(base, other), kinds)
     return None
 
@@ -249,7 +263,7 @@ def _sum(costs: Sequence[Estimate]) -> Estimate:
         sum((one.value for one in costs), ZERO),
         sum((one.low for one in costs), ZERO),
         sum((one.high for one in costs), ZERO),
-        min(one.n for one in costs),
+        min((one.n for one in costs), default=2),
     )
 
 

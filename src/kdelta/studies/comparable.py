@@ -108,13 +108,12 @@ def _notes(parts: Parts, decided: Sequence[str], what: str) -> list[str]:
         mine = [(name, one.names) for name, one in every if (one.path, one.who) == (path, who)]
         regions = [name for name, _ in mine]
         text = path.text(who, tuple(dict.fromkeys(one for _, names in mine for one in names)))
-        its = _listed([name for name in regions if name in decided])
-        notes.append(f"{text}; in {_listed(regions)}; it decides the verdict on {what} of {its}")
+        its = [name for name in regions if name in decided]
+        decides = f"the verdict on {what} of {_listed(its)}" if its else f"no verdict on {what}"
+        notes.append(f"{text}; in {_listed(regions)}; it decides {decides}")
     return notes
 
 
 def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return "none"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
