@@ -13,6 +13,7 @@ from kdelta.infer.closed_sets import NOTHING, Needs
 from kdelta.infer.codes import code_sets
 from kdelta.infer.decode import Term, decode
 from kdelta.infer.estimate import Estimate, estimate
+from kdelta.infer.means import Adds
 from kdelta.infer.search import begin
 from kdelta.infer.search_model import (
     Answer,
@@ -151,7 +152,7 @@ def test_half_of_sixteen_units_matter_and_four_kernels_tell() -> None:
         even = number % 2 == 0
         assert unit.how is (How.DECODED if even else How.CLEARED)
         assert unit.effects["r"].value == (5 * number - 45 if even else 0)
-    assert answer.sums["r"].adds_up
+    assert answer.sums["r"].adds is Adds.ADDS_UP
     assert answer.sums["r"].remainder.value == 0
 
 

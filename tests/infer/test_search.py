@@ -9,6 +9,7 @@ import pytest
 
 from kdelta.infer.closed_sets import Needs
 from kdelta.infer.estimate import effect_between
+from kdelta.infer.means import Adds
 from kdelta.infer.search import begin
 from kdelta.infer.search_model import (
     Failed,
@@ -57,7 +58,7 @@ def test_one_at_a_time_is_each_unit_alone_from_a_and_the_sum_checks_it() -> None
     row = found.answer.sums["r0"]
     assert row.whole.value == row.explained.value == 300
     assert row.remainder.value == 0
-    assert row.adds_up
+    assert row.adds is Adds.ADDS_UP
     assert row.remainder.exact
     assert found.answer.builds == 3
     assert found.answer.notes == ()
@@ -91,7 +92,7 @@ def test_what_was_cleared_costs_nought_within_the_interval_of_its_group() -> Non
         assert {one.value for one in unit.effects.values()} == {0}
         assert all(one.low < 0 < one.high for one in unit.effects.values())
     assert any(row.whole.value for row in found.answer.sums.values())
-    assert all(row.adds_up for row in found.answer.sums.values())
+    assert all(row.adds is not Adds.LEFT_OVER for row in found.answer.sums.values())
 
 
 def test_a_unit_is_built_on_top_of_what_it_needs() -> None:
@@ -121,7 +122,7 @@ def test_the_check_finds_what_only_seems_to_be_a_units_own_effect() -> None:
     (pair,) = found.answer.interactions
     assert set(pair.units) == {"W", "Z"}
     assert pair.effects["r0"].value == 900
-    assert found.answer.sums["r0"].adds_up
+    assert found.answer.sums["r0"].adds is Adds.ADDS_UP
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_pair_that_interacts_is_named(terms: Mapping[str, int], alone: dict[st
     assert set(pair.units) == {"X", "Y"}
     assert pair.effects["r0"].value == terms["XY"]
     assert flips("X", "Y") in found.asked
-    assert found.answer.sums["r0"].adds_up
+    assert found.answer.sums["r0"].adds is Adds.ADDS_UP
 
 
 def test_three_that_interact_only_together_are_named_together() -> None:
@@ -157,7 +158,7 @@ def test_a_remainder_that_hardly_matters_is_said_and_not_searched() -> None:
     found = searched(hand(terms))
     assert found.answer.interactions == ()
     assert found.answer.sums["r0"].remainder.value == 9
-    assert not found.answer.sums["r0"].adds_up
+    assert found.answer.sums["r0"].adds is Adds.LEFT_OVER
     assert any("left over in r0" in note for note in found.answer.notes)
     found = searched(hand(terms), Limits(relevance=Fraction(0)))
     assert [set(pair.units) for pair in found.answer.interactions] == [{"X", "Y"}]
@@ -168,7 +169,7 @@ def test_the_budget_for_interactions_is_kept_and_said() -> None:
     found = searched(world, Limits(interaction_builds=2))
     assert steps_of(found).count(Step.INTERACTION) == 2
     assert any("after 2 builds no more" in note for note in found.answer.notes)
-    assert not all(row.adds_up for row in found.answer.sums.values())
+    assert any(row.adds is Adds.LEFT_OVER for row in found.answer.sums.values())
 
 
 def test_no_more_builds_than_allowed_and_the_rest_is_unresolved_as_a_group() -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds
 from kdelta.report.ablation import ablation_text
 from kdelta.report.ablation_json import JsonAblation, ablation_json
 from kdelta.report.ablation_model import (
@@ -100,8 +101,16 @@ def test_what_it_says() -> None:
     assert max(map(len, text.splitlines())) <= 80
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("unit "))
-    table = [line.split()[0] for line in lines[at + 1 : at + 5]]
-    assert table == ["SLUB_DEBUG_ON", "DEBUG_LIST", "KPROBES", "PREEMPT"], "the largest first"
+    table = [line.split()[0] for line in lines[at + 1 : at + 4]]
+    assert table == ["SLUB_DEBUG_ON", "DEBUG_LIST", "PREEMPT"], "the largest first"
+    flat = " ".join(text.split())
+    assert "SLUB_DEBUG_ON -8.33% exact open -25.0% exact" in flat
+    assert "B - A -11.3% +-0.20 -1000000 not accounted for -0.13% +-0.20 cannot tell" in flat
+    assert (
+        "no effect seen (1): the interval of the mean holds 0; it is at most KPROBES (exactly 0)"
+        in flat
+    )
+    assert "SLUB_DEBUG_ON 74 % (72 to 75 %)" in flat
     assert "open: 1000 -> 700 instructions an iteration" in text
     assert "OLD_DRIVER (12)" in text
     assert "by slub_debug=-" in text
@@ -179,14 +188,42 @@ def test_a_sum_that_is_wrong_is_not_printed() -> None:
         ablation_text(msgspec.structs.replace(REPORT, regions=regions))
 
 
-def test_a_remainder_within_the_spread_is_called_so() -> None:
-    assert "not accounted for, within the spread" in ablation_text(REPORT)
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ("-2.4", "0.1", "cannot tell"),
+        ("-2.2", "-1.8", "more than the spread"),
+        ("-2", "0", "cannot tell"),
+    ],
+)
+def test_a_remainder_is_within_the_spread_only_if_that_is_narrow(
+    low: str, high: str, words: str
+) -> None:
+    rest = Estimate(Fraction(-2), Fraction(low), Fraction(high), 3)
+    assert f"not accounted for, {words}" in ablation_text(with_remainder(rest))
+
+
+def test_a_narrow_remainder_around_zero_is_within_the_spread() -> None:
+    """The region costs 500 in A: 0.2 % of that is 1."""
     regions = tuple(
-        msgspec.structs.replace(one, remainder=figure(-2)) if one.name == "stat" else one
+        msgspec.structs.replace(one, remainder=rest, explained=figure(-20), whole=figure(-20))
+        if one.name == "stat"
+        else one
+        for one in REPORT.regions
+        for rest in (Estimate(Fraction(0), Fraction("-0.5"), Fraction("0.5"), 3),)
+    )
+    region = next(one for one in regions if one.name == "stat")
+    assert region.adds is Adds.ADDS_UP
+    wider = Estimate(Fraction(0), Fraction("-0.5"), Fraction("0.51"), 3)
+    assert msgspec.structs.replace(region, remainder=wider).adds is Adds.CANNOT_TELL
+
+
+def with_remainder(rest: Estimate) -> AblationReport:
+    regions = tuple(
+        msgspec.structs.replace(one, remainder=rest) if one.name == "stat" else one
         for one in REPORT.regions
     )
-    text = ablation_text(msgspec.structs.replace(REPORT, regions=regions))
-    assert "not accounted for, more than the spread" in text
+    return msgspec.structs.replace(REPORT, regions=regions)
 
 
 def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
@@ -223,5 +260,10 @@ def test_json_has_it_all() -> None:
     assert plain["units"][0]["effects"]["open"]["value"] == -250
     assert plain["units"][0]["switch"]["whole"] is True
     assert plain["proof"]["held"] is True
-    assert plain["regions"][1]["adds_up"] is True
+    assert [one["sums"] for one in plain["regions"]] == [
+        "adds up",
+        "cannot tell",
+        "adds up",
+    ]
+    assert [one["adds_up"] for one in plain["regions"]] == [True, False, True]
     assert plain["interactions"][0]["units"] == ["SLUB_DEBUG_ON", "DEBUG_LIST"]

@@ -130,8 +130,9 @@ def test_the_text_says_all_and_fits_a_mail() -> None:
     ):
         assert words in text, words
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
-    assert rows["open-close"] == ["1782", "1815", "+30", "+3"]
-    assert rows["stat"] == ["2000", "2040", "+40", "0"]
+    assert rows["open-close"] == ["1782", "1815", "+30", "exact", "+3", "exact"]
+    assert rows["stat"] == ["2000", "2040", "+40", "exact", "0", "exact"]
+    assert "more than the spread is left in open-close" in text
 
 
 def test_what_does_not_add_up_is_refused() -> None:
@@ -216,4 +217,5 @@ def test_no_figure_is_lost_to_rounding() -> None:
     rest = Estimate(Fraction(2, 3), ZERO, Fraction(1), 3)
     odd = msgspec.structs.replace(region("odd", 1000, 1001, 0), explained=third, remainder=rest)
     text = bisect_text(msgspec.structs.replace(REPORT, regions=(odd,)))
-    assert "+0.33        +0.67" in text
+    assert "+0.33   exact      +0.67  +-0.50" in text
+    assert "whether what was found is all of it cannot be told" not in " ".join(text.split())

@@ -123,18 +123,22 @@ def test_what_it_says() -> None:
     assert "2 patches are known to do something." in text
     assert "2 patches were ruled out without a kernel of their own." in text
     table = {line.split()[0]: line for line in lines(REPORT) if line and not line.startswith(" ")}
-    assert table["patch"].split() == ["patch", "in", "order", "left", "out", "alone", "most", "in"]
+    assert table["patch"].split() == ["patch", "in", "order", "left", "out", "alone"]
     # (-25 % - 3.6 % + 0) / 3
     assert table["mm-faster-free"].split() == [
-        *("mm-faster-free", "-9.53%", "-9.53%", "-", "open", "-25.0%"),
+        *("mm-faster-free", "-9.53%", "exact", "-9.53%", "exact", "-"),
     ]
-    assert table["sum"].split() == ["sum", "of", "these", "-10.5%", "open", "-28.0%"]
+    assert "mm-faster-free -9.53% exact -9.53% exact - most in open -25.0% exact" in text
+    assert table["sum"].split() == ["sum", "of", "these", "-10.5%", "exact"]
+    assert "all patches -10.7% +-0.20 most in open -28.0% exact" in text
+    assert "patches without effect -0.13% +-0.20 cannot tell" in text
     assert "mm-a-name-that-is-much-longer-than-the-column" in table
     assert "group 1 (2)" in text
-    assert "without effect (1): fs-cleanup" in text
+    assert "no effect seen (1): the interval of the mean holds 0; it is at most" in text
+    assert "fs-cleanup (exactly 0)" in text
     assert "no executed code depends on it: docs-typo (3), driver-fix (3)" in text
     assert "sched-part-2 needs sched-part-1: kernel/sched.c, hunk 1: differs" in text
-    assert "mm-faster-free + fs-cleanup: most in open +0.50%; these two alone" in text
+    assert "mm-faster-free + fs-cleanup: most in open +0.50% exact; these two alone" in text
     assert "3 kernels, 1 of them from the cache, 5 minutes of building" in text
     assert "each patch by itself would be 8" in text
     assert "in order: all up to sched-part-1: build-failed: no" in text
@@ -145,8 +149,9 @@ def test_what_it_says() -> None:
 def test_a_region_is_taken_apart_and_adds_up() -> None:
     found = lines(REPORT)
     start = found.index("open: 1000 -> 720 instructions an iteration")
-    rows = [line.split(None, 2) for line in found[start + 1 : start + 5]]
-    assert [(value, name) for value, _, name in rows] == [
+    rows = [line.split(None, 3) for line in found[start + 1 : start + 5]]
+    assert {spread for _, spread, *_ in rows} == {"exact"}
+    assert [(value, name) for value, _, _, name in rows] == [
         ("-250", "mm-faster-free"),
         ("-40", "group 1 (2 patches)"),
         ("+10", "mm-a-name-that-is-much-longer-than-the-column"),
@@ -154,7 +159,9 @@ def test_a_region_is_taken_apart_and_adds_up() -> None:
     ]
     assert "which is placement" in found[start + 5] + found[start + 6]
     start = found.index("stat: 500 -> 480 instructions an iteration")
-    assert found[start + 2].split(None, 2)[2] == "patches without effect, within the spread"
+    assert found[start + 2].split(None, 3) == [
+        *("-2", "+-3", "-0.40%", "patches without effect, cannot tell"),
+    ]
     assert [line.partition(":")[0] for line in lines_of(found, ": ", " an iteration")] == [
         *("open", "stat"),
     ]
@@ -209,7 +216,7 @@ def test_the_smallest_set() -> None:
     assert "2 patches have the effect of all, within 10.0% of it:" in text
     assert "sched-part-1: needed: without it build-failed mm-" in text
     assert "mm-faster-free: without it the effect is not there together" in text
-    assert "together, without the others: -9.87% in the mean, most in open -26.0%" in text
+    assert "together, without the others: -9.87% exact in the mean, most in open -26.0%" in text
     assert "9 kernels tried for it, 1 set refused without one; left out one by one" in text
     assert "most in open -25.0%" not in text, "no patch was measured by itself"
     text = flat(minimal(complete=False))

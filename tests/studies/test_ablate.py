@@ -12,6 +12,7 @@ import pytest
 
 from kdelta.host.dirs import data_dir
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds
 from kdelta.infer.paths import RegionPath
 from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.built import DIGEST, built_kernels
@@ -147,7 +148,9 @@ def test_what_costs_what(
     assert report.proof is not None
     assert report.proof.held is True
     assert len(report.builds) <= len(report.units) + 3
-    assert all(region.adds_up and not region.remainder.value for region in report.regions)
+    assert all(
+        region.adds is Adds.ADDS_UP and not region.remainder.value for region in report.regions
+    )
     text = ablation_text(report)
     assert "OLD_DRIVER (1)" in text
     assert "ZERO_PAGES" in text

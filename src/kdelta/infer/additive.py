@@ -10,8 +10,12 @@ import statistics
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.search_model import Failed, FlipSet, Measured, Outcome
+from kdelta.counts.model import RegionCounts
+from kdelta.infer.chance import ENOUGH
+from kdelta.infer.doubt import is_doubtful
+from kdelta.infer.estimate import APART, ZERO, Estimate, apart_by_chance, effect_between
+from kdelta.infer.means import is_seen, widest
+from kdelta.infer.search_model import Failed, FlipSet, Measured, Outcome, RegionSum
 
 Combination = dict[FlipSet, int]
 """Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
@@ -43,15 +47,24 @@ class Kernels:
     dozens of kernels, which are much alike. So a range counts as no less than the median of all
     kernels' ranges in that region. By a simulation of normal spreads, two equal kernels then part
     in 0.6 % of regions with three kernels, in 0.06 % with twenty, rather than in 1.2 %. Where more
-    than half of the kernels repeat exactly, nothing is added.
+    than half of the kernels repeat exactly, nothing is added. With runs enough for their order to
+    decide, it is their order that does (`effect_between`).
+
+    A difference between two kernels that chance may have made (infer/doubt.py) has an interval that
+    reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
+    more runs would tell.
     """
 
     def __init__(self, observed: Iterable[tuple[FlipSet, Outcome]]) -> None:
         self.measured: dict[FlipSet, Mapping[str, Estimate]] = {}
         self.failed: dict[FlipSet, Failed] = {}
+        self.doubted: set[FlipSet] = set()
+        self._runs: dict[FlipSet, Mapping[str, tuple[RegionCounts, ...]]] = {}
+        self._doubts: dict[tuple[str, FlipSet, FlipSet], bool] = {}
         for flips, outcome in observed:
             if isinstance(outcome, Measured):
                 self.measured[flips] = outcome.paths
+                self._runs[flips] = outcome.runs
                 self.failed.pop(flips, None)
             elif flips not in self.measured:
                 self.failed[flips] = outcome
@@ -78,31 +91,95 @@ class Kernels:
 
     def same(self, one: FlipSet, other: FlipSet) -> bool:
         """Whether two measured kernels cost the same in every region: the effect's interval holds
-        nought. A region that only one of them has is a difference.
+        zero. A region that only one of them has is a difference.
         """
         key = (one, other)
         if key not in self._same:
             paths = self.measured[one], self.measured[other]
-            self._same[key] = paths[0].keys() == paths[1].keys() and all(
-                abs(paths[1][name].value - path.value)
-                <= self._range(name, path) + self._range(name, paths[1][name])
-                for name, path in paths[0].items()
+            self._same[key] = paths[0].keys() == paths[1].keys() and not any(
+                self._differ(name, one, other) for name in paths[0]
             )
         return self._same[key]
+
+    def _differ(self, region: str, one: FlipSet, other: FlipSet) -> bool:
+        """Whether two kernels differ in a region, and chance did not make it."""
+        effect = self._between(region, one, other)
+        return is_seen(effect) and not self._is_doubtful(region, one, other)
+
+    def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
+        """What the other costs more, as far as ranges say."""
+        before, after = self.measured[one][region], self.measured[other][region]
+        if apart_by_chance(before.n, after.n) <= APART:
+            return effect_between(before, after)
+        value = after.value - before.value
+        far = self._range(region, before) + self._range(region, after)
+        return Estimate(value, value - far, value + far, min(before.n, after.n))
+
+    def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
+        """Whether chance may have made a difference that is more than the ranges."""
+        key = (region, one, other)
+        if key not in self._doubts:
+            runs = [self._runs[flips].get(region, ()) for flips in (one, other)]
+            self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1])
+            if self._doubts[key]:
+                few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
+                self.doubted.update(few)
+        return self._doubts[key]
+
+    def sums(self, whole: Combination, explained: Combination) -> dict[str, RegionSum]:
+        """Each region's account, of those that all kernels of both combinations have."""
+        rows = [self.estimates(part) for part in (whole, explained, less(whole, explained))]
+        return {
+            name: RegionSum(one, rows[1][name], rows[2][name], self.first[name], self.widest(name))
+            for name, one in rows[0].items()
+            if name in rows[1] and name in rows[2]
+        }
+
+    def widest(self, region: str) -> Estimate:
+        """The region's cost in the kernel whose runs vary most."""
+        return widest(paths[region] for paths in self.measured.values() if region in paths)
 
     def estimates(self, combination: Combination) -> dict[str, Estimate]:
         """The combination's figure in each region of A that all of its kernels have.
 
         Two kernels give the sum of both ranges on either side, as `effect_between` does. Of more
         kernels, whose ranges are independent, that is too wide: it is at most the root of twice the
-        sum of their squares, which is the same for two kernels of equal range.
+        sum of their squares, which is the same for two kernels of equal range. To either comes what
+        any two of the kernels differ by that chance may have made.
         """
-        parts = [(self.measured[flips], times) for flips, times in combination.items()]
+        held = [self.measured[flips] for flips in combination]
         return {
-            name: self._estimate(name, [(paths[name], times) for paths, times in parts])
+            name: self._judged(name, combination)
             for name in self.first
-            if all(name in paths for paths, _ in parts)
+            if all(name in paths for paths in held)
         }
+
+    def _judged(self, region: str, combination: Combination) -> Estimate:
+        """The figure in a region, whose interval reaches zero if chance may have made it."""
+        if sorted(combination.values()) == [-1, 1]:
+            one, other = sorted(combination, key=lambda flips: combination[flips])
+            effect = self._between(region, one, other)
+        else:
+            parts = [(self.measured[k][region], times) for k, times in combination.items()]
+            effect = self._estimate(region, parts)
+        if not is_seen(effect):
+            return effect
+        doubt = sum(map(abs, self._doubts_in(region, combination)), ZERO)
+        return Estimate(effect.value, effect.low - doubt, effect.high + doubt, effect.n)
+
+    def _doubts_in(self, region: str, combination: Combination) -> list[Fraction]:
+        """What pairs of its kernels differ by that chance may have made."""
+        pairs = [(pair, self._between(region, *pair)) for pair in _paired(combination)]
+        return [
+            effect.value
+            for pair, effect in pairs
+            if is_seen(effect) and self._is_doubtful(region, *pair)
+        ]
+
+    def in_doubt(self, region: str, combination: Combination) -> bool:
+        """Whether chance may have made a part of what kernels differ by in a region."""
+        held = all(region in self.measured[flips] for flips in combination)
+        return held and bool(self._doubts_in(region, combination))
 
     def _range(self, region: str, path: Estimate) -> Fraction:
         return max(path.high - path.low, self._typical.get(region, ZERO))
@@ -122,10 +199,25 @@ class Kernels:
         any region.
         """
         return any(
-            not effect.low <= 0 <= effect.high
-            and abs(effect.value) > relevance * abs(self.first[name].value)
+            is_seen(effect) and abs(effect.value) > relevance * abs(self.first[name].value)
             for name, effect in self.estimates(combination).items()
         )
+
+
+def _paired(combination: Combination) -> list[tuple[FlipSet, FlipSet]]:
+    """Each kernel that is taken away with one that is added, those first that are most alike."""
+    below = [flips for flips, times in combination.items() for _ in range(-times)]
+    above = [flips for flips, times in combination.items() for _ in range(times)]
+    pairs = []
+    while below and above:
+        one, other = min(
+            ((low, high) for low in below for high in above),
+            key=lambda pair: (len(pair[0] ^ pair[1]), sorted(pair[0]), sorted(pair[1])),
+        )
+        pairs.append((one, other))
+        below.remove(one)
+        above.remove(other)
+    return pairs
 
 
 def _root(square: Fraction) -> Fraction:

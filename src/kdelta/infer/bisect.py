@@ -76,6 +76,12 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
             plan.notes,
         )
 
+    @property
+    def doubted(self) -> frozenset[str]:
+        """The commits of which more runs would tell differences that chance may have made."""
+        self.answer()
+        return frozenset().union(*self._plan.judge.regions.doubted)
+
     @cached_property
     def _plan(self) -> "_Plan":
         return _Plan(self.history, self.observed, self.wants, self.alike)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.infer.additive import Combination, added, difference, less
+from kdelta.infer.additive import Combination, added, difference
 from kdelta.infer.bisect_model import (
     BisectAnswer,
     Culprit,
@@ -16,7 +16,7 @@ from kdelta.infer.bisect_model import (
     Together,
     Wants,
 )
-from kdelta.infer.search_model import Failed, RegionSum
+from kdelta.infer.search_model import Failed
 from kdelta.infer.stretches import Account, Stretch, kernel
 
 
@@ -47,7 +47,7 @@ def answer_of(found: Found, account: Account, notes: Sequence[str]) -> BisectAns
         culprits=tuple(sorted(culprits, key=lambda one: one.moved)),
         groups=tuple(_together(account, one, found) for one in several),
         placed=tuple(_placed(account)),
-        sums=_sums(whole, explained, account),
+        sums=account.judge.regions.sums(whole, explained),
         candidates=len(account.ancestry.candidates),
         builds=len({one.commit for one in observed} - {history.good, history.bad}),
         failed=failed,
@@ -110,16 +110,6 @@ def _placed(account: Account) -> list[Placed]:
             commits = tuple(account.ancestry.commits(one.bits))
             found.append(Placed(*pair, commits, account.judge.effects(one.value)))
     return found
-
-
-def _sums(whole: Combination, explained: Combination, account: Account) -> dict[str, RegionSum]:
-    effects = account.judge.effects
-    parts = effects(whole), effects(explained), effects(less(whole, explained))
-    return {
-        name: RegionSum(parts[0][name], parts[1][name], parts[2][name])
-        for name in parts[0]
-        if name in parts[1]
-    }
 
 
 def _notes(observed: Sequence[Seen]) -> list[str]:

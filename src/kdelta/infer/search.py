@@ -86,6 +86,12 @@ class Search(msgspec.Struct, frozen=True, dict=True):
         return tuple(ordered)
 
     @property
+    def doubted(self) -> frozenset[FlipSet]:
+        """The kernels of which more runs would tell differences that chance may have made."""
+        self.answer()
+        return frozenset(self._plan.kernels.doubted)
+
+    @property
     def finished(self) -> bool:
         """Whether no more builds are wanted, or none are left."""
         return not self._plan.builds

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a search found, with how it is known, and what it assumed."""
 
-from kdelta.infer.additive import added, difference, less
+from kdelta.infer.additive import added, difference
 from kdelta.infer.closed_sets import NOTHING
 from kdelta.infer.coded import Coded
 from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.evidence import Evidence
+from kdelta.infer.means import Adds, is_seen
 from kdelta.infer.search_model import (
     Answer,
     GroupAnswer,
@@ -175,13 +176,7 @@ def _sums(plan: Plan) -> dict[str, RegionSum]:
     whole = difference(plan.everything, NOTHING)
     if plan.decodes:
         return _decoded_sums(plan, plan.decodes)
-    explained = plan.account.explained(plan.top) or added([])
-    rows = [plan.kernels.estimates(part) for part in (whole, explained, less(whole, explained))]
-    return {
-        region: RegionSum(rows[0][region], rows[1][region], rows[2][region])
-        for region in rows[0]
-        if region in rows[1] and region in rows[2]
-    }
+    return plan.kernels.sums(whole, plan.account.explained(plan.top) or added([]))
 
 
 def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
@@ -198,6 +193,8 @@ def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
             one,
             Estimate(value, value - far, value + far, one.n),
             Estimate(rest, rest - far, rest + far, one.n),
+            plan.kernels.first[region],
+            plan.kernels.widest(region),
         )
     return sums
 
@@ -214,7 +211,7 @@ def _proof(plan: Plan) -> ProofAnswer:
     if plan.kept not in plan.kernels:
         return ProofAnswer(None, "no proof yet")
     parted = plan.kernels.estimates(difference(plan.everything, plan.kept))
-    differing = {r: one for r, one in parted.items() if not one.low <= 0 <= one.high}
+    differing = {r: one for r, one in parted.items() if is_seen(one)}
     if plan.proof_held:
         exact = all(one.exact and one.value == 0 for one in parted.values())
         how = "exactly" if exact else "within the spread of perturbations"
@@ -254,7 +251,8 @@ def _notes(plan: Plan) -> list[str]:
         notes.append(
             f"after {plan.interaction_limit} builds no more interacting units are looked for"
         )
-    left_over = [name for name, one in _sums(plan).items() if not one.adds_up]
+    sums = _sums(plan)
+    left_over = [name for name, one in sums.items() if one.adds is Adds.LEFT_OVER]
     if left_over and not plan.builds:
         notes.append(
             f"more than the spread is left over in {listed(left_over)}: units that interact, "

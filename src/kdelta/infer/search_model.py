@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.counts.model import RegionCounts
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds, adds
 from kdelta.spec.run import RunStatus
 
 FlipSet = frozenset[str]
@@ -27,12 +29,17 @@ class SearchUnit(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """A kernel that ran: the cost of each region, over its perturbed runs; and of each function in
-    it, where that is known: they add up to the region's.
+    """A kernel that ran.
+
+    paths   the cost of each region, over its perturbed runs
+    parts   that of each function in it, where that is known: they add up to the region's
+    runs    the region in each run, where differences are to be judged by the rules against chance
+            (infer/doubt.py); a region without is judged by its ranges alone
     """
 
     paths: dict[str, Estimate]
     parts: dict[str, dict[str, Estimate]] = {}
+    runs: dict[str, tuple[RegionCounts, ...]] = {}
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -143,17 +150,19 @@ class InteractionAnswer(msgspec.Struct, frozen=True):
 class RegionSum(msgspec.Struct, frozen=True):
     """A region's account: `whole` is B less A; `explained` adds up units, groups and interactions;
     `remainder` is whole less explained, with its own interval (kernels that stand on both sides
-    cancel).
+    cancel). `base` is the cost in A, and `widest` that in the kernel whose runs vary most.
     """
 
     whole: Estimate
     explained: Estimate
     remainder: Estimate
+    base: Estimate
+    widest: Estimate
 
     @property
-    def adds_up(self) -> bool:
-        """Whether the remainder is nought, or within the spread."""
-        return self.remainder.low <= 0 <= self.remainder.high
+    def adds(self) -> Adds:
+        """Whether the parts add up to the whole."""
+        return adds(self.remainder, self.base)
 
 
 class ProofAnswer(msgspec.Struct, frozen=True):

@@ -66,6 +66,12 @@ class SeriesSearch(msgspec.Struct, frozen=True, dict=True):
         """What is known so far."""
         return answer_of(self._plan)
 
+    @property
+    def doubted(self) -> frozenset[PatchSet]:
+        """The kernels of which more runs would tell differences that chance may have made."""
+        self.answer()
+        return frozenset(self._plan.kernels.doubted)
+
     @cached_property
     def _plan(self) -> SeriesPlan:
         return SeriesPlan(self.patches, self.observed, self.views, self.limits)

@@ -3,8 +3,9 @@
 
 from collections.abc import Iterator
 
-from kdelta.infer.additive import Combination, added, difference, less
+from kdelta.infer.additive import Combination, added, difference
 from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.means import is_seen
 from kdelta.infer.search_model import InteractionAnswer, ProofAnswer, RegionSum
 from kdelta.infer.search_words import listed
 from kdelta.infer.series_model import (
@@ -123,12 +124,7 @@ def _lonely(
 def _sums(plan: SeriesPlan) -> dict[str, RegionSum]:
     whole = difference(plan.everything, NOTHING)
     explained = added(plan.effect(one) for one in plan.stretches if _is_explained(one))
-    rows = [plan.kernels.estimates(part) for part in (whole, explained, less(whole, explained))]
-    return {
-        region: RegionSum(rows[0][region], rows[1][region], rows[2][region])
-        for region in rows[0]
-        if region in rows[1] and region in rows[2]
-    }
+    return plan.kernels.sums(whole, explained)
 
 
 def _is_explained(stretch: Stretch) -> bool:
@@ -150,7 +146,7 @@ def _proof(plan: SeriesPlan) -> ProofAnswer:
     if plan.kept not in plan.kernels:
         return ProofAnswer(None, "no proof yet")
     parted = plan.kernels.estimates(difference(plan.everything, plan.kept))
-    differing = {r: one for r, one in parted.items() if not one.low <= 0 <= one.high}
+    differing = {r: one for r, one in parted.items() if is_seen(one)}
     with_them = f" and {needed} that they need to apply" if needed else ""
     kept = f"the {len(plan.kept) - needed} patches that were kept{with_them}"
     if plan.proof_held:

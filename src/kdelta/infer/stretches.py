@@ -85,13 +85,17 @@ class Judge:
         return self.regions.estimates(value)
 
     def changed_functions(self, value: Combination) -> dict[str, dict[str, Estimate]]:
-        """By region and function, those that changed by more than their spread."""
+        """By region and function, those that changed by more than their spread, of the regions of
+        which chance did not make it.
+        """
         found: dict[str, dict[str, Estimate]] = {}
         for key, effect in self.functions.estimates(value).items():
             if _is_some(effect):
                 region, _, name = key.partition(_BETWEEN)
                 found.setdefault(region, {})[name] = effect
-        return found
+        return {
+            region: its for region, its in found.items() if not self.regions.in_doubt(region, value)
+        }
 
     def size(self, value: Combination) -> Size:
         """How large an effect is; nothing if it is within spread or margin in each region."""

@@ -2,20 +2,15 @@
 """`kdelta ablate` as text that can be pasted into a mail."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
-from kdelta.report import figures
+from kdelta.infer.means import is_seen, share_percent
 from kdelta.report.ablation_cycles import cycle_lines, region_lines
-from kdelta.report.ablation_model import (
-    AblatedRegion,
-    AblatedUnit,
-    AblationReport,
-    Fate,
-)
+from kdelta.report.ablation_model import AblatedUnit, AblationReport, Fate
 from kdelta.report.account import AccountWords, Part, account_lines, changed_most
 from kdelta.report.cycles import cpu_line
 from kdelta.report.layout import (
+    WIDTH,
     failed_lines,
     finished,
     labelled,
@@ -24,11 +19,21 @@ from kdelta.report.layout import (
     wrapped,
 )
 from kdelta.report.layout_text import unlike_lines
+from kdelta.report.means import (
+    Means,
+    about,
+    apart_lines,
+    averaged,
+    bound_text,
+    cell,
+    left_over,
+    unseen_lines,
+)
 from kdelta.report.model import Side
 from kdelta.spec.identity import short
 
 NAME = 24
-MEAN = 10
+CELL = 16
 MOST = 25
 BYTES = 9
 
@@ -47,7 +52,7 @@ def ablation_text(report: AblationReport, regions: int = 8, units: int = 6) -> s
         lines += ["", *wrapped(report.failure, "", "  ")]
     else:
         lines += ["", *wrapped(verdict_text(report), "", ""), "", *_table(report)]
-        lines += cycle_lines(report, ranked_units(report))
+        lines += cycle_lines(report, [*ranked_units(report), *unseen_units(report)])
         lines += _ruled_out(report.units)
         lines += _switches(report)
         for region in changed_most(report.regions, regions):
@@ -96,15 +101,7 @@ def verdict_text(report: AblationReport) -> str:
     """In words: which units do most of it, and how many do nothing."""
     total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     out = [unit for unit in report.units if unit.fate in RULED_OUT]
-    ranked = [unit for unit in ranked_units(report) if mean_percent(unit.effects, report, None)]
-    whole = _whole_mean(report, None)
-    text = f"{report.options} options differ, in {total} units. "
-    if ranked and whole:
-        shares = []
-        for unit in ranked[:3]:
-            part = mean_percent(unit.effects, report, None) / whole * 100
-            shares.append(f"{unit.name} {float(part):.0f} %")
-        text += f"Of the change of {figures.percent(whole)} over all regions: {', '.join(shares)}. "
+    text = f"{report.options} options differ, in {total} units. {_most_of_it(report)}"
     text += (
         f"{len(out)} {'unit was' if len(out) == 1 else 'units were'} ruled out without a kernel of "
         "their own."
@@ -112,70 +109,87 @@ def verdict_text(report: AblationReport) -> str:
     return text
 
 
+def _most_of_it(report: AblationReport) -> str:
+    means = means_of(report)
+    whole, count = means.whole(), len(averaged(report.regions))
+    if whole is None:
+        return "No region is steady enough for a mean. "
+    where = f"the mean over {count} {'region' if count == 1 else 'regions'}"
+    if not is_seen(whole):
+        return f"No effect is seen in {where}: it is at most {bound_text(whole)}. "
+    shares = []
+    for unit in ranked_units(report)[:3]:
+        mean = means.of(unit.effects)
+        share = share_percent(mean, whole) if mean else None
+        if share is not None:
+            shares.append(f"{unit.name} {_share(share)}")
+    parts = f": {', '.join(shares)}" if shares else ""
+    return f"Of the change of {cell(whole)} in {where}{parts}. "
+
+
+def _share(share: Estimate) -> str:
+    value = f"{float(share.value):.0f} %"
+    ends = f"{float(share.low):.0f}", f"{float(share.high):.0f}"
+    return value if ends[0] == ends[1] else f"{value} ({ends[0]} to {ends[1]} %)"
+
+
+def means_of(report: AblationReport) -> Means:
+    """The means over the report's regions."""
+    return Means(report.regions)
+
+
 def ranked_units(report: AblationReport) -> list[AblatedUnit]:
-    """The units that were measured, those with the largest mean effect first."""
-    measured = [unit for unit in report.units if unit.fate not in RULED_OUT]
-    return sorted(
-        measured, key=lambda unit: (-abs(mean_percent(unit.effects, report, None)), unit.name)
-    )
+    """The units with an effect in the mean, those with the largest first."""
+    means = means_of(report)
+    seen = [unit for unit in _measured(report) if means.sees(unit.effects)]
+    return sorted(seen, key=lambda unit: (-means.size(unit.effects), unit.name))
 
 
-def _of(report: AblationReport, workload: str | None) -> list[AblatedRegion]:
+def unseen_units(report: AblationReport) -> list[AblatedUnit]:
+    """The units that were measured, and the interval of whose mean holds zero, by name."""
+    means = means_of(report)
+    unseen = [unit for unit in _measured(report) if not means.sees(unit.effects)]
+    return sorted(unseen, key=lambda unit: unit.name)
+
+
+def _measured(report: AblationReport) -> list[AblatedUnit]:
     return [
-        region
-        for region in report.regions
-        if not region.rate and region.before.value and workload in (None, region.workload)
+        unit
+        for unit in report.units
+        if unit.fate not in RULED_OUT and unit.fate is not Fate.UNRESOLVED
     ]
-
-
-def mean_percent(
-    effects: Mapping[str, Estimate], report: AblationReport, workload: str | None
-) -> Fraction:
-    """The mean over regions, of one workload or of all, of an effect in per cent of A: what adds up
-    over units.
-    """
-    regions = _of(report, workload)
-    parts = [
-        effects[region.name].value / region.before.value
-        for region in regions
-        if region.name in effects
-    ]
-    return 100 * sum(parts, Fraction(0)) / len(regions) if regions else Fraction(0)
-
-
-def _whole_mean(report: AblationReport, workload: str | None) -> Fraction:
-    return mean_percent({region.name: region.whole for region in report.regions}, report, workload)
 
 
 def _table(report: AblationReport) -> list[str]:
-    heads = "".join(f" {name[:MEAN]:>{MEAN}}" for name in report.workloads)
+    means = means_of(report)
+    heads = "".join(f" {name[:CELL]:>{CELL}}" for name in report.workloads)
     lines = [f"{'unit':<{NAME}}{heads} {'vmlinux':>{BYTES}}  {'most in':<{MOST}}".rstrip()]
     for unit in ranked_units(report):
-        lines += _row(unit, report)
+        most = most_in(unit.effects, report)
+        lines += _line(unit.name, unit.effects, report, unit.vmlinux_bytes, most)
     for unit in report.units:
+        if unit.fate is Fate.UNRESOLVED:
+            lines += wrapped(f"{unit.name:<{NAME}} unresolved: {unit.why}", "", "    ")
         if unit.fate is Fate.TOGETHER:
             lines += wrapped(f"{unit.name}: {unit.why}", "  ", "    ")
+    lines += _sums(report, means)
+    unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
+    lines += wrapped(about(len(averaged(report.regions)), "A"), "", "")
+    return [*lines, *unseen_lines(unseen, means), *apart_lines(report.regions)]
+
+
+def _sums(report: AblationReport, means: Means) -> list[str]:
+    """What units add up to, the whole and what is left, by workload."""
     sides = report.vmlinux_bytes
     grown = None if None in sides else (sides[1] or 0) - (sides[0] or 0)
     explained = {region.name: region.explained for region in report.regions}
     whole = {region.name: region.whole for region in report.regions}
-    lines.append(_line("sum of these", explained, report, None, ""))
-    lines.append(_line("B - A", whole, report, grown, ""))
-    lines += wrapped(
-        "Mean over the workload's regions, in per cent of A, of the instructions of the measured "
-        "tasks; a minus is faster.",
-        "",
-        "",
-    )
+    left = {region.name: region.remainder for region in report.regions}
+    lines = _line("sum of these", explained, report, None, "")
+    lines += _line("B - A", whole, report, grown, "")
+    if word := left_over(means):
+        lines += _line(WORDS.remainder, left, report, None, word)
     return lines
-
-
-def _row(unit: AblatedUnit, report: AblationReport) -> list[str]:
-    if unit.fate is Fate.UNRESOLVED:
-        return [f"{unit.name:<{NAME}} unresolved: {unit.why}"]
-    most = most_in(unit.effects, report)
-    names = [unit.name] if len(unit.name) <= NAME else [unit.name, ""]
-    return [*names[:-1], _line(names[-1], unit.effects, report, unit.vmlinux_bytes, most)]
 
 
 def _line(
@@ -184,26 +198,25 @@ def _line(
     report: AblationReport,
     size: int | None,
     most: str,
-) -> str:
+) -> list[str]:
+    """A row; what has no room goes to lines of its own."""
+    means = means_of(report)
     cells = "".join(
-        f" {figures.percent(mean_percent(effects, report, workload)):>{MEAN}}"
-        for workload in report.workloads
+        f" {cell(means.of(effects, workload)):>{CELL}}" for workload in report.workloads
     )
     grown = "" if size is None else f"{size:+d}"
-    return f"{name:<{NAME}}{cells} {grown:>{BYTES}}  {most}".rstrip()
+    names = [name] if len(name) <= NAME else [name, ""]
+    line = f"{names[-1]:<{NAME}}{cells} {grown:>{BYTES}}".rstrip()
+    if not most:
+        return [*names[:-1], line]
+    if len(f"{names[-1]:<{NAME}}{cells} {'':>{BYTES}}  {most}") < WIDTH:
+        return [*names[:-1], f"{names[-1]:<{NAME}}{cells} {grown:>{BYTES}}  {most}"]
+    return [*names[:-1], line, f"{'':<{NAME}}  {most}"]
 
 
 def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
-    """The region where an effect is the largest part, if it is more than its spread."""
-    best, part = None, Fraction(0)
-    for region in _of(report, None):
-        effect = effects.get(region.name)
-        if effect is None or not (effect.low > 0 or effect.high < 0):
-            continue
-        size = effect.value / region.before.value
-        if abs(size) > abs(part):
-            best, part = region, size
-    return f"{best.name} {figures.percent(100 * part)}" if best else "nowhere"
+    """The region where an effect is the largest part, if its interval excludes zero."""
+    return means_of(report).most_in(effects) or "nowhere"
 
 
 def _ruled_out(units: Sequence[AblatedUnit]) -> list[str]:
@@ -223,17 +236,14 @@ def _ruled_out(units: Sequence[AblatedUnit]) -> list[str]:
 
 
 def _switches(report: AblationReport) -> list[str]:
-    rows = []
+    means, rows = means_of(report), []
     for unit in report.units:
         if unit.switch is None:
             continue
-        switched = mean_percent(unit.switch.effects, report, None)
-        built = mean_percent(unit.effects, report, None) if unit.fate is Fate.MEASURED else None
-        compared = "" if built is None else f" of {figures.percent(built)}"
+        built = f" of {cell(means.of(unit.effects))}" if unit.fate is Fate.MEASURED else ""
+        switched = cell(means.of(unit.switch.effects))
         rows += wrapped(
-            f"{unit.name:<{NAME}} {figures.percent(switched)}{compared} by {unit.switch.words}",
-            "  ",
-            "      ",
+            f"{unit.name:<{NAME}} {switched}{built} by {unit.switch.words}", "  ", "      "
         )
     title = "at run time: what the command line switches of a unit, mean over all regions"
     return ["", title, *rows] if rows else []
@@ -241,11 +251,9 @@ def _switches(report: AblationReport) -> list[str]:
 
 def parts_of(region: str, report: AblationReport) -> list[Part]:
     """A region's units, and what units do only together."""
-    units = [
-        (unit.name, unit.effects[region].value) for unit in report.units if region in unit.effects
-    ]
+    units = [(unit.name, unit.effects[region]) for unit in report.units if region in unit.effects]
     return units + [
-        (f"together: {' + '.join(pair.units)}", pair.effects[region].value)
+        (f"together: {' + '.join(pair.units)}", pair.effects[region])
         for pair in report.interactions
         if region in pair.effects
     ]

@@ -4,18 +4,18 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import mean_percent
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.ablation_model import AblatedUnit, AblationReport, Fate
 from kdelta.report.cycles import SIGNS, SIGNS_NOTE, in_per_cent, margin_text
-from kdelta.report.figures import percent
 from kdelta.report.layout import wrapped
+from kdelta.report.means import cell
 
 NAME = 24
-PATH = 9
+PATH = 15
 CYCLES = 22
 
 Effects = Mapping[str, PlacementEffect]
@@ -63,15 +63,12 @@ def _row(
     held = [region for region in report.regions if region.name in cycles and region.before.value]
     if not held:
         return []
-    parts = [
-        path[region.name].value / region.before.value for region in held if region.name in path
-    ]
-    mean = 100 * sum(parts, Fraction(0)) / len(held)
+    mean = mean_percent(path, {region.name: region.before for region in held})
     known = [cycles[region.name] for region in held]
     words = Counter(effect.verdict.word for effect in known)
     verdicts = " ".join(f"{words[word]}{sign}" for word, sign in SIGNS.items() if words[word])
     names = [name] if len(name) <= NAME else [name, ""]
-    cells = f"{percent(mean):>{PATH}} {in_per_cent(_mean(known)):>{CYCLES}}"
+    cells = f"{cell(mean):>{PATH}} {in_per_cent(_mean(known)):>{CYCLES}}"
     return [*names[:-1], f"{names[-1]:<{NAME}} {cells}  {verdicts}".rstrip()]
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationReport, Proof
 from kdelta.report.cycles_json import (
@@ -19,6 +20,7 @@ from kdelta.report.cycles_json import (
 )
 from kdelta.report.estimate_json import JsonEstimate, json_estimate
 from kdelta.report.json import JsonSide, document_text, json_side
+from kdelta.report.means import Means, averaged
 from kdelta.report.model import Facts
 
 JsonEffects = dict[str, JsonEstimate]
@@ -45,7 +47,8 @@ class JsonUnitCycles(msgspec.Struct, frozen=True):
 class JsonUnit(msgspec.Struct, frozen=True):
     """A unit; no effects unless it was measured. `alive` of the `objects` that it reaches are such
     that executed code depends on them. `cycles` is null where no two kernels differ by it alone,
-    and where no CPU was named.
+    and where no CPU was named. `mean`: of its effects over regions, as JsonMeans has them; null
+    unless it was measured. `seen`: the interval of that mean excludes zero.
     """
 
     name: str
@@ -60,12 +63,17 @@ class JsonUnit(msgspec.Struct, frozen=True):
     effects: JsonEffects
     switch: JsonSwitch | None
     cycles: JsonUnitCycles | None = None
+    mean: JsonEstimate | None = None
+    seen: bool | None = None
 
 
 class JsonAblatedRegion(msgspec.Struct, frozen=True):
     """A region: instructions an iteration, or (rate) a virtual second. `remainder`: what of the
-    whole no unit accounts for; `adds_up`: that is within the spreads. `lookups`: what functions
-    differ by that search tables of addresses, which is placement and in no other figure.
+    whole no unit accounts for; `sums`: "adds up" if its interval holds zero and is no wider than
+    0.2 % of the region in A, "does not add up" if it excludes zero, else "cannot tell"; `adds_up`:
+    the first of these. `lookups`: what functions differ by that search tables of addresses, which
+    is placement and in no other figure. `varies`: the cost in the kernel whose runs vary most, null
+    if that is not known; `steady`: they vary by no more than 1 %, else it is in no mean.
     """
 
     workload: str
@@ -78,6 +86,21 @@ class JsonAblatedRegion(msgspec.Struct, frozen=True):
     remainder: JsonEstimate
     adds_up: bool
     lookups: JsonEstimate
+    sums: str = ""
+    varies: JsonEstimate | None = None
+    steady: bool | None = None
+
+
+class JsonMeans(msgspec.Struct, frozen=True):
+    """Means over all steady regions, in per cent of the region in the base, with intervals that
+    reach as far as all regions' together. `regions`: how many; `sums`: as that of a region.
+    """
+
+    regions: int
+    whole: JsonEstimate
+    explained: JsonEstimate
+    remainder: JsonEstimate
+    sums: str
 
 
 class JsonInteraction(msgspec.Struct, frozen=True):
@@ -108,7 +131,8 @@ class JsonBuild(msgspec.Struct, frozen=True):
 
 class JsonAblation(msgspec.Struct, frozen=True):
     """The whole of `kdelta ablate`. `cpu`: whose model cycles were judged, too, or null; `cycles`:
-    their effects from A to B. Documents from before there were such have none of the three.
+    their effects from A to B. `means`: null without a steady region. Documents from before there
+    were such have neither these nor what regions and units have with a default.
     """
 
     schema: Literal["kdelta.ablate/1"]
@@ -132,6 +156,7 @@ class JsonAblation(msgspec.Struct, frozen=True):
     cpu: JsonCPU | None = None
     cycles: list[JsonCycleEffect] = []
     unlike: list[JsonUnlike] = []
+    means: JsonMeans | None = None
 
 
 def ablation_json(report: AblationReport, version: str) -> str:
@@ -172,8 +197,25 @@ def ablation_json(report: AblationReport, version: str) -> str:
             cpu=json_cpu(report.cpu) if report.cpu else None,
             cycles=_cycles(report.cycles, report),
             unlike=json_unlike(report.unlike),
+            means=json_means(Means(report.regions)),
         )
     )
+
+
+def json_means(means: Means) -> JsonMeans | None:
+    """What means say of the whole, as JSON."""
+    parts = means.whole(), means.explained(), means.remainder()
+    adds = means.adds
+    if parts[0] is None or parts[1] is None or parts[2] is None or adds is None:
+        return None
+    whole, explained, remainder = (json_estimate(one) for one in parts if one is not None)
+    return JsonMeans(len(averaged(means.regions)), whole, explained, remainder, adds.value)
+
+
+def json_mean(effects: Mapping[str, Estimate], means: Means) -> JsonEstimate | None:
+    """The mean of an effect, as JSON; null for what was not measured."""
+    mean = means.of(effects) if effects else None
+    return None if mean is None else json_estimate(mean)
 
 
 def _effects(effects: Mapping[str, Estimate]) -> JsonEffects:
@@ -187,6 +229,7 @@ def _cycles(
 
 
 def _unit(unit: AblatedUnit, report: AblationReport) -> JsonUnit:
+    means = Means(report.regions)
     switch = None
     if unit.switch is not None:
         effects = _effects(unit.switch.effects)
@@ -206,6 +249,8 @@ def _unit(unit: AblatedUnit, report: AblationReport) -> JsonUnit:
         cycles=None
         if unit.cycles is None
         else JsonUnitCycles(list(unit.cycles.flipped), _cycles(unit.cycles.effects, report)),
+        mean=json_mean(unit.effects, means),
+        seen=means.sees(unit.effects) if unit.effects else None,
     )
 
 
@@ -225,6 +270,9 @@ def json_region(region: AblatedRegion) -> JsonAblatedRegion:
         whole=json_estimate(region.whole),
         explained=json_estimate(region.explained),
         remainder=json_estimate(region.remainder),
-        adds_up=region.adds_up,
+        adds_up=region.adds is Adds.ADDS_UP,
         lookups=json_estimate(region.lookups),
+        sums=region.adds.value,
+        varies=json_estimate(region.varies),
+        steady=region.steady,
     )

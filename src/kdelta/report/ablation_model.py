@@ -11,6 +11,7 @@ import enum
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds, adds, is_steady, widest
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
@@ -34,7 +35,8 @@ class AblatedRegion(msgspec.Struct, frozen=True):
     """A region on both ends. `lookups`: the part of the whole effect that functions have which
     search tables of addresses; it is in none of the other figures. `rate`: it is instructions a
     virtual second. `explained`: the units' effects and the interactions, added up; `remainder`:
-    what of the whole they do not account for.
+    what of the whole they do not account for. `widest`: its cost in the kernel whose runs vary
+    most, of all that were measured; None where only the ends are known.
     """
 
     workload: str
@@ -46,11 +48,22 @@ class AblatedRegion(msgspec.Struct, frozen=True):
     remainder: Estimate
     lookups: Estimate
     rate: bool = False
+    widest: Estimate | None = None
 
     @property
-    def adds_up(self) -> bool:
-        """Whether the remainder is nought, or within the spread."""
-        return self.remainder.low <= 0 <= self.remainder.high
+    def adds(self) -> Adds:
+        """Whether the parts add up to the whole."""
+        return adds(self.remainder, self.before)
+
+    @property
+    def varies(self) -> Estimate:
+        """The cost in the kernel whose runs vary most."""
+        return widest([one for one in (self.widest, self.before, self.after) if one is not None])
+
+    @property
+    def steady(self) -> bool:
+        """Whether runs of each kernel vary by so little that the region is in means."""
+        return is_steady(self.varies)
 
 
 class SwitchShare(msgspec.Struct, frozen=True):

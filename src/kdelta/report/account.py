@@ -6,12 +6,15 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds, is_seen, total
 from kdelta.report import figures
 from kdelta.report.ablation_model import AblatedRegion
 from kdelta.report.layout import wrapped
+from kdelta.report.means import remainder_words
 from kdelta.spec.errors import LabError
 
-Part = tuple[str, Fraction]
+Part = tuple[str, Estimate]
 """A name, and its effect in a region."""
 
 
@@ -33,7 +36,7 @@ def changed_most(regions: Iterable[AblatedRegion], most: int) -> list[AblatedReg
     regions = list(regions)
     found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
     found.sort(key=lambda one: -abs(one.whole.value / one.before.value))
-    rates = [one for one in regions if one.rate and (one.whole.low > 0 or one.whole.high < 0)]
+    rates = [one for one in regions if one.rate and is_seen(one.whole)]
     return found[:most] + rates
 
 
@@ -49,14 +52,14 @@ def account_lines(
     then what else is to be said beside. LabError if the lines do not add up to the total.
     """
     rows = account_rows(region, parts, words, limit)
-    total = figures.scaled(region.whole.value)
-    printed = figures.rounded_to_total([value for _, value in rows], total)
+    whole = figures.scaled(region.whole.value)
+    printed = figures.rounded_to_total([effect.value for _, effect in rows], whole)
     before, after = figures.number(region.before.value), figures.number(region.after.value)
     each = "a virtual second" if region.rate else "an iteration"
     lines = ["", f"{region.name}: {before} -> {after} instructions {each}"]
-    for (name, value), shown in zip(rows, printed, strict=True):
-        lines.append(_line(region, shown, value, name))
-    lines.append(_line(region, total, region.whole.value, words.total))
+    for (name, effect), shown in zip(rows, printed, strict=True):
+        lines.append(_line(region, shown, effect, name))
+    lines.append(_line(region, whole, region.whole, words.total))
     lines += beside
     if region.lookups.value:
         more = figures.brief(region.lookups.value, 10).strip()
@@ -71,14 +74,14 @@ def account_rows(
     """A region's `limit` largest parts, the rest as one, and what no part explains. LabError if
     they do not add up to the whole.
     """
-    largest = sorted((part for part in parts if part[1]), key=lambda part: -abs(part[1]))
+    largest = sorted((one for one in parts if one[1].value), key=lambda one: -abs(one[1].value))
     rows, rest = largest[:limit], largest[limit:]
     if rest:
-        rows.append((f"others ({len(rest)})", sum((value for _, value in rest), Fraction(0))))
-    if region.remainder.value:
-        within = "within the spread" if region.adds_up else "more than the spread"
-        rows.append((f"{words.remainder}, {within}", region.remainder.value))
-    found = sum((value for _, value in rows), Fraction(0))
+        others = total((effect for _, effect in rest), region.whole.n)
+        rows.append((f"others ({len(rest)})", others))
+    if region.remainder.value or region.adds is Adds.CANNOT_TELL:
+        rows.append((f"{words.remainder}, {remainder_words(region.adds)}", region.remainder))
+    found = sum((effect.value for _, effect in rows), Fraction(0))
     if found != region.whole.value:
         raise LabError(
             f"{region.name}: the {words.parts} add up to {float(found)}, and {words.whole} "
@@ -88,7 +91,8 @@ def account_rows(
     return rows
 
 
-def _line(region: AblatedRegion, hundredths: int, value: Fraction, name: str) -> str:
+def _line(region: AblatedRegion, hundredths: int, effect: Estimate, name: str) -> str:
     before = region.before.value
-    part = figures.percent(100 * value / before if before else None)
-    return f"{figures.signed(hundredths, 14, value, aligned=False)} {part:>8}  {name}"
+    part = figures.percent(100 * effect.value / before if before else None)
+    value = figures.signed(hundredths, 12, effect.value, aligned=False)
+    return f"{value} {figures.spread(effect):>7} {part:>8}  {name}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.means import NARROW, STEADY, Adds, is_seen
 from kdelta.report import figures
 from kdelta.report.bisect_model import (
     BisectedRegion,
@@ -21,12 +22,15 @@ from kdelta.report.layout import (
     warning_lines,
     wrapped,
 )
+from kdelta.report.means import percents
 from kdelta.report.model import Side
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import short
 
 NAME = 24
 FIGURE = 12
+CELL = 10
+SPREAD = 7
 COMMITS_SHOWN = 8
 
 
@@ -111,7 +115,7 @@ def _no_difference(report: BisectReport) -> str:
     changed = [
         one
         for one in report.regions
-        if _is_some(one.whole) and (not report.asked or one.name in report.asked)
+        if is_seen(one.whole) and (not report.asked or one.name in report.asked)
     ]
     if not changed:
         regions = "it" if len(report.asked) == 1 else "they" if report.asked else "all regions"
@@ -138,10 +142,6 @@ def part_of(value: Fraction, region: BisectedRegion) -> Fraction:
     return value / region.good.value if region.good.value else Fraction(bool(value))
 
 
-def _is_some(effect: Estimate) -> bool:
-    return effect.low > 0 or effect.high < 0
-
-
 def changed_regions(
     effects: Mapping[str, Estimate], report: BisectReport
 ) -> list[tuple[BisectedRegion, Estimate]]:
@@ -149,7 +149,7 @@ def changed_regions(
     rows = [
         (region, effects[region.name])
         for region in report.regions
-        if region.name in effects and _is_some(effects[region.name])
+        if region.name in effects and is_seen(effects[region.name])
     ]
     return sorted(rows, key=lambda row: (row[0].rate, -abs(part_of(row[1].value, row[0]))))
 
@@ -200,12 +200,12 @@ def _group(group: FoundGroup, report: BisectReport, regions: int) -> list[str]:
 
 def _account(report: BisectReport) -> list[str]:
     """Each region that changed: the ends, what was found, and what is left."""
-    rows = [one for one in report.regions if _is_some(one.whole)]
+    rows = [one for one in report.regions if is_seen(one.whole)]
     if not rows:
         return []
     rows.sort(key=lambda one: (one.rate, -abs(part_of(one.whole.value, one))))
-    heads = "".join(f" {head:>{FIGURE}}" for head in ("good", "bad", "found", "left"))
-    lines = ["", f"  {'region':<{NAME - 6}}{heads}"]
+    heads = "".join(f" {head:>{CELL}}" for head in ("good", "bad", "found"))
+    lines = ["", f"  {'region':<{NAME - 6}}{heads} {'':>{SPREAD}} {'left':>{CELL}}"]
     for one in rows:
         if one.explained.value + one.remainder.value != one.whole.value:
             raise LabError(
@@ -215,12 +215,13 @@ def _account(report: BisectReport) -> list[str]:
             )
         found, left = rounded_parts(one)
         cells = [
-            figures.plain(figures.scaled(value), FIGURE, aligned=False)
+            figures.plain(figures.scaled(value), CELL, aligned=False)
             for value in (one.good.value, one.bad.value)
         ]
         cells += [
-            figures.signed(part, FIGURE, value, aligned=False)
-            for part, value in ((found, one.explained.value), (left, one.remainder.value))
+            f"{figures.signed(part, CELL, effect.value, aligned=False)} "
+            f"{figures.spread(effect):>{SPREAD}}"
+            for part, effect in ((found, one.explained), (left, one.remainder))
         ]
         names = [one.name] if len(one.name) <= NAME - 6 else [one.name, ""]
         lines += [f"  {name}" for name in names[:-1]]
@@ -228,7 +229,38 @@ def _account(report: BisectReport) -> list[str]:
     units = dict.fromkeys(
         "instructions a virtual second" if one.rate else f"{one.unit} an iteration" for one in rows
     )
-    return [*lines, *wrapped(f"In {' or '.join(units)}, of the measured tasks.", "  ", "  ")]
+    lines += wrapped(f"In {' or '.join(units)}, of the measured tasks.", "  ", "  ")
+    return [*lines, *_left(rows), *_varying(rows)]
+
+
+def left_texts(regions: Sequence[BisectedRegion]) -> list[str]:
+    """Where what was found does not add up to the whole, and where one cannot tell."""
+    said = {
+        Adds.LEFT_OVER: "more than the spread is left in",
+        Adds.CANNOT_TELL: "whether what was found is all of it cannot be told, since the spread of "
+        f"what is left is wider than {percents(NARROW)} of the region, in",
+    }
+    found = {adds: [one.name for one in regions if one.adds is adds] for adds in said}
+    return [f"{text} {', '.join(found[adds])}" for adds, text in said.items() if found[adds]]
+
+
+def _left(regions: Sequence[BisectedRegion]) -> list[str]:
+    return [line for text in left_texts(regions) for line in wrapped(text, "  ", "    ")]
+
+
+def varying_text(region: BisectedRegion) -> str:
+    """Between what figures the runs of one kernel vary."""
+    varies = region.varies
+    low, high = figures.number(varies.low), figures.number(varies.high)
+    return f"{region.name}: {low} to {high} in {varies.n} runs of one kernel"
+
+
+def _varying(regions: Sequence[BisectedRegion]) -> list[str]:
+    """The regions whose runs vary, with both figures."""
+    texts = [varying_text(one) for one in regions if not one.rate and not one.steady]
+    title = f"  runs of one kernel vary by more than {percents(STEADY)}"
+    lines = [line for text in texts for line in wrapped(text, "    ", "      ")]
+    return [title, *lines] if texts else []
 
 
 def rounded_parts(region: BisectedRegion) -> tuple[int, int]:

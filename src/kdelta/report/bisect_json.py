@@ -73,7 +73,9 @@ class JsonRuledOut(msgspec.Struct, frozen=True):
 
 class JsonBisectedRegion(msgspec.Struct, frozen=True):
     """A region on both ends, in `unit` an iteration, or (rate) a virtual second. `remainder`: what
-    of the whole is not explained.
+    of the whole is not explained; `sums`: "adds up" if its interval holds zero and is no wider than
+    0.2 % of the region in the good end, "does not add up" if it excludes zero, else "cannot tell".
+    `varies`: the cost in the kernel whose runs vary most; `steady`: they vary by no more than 1 %.
     """
 
     workload: str
@@ -85,6 +87,9 @@ class JsonBisectedRegion(msgspec.Struct, frozen=True):
     whole: JsonEstimate
     explained: JsonEstimate
     remainder: JsonEstimate
+    sums: str = ""
+    varies: JsonEstimate | None = None
+    steady: bool | None = None
 
 
 class JsonBisectBuild(msgspec.Struct, frozen=True):
@@ -197,4 +202,7 @@ def _region(one: BisectedRegion) -> JsonBisectedRegion:
         whole=json_estimate(one.whole),
         explained=json_estimate(one.explained),
         remainder=json_estimate(one.remainder),
+        sums=one.adds.value,
+        varies=json_estimate(one.varies),
+        steady=one.steady,
     )

@@ -9,6 +9,7 @@ cycles an iteration where a CPU was named.
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import Adds, adds, is_steady, widest
 from kdelta.report.model import Facts, Side
 
 
@@ -34,7 +35,8 @@ class BisectedCommit(msgspec.Struct, frozen=True):
 class BisectedRegion(msgspec.Struct, frozen=True):
     """A region on both ends. `rate`: it is instructions a virtual second. `explained`: the effects
     of what was found, added up; `remainder`: what of the whole they do not account for. `unit`: of
-    its figures.
+    its figures. `widest`: its cost in the kernel whose runs vary most, of all that were measured;
+    None where only the ends are known.
     """
 
     workload: str
@@ -46,6 +48,22 @@ class BisectedRegion(msgspec.Struct, frozen=True):
     remainder: Estimate
     rate: bool = False
     unit: str = "instructions"
+    widest: Estimate | None = None
+
+    @property
+    def adds(self) -> Adds:
+        """Whether what was found adds up to the whole."""
+        return adds(self.remainder, self.good)
+
+    @property
+    def varies(self) -> Estimate:
+        """The cost in the kernel whose runs vary most."""
+        return widest([one for one in (self.widest, self.good, self.bad) if one is not None])
+
+    @property
+    def steady(self) -> bool:
+        """Whether runs of each kernel agree to 1 %."""
+        return is_steady(self.varies)
 
 
 class FoundCommit(msgspec.Struct, frozen=True):

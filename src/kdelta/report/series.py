@@ -2,15 +2,15 @@
 """`kdelta series` as text that can be pasted into a mail."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import is_seen
 from kdelta.infer.minimal import Role
 from kdelta.infer.series_model import PatchFate, PatchGroup, View, ViewAnswer
 from kdelta.report import figures
-from kdelta.report.ablation_model import AblatedRegion
 from kdelta.report.account import AccountWords, Part, account_lines, changed_most
 from kdelta.report.layout import (
+    WIDTH,
     failed_lines,
     finished,
     labelled,
@@ -18,13 +18,22 @@ from kdelta.report.layout import (
     warning_lines,
     wrapped,
 )
+from kdelta.report.means import (
+    Means,
+    about,
+    apart_lines,
+    averaged,
+    cell,
+    left_over,
+    unseen_lines,
+)
 from kdelta.report.model import Side
 from kdelta.report.series_held import held_lines
 from kdelta.report.series_model import KeptBranch, Minimal, SeriesReport, SeriesRow
 from kdelta.spec.identity import short
 
 NAME = 30
-CELL = 10
+CELL = 15
 SHOWN_NEEDS = 12
 
 WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
@@ -90,37 +99,23 @@ def _side(side: Side) -> str:
     return f"release {side.release}, identity {short(side.identity)}"
 
 
-def mean_percent(effects: Mapping[str, Estimate], report: SeriesReport) -> Fraction:
-    """The mean over regions of an effect in per cent of the tree without patches."""
-    regions = _regions(report)
-    parts = [
-        effects[region.name].value / region.before.value
-        for region in regions
-        if region.name in effects
-    ]
-    return 100 * sum(parts, Fraction(0)) / len(regions) if regions else Fraction(0)
-
-
-def _regions(report: SeriesReport) -> list[AblatedRegion]:
-    return [region for region in report.regions if not region.rate and region.before.value]
-
-
-def whole_mean(report: SeriesReport) -> Fraction:
-    """What all patches together do, as `mean_percent` has it."""
-    return mean_percent({region.name: region.whole for region in report.regions}, report)
+def means_of(report: SeriesReport) -> Means:
+    """The means over the report's regions."""
+    return Means(report.regions)
 
 
 def verdict_text(report: SeriesReport) -> str:
     """In words: what all do, which patches do most of it, and how many do nothing."""
-    whole = whole_mean(report)
-    changed = [region for region in _regions(report) if region.whole.value]
-    if not changed:
+    whole, count = means_of(report).whole(), len(averaged(report.regions))
+    changed = [one for one in report.regions if not one.rate and is_seen(one.whole)]
+    if whole is None:
+        text = "No region is steady enough for a mean. "
+    elif not changed:
         text = "All patches together change no region's path. "
     else:
         text = (
-            f"All patches together change the path by {figures.percent(whole)} in the mean over "
-            f"{_count(len(_regions(report)), 'region', 'regions')}, "
-            f"{len(changed)} of which differ. "
+            f"All patches together change the path by {cell(whole)} in the mean over "
+            f"{_count(count, 'region', 'regions')}; {len(changed)} differ. "
         )
     doing = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
     if report.minimal is None:
@@ -132,13 +127,14 @@ def verdict_text(report: SeriesReport) -> str:
 
 def does_something(effects: Mapping[str, Estimate]) -> bool:
     """Whether an effect is more than its spread in any region."""
-    return any(not one.low <= 0 <= one.high for one in effects.values())
+    return any(map(is_seen, effects.values()))
 
 
 def _table(report: SeriesReport) -> list[str]:
     views = [view for view in VIEWS if view in report.views or view is View.ORDER]
     heads = "".join(f" {HEADS[view]:>{CELL}}" for view in views)
-    lines = [f"{'patch':<{NAME}}{heads}  most in"]
+    most = "  most in" if len(views) == 1 else ""
+    lines = [f"{'patch':<{NAME}}{heads}{most}"]
     rows = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
     for row in rows:
         cells = [row.answer.effects, _cells(row.answer.left_out), _cells(row.answer.alone)]
@@ -146,21 +142,25 @@ def _table(report: SeriesReport) -> list[str]:
     for number, group in enumerate(report.groups, start=1):
         cells = [group.effects, _cells(group.left_out), _cells(group.alone)]
         lines += _line(f"group {number} ({len(group.patches)})", cells, views, report)
+    means = means_of(report)
     explained = {region.name: region.explained for region in report.regions}
     whole = {region.name: region.whole for region in report.regions}
+    left = {region.name: region.remainder for region in report.regions}
     lines += _line("sum of these", [explained, {}, {}], views, report)
     lines += _line("all patches", [whole, {}, {}], views, report)
-    still = [row.name for row in report.of(PatchFate.MEASURED) if row not in rows]
-    still += [row.name for row in report.of(PatchFate.CLEARED)]
-    if still:
-        shown = f"without effect ({len(still)}): {', '.join(still)}"
-        lines += wrapped(shown, "", "  ")
+    if word := left_over(means):
+        lines += _line(WORDS.remainder, [left, {}, {}], views, report)
+        lines.append(f"    {word}")
     lines += _groups(report.groups)
-    text = (
-        "Mean over all regions, in per cent of the tree without patches, of the instructions of "
-        "the measured tasks; a minus is faster."
-    )
-    return [*lines, *wrapped(text, "", "")]
+    lines += wrapped(about(len(averaged(report.regions)), "the tree without patches"), "", "")
+    unseen = [(row.name, row.answer.effects) for row in unseen_rows(report)]
+    return [*lines, *unseen_lines(unseen, means), *apart_lines(report.regions)]
+
+
+def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
+    """The patches that were measured, or cleared with others, and do nothing in any region."""
+    measured = [*report.of(PatchFate.MEASURED), *report.of(PatchFate.CLEARED)]
+    return [row for row in measured if not does_something(row.answer.effects)]
 
 
 def _cells(view: ViewAnswer | None) -> Mapping[str, Estimate] | None:
@@ -179,31 +179,22 @@ def _line(
             shown += f" {_cell(effects, report):>{CELL}}"
     most = most_in(cells[0] or {}, report)
     names = [name] if len(name) <= NAME else [name, ""]
-    room = 79 - NAME - len(shown) - 2
-    line = f"{names[-1]:<{NAME}}{shown}"
-    if len(most) > room:
-        return [*names[:-1], line, f"{'':<{NAME}}{most:>{79 - NAME}}"]
-    return [*names[:-1], f"{line}  {most}".rstrip()]
+    line = f"{names[-1]:<{NAME}}{shown}".rstrip()
+    if len(views) == 1 and len(most) <= WIDTH - 1 - NAME - len(shown) - 2:
+        return [*names[:-1], f"{line}  {most}".rstrip()]
+    return [*names[:-1], line, *([f"    most in {most}"] if most else [])]
 
 
 def _cell(effects: Mapping[str, Estimate] | None, report: SeriesReport) -> str:
     """A mean effect; "-" where it is not known, and nothing where it is not asked."""
     if effects is None:
         return "-"
-    return figures.percent(mean_percent(effects, report)) if effects else ""
+    return cell(means_of(report).of(effects)) if effects else ""
 
 
 def most_in(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
-    """The region where an effect is the largest part, if it is more than its spread."""
-    best, part = None, Fraction(0)
-    for region in _regions(report):
-        effect = effects.get(region.name)
-        if effect is None or effect.low <= 0 <= effect.high:
-            continue
-        size = effect.value / region.before.value
-        if abs(size) > abs(part):
-            best, part = region, size
-    return f"{best.name} {figures.percent(100 * part)}" if best else ""
+    """The region where an effect is the largest part, if its interval excludes zero."""
+    return means_of(report).most_in(effects)
 
 
 def _groups(groups: Sequence[PatchGroup]) -> list[str]:
@@ -228,7 +219,7 @@ def _minimal(report: SeriesReport, minimal: Minimal) -> list[str]:
         word = "" if one.role is Role.CULPRIT else "needed: "
         lines += wrapped(f"{one.name}: {word}{one.text}", "  ", "      ")
     if minimal.effects:
-        alone = figures.percent(mean_percent(minimal.effects, report))
+        alone = cell(means_of(report).of(minimal.effects))
         most = most_in(minimal.effects, report)
         text = f"together, without the others: {alone} in the mean, most in {most}"
         lines += wrapped(text, "", "  ")
@@ -279,12 +270,12 @@ def _interactions(report: SeriesReport) -> list[str]:
 def parts_of(region: str, report: SeriesReport) -> list[Part]:
     """A region's patches and groups of them."""
     patches = [
-        (row.name, row.answer.effects[region].value)
+        (row.name, row.answer.effects[region])
         for row in report.of(PatchFate.MEASURED)
         if region in row.answer.effects
     ]
     return patches + [
-        (f"group {number} ({len(group.patches)} patches)", group.effects[region].value)
+        (f"group {number} ({len(group.patches)} patches)", group.effects[region])
         for number, group in enumerate(report.groups, start=1)
         if region in group.effects
     ]

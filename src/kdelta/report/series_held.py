@@ -9,6 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import is_seen
 from kdelta.infer.series_model import PatchFate
 from kdelta.report import figures
 from kdelta.report.ablation_model import AblatedRegion
@@ -68,7 +69,7 @@ def _now(row: SeriesRow, region: AblatedRegion | None) -> float | None:
     if row.answer.fate in (PatchFate.TOGETHER, PatchFate.UNRESOLVED):
         return None
     effect: Estimate | None = row.answer.effects.get(region.name)
-    if effect is None or effect.low <= 0 <= effect.high:
+    if effect is None or not is_seen(effect):
         return 0.0
     return float(100 * effect.value / region.before.value)
 

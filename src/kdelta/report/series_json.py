@@ -12,13 +12,17 @@ from kdelta.report.ablation_json import (
     JsonAblatedRegion,
     JsonBuild,
     JsonEffects,
+    JsonMeans,
     JsonProof,
+    json_mean,
+    json_means,
     json_proof,
     json_region,
 )
 from kdelta.report.ablation_model import AblationBuild
-from kdelta.report.estimate_json import json_estimate
+from kdelta.report.estimate_json import JsonEstimate, json_estimate
 from kdelta.report.json import JsonSide, document_text, json_side
+from kdelta.report.means import Means
 from kdelta.report.model import Facts
 from kdelta.report.series_held import held
 from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow
@@ -37,7 +41,9 @@ class JsonView(msgspec.Struct, frozen=True):
 class JsonPatch(msgspec.Struct, frozen=True):
     """A patch; `effects` are what it adds to those before it, and empty unless it was measured or
     cleared. `alive` of the `objects` that it reaches are such that executed code depends on them.
-    `earlier`: what the trailers of its commit say.
+    `earlier`: what the trailers of its commit say. `mean`: of its effects over regions, as
+    JsonMeans has them; null unless it was measured or cleared. `seen`: the interval of that mean
+    excludes zero.
     """
 
     name: str
@@ -51,6 +57,8 @@ class JsonPatch(msgspec.Struct, frozen=True):
     left_out: JsonView | None
     alone: JsonView | None
     earlier: list[str]
+    mean: JsonEstimate | None = None
+    seen: bool | None = None
 
 
 class JsonGroup(msgspec.Struct, frozen=True):
@@ -125,7 +133,7 @@ class JsonHeld(msgspec.Struct, frozen=True):
 
 
 class JsonSeries(msgspec.Struct, frozen=True):
-    """The whole of `kdelta series`."""
+    """The whole of `kdelta series`. `means`: null without a steady region."""
 
     schema: Literal["kdelta.series/1"]
     kdelta: str
@@ -149,6 +157,7 @@ class JsonSeries(msgspec.Struct, frozen=True):
     notes: list[str]
     warnings: list[str]
     failure: str
+    means: JsonMeans | None = None
 
 
 def series_json(report: SeriesReport, version: str) -> str:
@@ -165,7 +174,7 @@ def series_json(report: SeriesReport, version: str) -> str:
             workloads=list(report.workloads),
             machine=report.machine,
             views=[view.value for view in report.views],
-            patches=[_patch(row) for row in report.rows],
+            patches=[_patch(row, Means(report.regions)) for row in report.rows],
             groups=[_group(group) for group in report.groups],
             needs=[JsonNeed(one.patch, list(one.needs), one.reason) for one in report.needs],
             interactions=[
@@ -188,6 +197,7 @@ def series_json(report: SeriesReport, version: str) -> str:
             notes=list(report.notes),
             warnings=list(report.warnings),
             failure=report.failure,
+            means=json_means(Means(report.regions)),
         )
     )
 
@@ -200,7 +210,8 @@ def _view(view: ViewAnswer | None) -> JsonView | None:
     return None if view is None else JsonView(_effects(view.effects), list(view.others), view.text)
 
 
-def _patch(row: SeriesRow) -> JsonPatch:
+def _patch(row: SeriesRow, means: Means) -> JsonPatch:
+    effects = row.answer.effects
     return JsonPatch(
         name=row.name,
         subject=row.subject,
@@ -209,10 +220,12 @@ def _patch(row: SeriesRow) -> JsonPatch:
         why=row.why,
         objects=row.objects,
         alive=row.alive,
-        effects=_effects(row.answer.effects),
+        effects=_effects(effects),
         left_out=_view(row.answer.left_out),
         alone=_view(row.answer.alone),
         earlier=list(row.earlier),
+        mean=json_mean(effects, means),
+        seen=means.sees(effects) if effects else None,
     )
 
 

@@ -2,16 +2,18 @@
 """An ablation's page: which options do it, which were ruled out and why, and how they differ."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from kdelta.infer.estimate import Estimate
 from kdelta.report.ablation import (
     RULED_OUT,
     WORDS,
     ablation_text,
-    mean_percent,
+    means_of,
     most_in,
     parts_of,
     ranked_units,
+    unseen_units,
     verdict_text,
 )
 from kdelta.report.ablation_model import AblatedUnit, AblationReport, Fate
@@ -28,6 +30,7 @@ from kdelta.report.html.model import (
     Section,
     Table,
 )
+from kdelta.report.means import about, averaged, left_over
 from kdelta.report.stored import Stored
 
 _FATES = {
@@ -73,19 +76,26 @@ def _answer(report: AblationReport) -> Answer:
         return Answer((report.failure,), tone="unresolved")
     fates = Counter(_FATES[unit.fate] for unit in report.units)
     chips = tuple(Chip(word, count) for word, count in fates.items())
-    whole = mean_percent({one.name: one.whole for one in report.regions}, report, None)
-    return Answer((verdict_text(report),), chips, tone=searched.mean_tone(whole))
+    tone = searched.mean_tone(means_of(report).whole())
+    return Answer((verdict_text(report),), chips, tone=tone)
 
 
 def _sections(report: AblationReport) -> Iterator[Section]:
     if report.failure:
         return
     ranked = ranked_units(report)
-    means = [(unit.name, mean_percent(unit.effects, report, None)) for unit in ranked]
+    means = means_of(report)
     chart = searched.means_chart(
-        means, "Mean over all regions, in per cent of A, of what flipping each unit does."
+        [(unit.name, means.of(unit.effects)) for unit in ranked],
+        "Mean over all regions, in per cent of A, of what flipping each unit does.",
     )
-    yield Section("units", "Units of options and what they do", (*chart, _units_table(report)))
+    lead = Prose(about(len(averaged(report.regions)), "A"))
+    yield Section(
+        "units", "Units of options and what they do", (*chart, _units_table(report), lead)
+    )
+    unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
+    yield from searched.unseen_section(unseen, means)
+    yield from searched.apart_section(report.regions)
     yield from _ruled_out(report)
     folds = searched.account_folds(report.regions, lambda name: parts_of(name, report), WORDS)
     if folds:
@@ -112,45 +122,63 @@ def _units_table(report: AblationReport) -> Table:
     columns = (
         Column("unit", "name"),
         Column("what became of it", "word"),
-        Column("% mean", "number", "over all regions, of A; a minus is faster"),
-        *(Column(f"% {name}", "number") for name in (report.workloads if several else ())),
+        *searched.MEAN_COLUMNS,
+        *(
+            column
+            for name in (report.workloads if several else ())
+            for column in (Column(f"% {name}", "number"), Column(f"spread {name}", "number"))
+        ),
         Column("most in"),
         Column("vmlinux", "number", "bytes that it adds to the image"),
         Column("how it is known"),
     )
-    rows = tuple(_unit_row(unit, report, several=several) for unit in ranked_units(report))
+    unresolved = [unit for unit in report.units if unit.fate is Fate.UNRESOLVED]
+    shown = [*ranked_units(report), *unresolved]
+    rows = tuple(_unit_row(unit, report, several=several) for unit in shown)
     whole = {region.name: region.whole for region in report.regions}
     explained = {region.name: region.explained for region in report.regions}
+    left = {region.name: region.remainder for region in report.regions}
     foot = tuple(
         (
             Cell(name),
-            Cell(""),
-            searched.percent_cell(mean_percent(effects, report, None)),
-            *(searched.percent_cell(mean_percent(effects, report, one))
-              for one in (report.workloads if several else ())),
+            Cell(word),
+            *_means_of(effects, report, several=several),
             *[Cell("")] * 3,
         )
-        for name, effects in (("sum of these", explained), ("B - A", whole))
-    )  # fmt: skip
+        for name, effects, word in (
+            ("sum of these", explained, ""),
+            ("B - A", whole, ""),
+            (WORDS.remainder, left, left_over(means_of(report))),
+        )
+        if effects is not left or word
+    )
     caption = "Units: options that can only be flipped together"
     return Table("units-table", caption, columns, rows, foot, filtered=True)
 
 
 def _unit_row(unit: AblatedUnit, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
-    mean = mean_percent(unit.effects, report, None)
+    mean = means_of(report).of(unit.effects)
     known = bool(unit.effects)
     tone = _TONES.get(unit.fate, searched.TONES[searched.mean_tone(mean)])
     size = unit.vmlinux_bytes
     return (
         Cell(unit.name),
         Cell(_FATES[unit.fate], tone=tone),
-        searched.percent_cell(mean) if known else Cell("", 0),
-        *(searched.percent_cell(mean_percent(unit.effects, report, name))
-          for name in (report.workloads if several else ())),
+        *_means_of(unit.effects, report, several=several),
         Cell(most_in(unit.effects, report) if known else ""),
         Cell("" if size is None else words.signed(size), size or 0),
         Cell(unit.how or unit.why),
     )  # fmt: skip
+
+
+def _means_of(
+    effects: Mapping[str, Estimate], report: AblationReport, *, several: bool
+) -> tuple[Cell, ...]:
+    """Over all regions, and over those of each workload where there are several."""
+    means = means_of(report)
+    over = [None, *(report.workloads if several else ())]
+    found = [means.of(effects, workload) if effects else None for workload in over]
+    return tuple(cell for mean in found for cell in searched.mean_cells(mean))
 
 
 def _ruled_out(report: AblationReport) -> Iterator[Section]:
@@ -187,10 +215,10 @@ def _switches(report: AblationReport) -> Iterator[Section]:
         (
             Cell(unit.name),
             Cell(unit.switch.words),
-            searched.percent_cell(mean_percent(unit.switch.effects, report, None)),
-            searched.percent_cell(mean_percent(unit.effects, report, None))
-            if unit.fate is Fate.MEASURED
-            else Cell("", 0),
+            *searched.mean_cells(means_of(report).of(unit.switch.effects)),
+            *searched.mean_cells(
+                means_of(report).of(unit.effects) if unit.fate is Fate.MEASURED else None
+            ),
         )
         for unit in report.units
         if unit.switch
@@ -201,7 +229,9 @@ def _switches(report: AblationReport) -> Iterator[Section]:
         Column("unit", "name"),
         Column("on the command line"),
         Column("% at run time", "number"),
+        Column("spread at run time", "number"),
         Column("% built", "number"),
+        Column("spread built", "number"),
     )
     caption = "What the command line switches of a unit, mean over all regions"
     table = Table("switches-table", caption, columns, rows)

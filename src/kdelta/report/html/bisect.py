@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import NARROW, Adds
 from kdelta.report.bisect import bisect_text, changed_regions, part_of, verdict_text
 from kdelta.report.bisect_model import BisectReport, FoundCommit
 from kdelta.report.html import common, searched, words
@@ -22,6 +23,7 @@ from kdelta.report.html.model import (
     Table,
     Verbatim,
 )
+from kdelta.report.means import percents
 from kdelta.report.stored import Stored
 
 _FUNCTIONS = 12
@@ -166,22 +168,35 @@ def _regions_table(report: BisectReport) -> Table:
         Column("good", "number"),
         Column("bad", "number"),
         Column("diff", "number"),
+        Column("spread", "number"),
         Column("%", "number"),
         Column("found", "number", "the effects of what was found, added up"),
+        Column("spread", "number"),
         Column("left", "number", "what they do not account for"),
+        Column("spread", "number"),
+        Column("sum", "word", f"adds up if what is left is 0 within {percents(NARROW)}"),
     )
     rows = tuple(
         (
             Cell(f"{one.name}, a virtual second" if one.rate else one.name),
             Cell(searched.tone_of(one.whole), tone=searched.tone_of(one.whole)),
             *(Cell(words.number(x.value), float(x.value)) for x in (one.good, one.bad)),
-            Cell(words.signed(one.whole.value), float(one.whole.value)),
+            *_with_spread(one.whole),
             searched.percent_cell(100 * part_of(one.whole.value, one) if one.good.value else None),
-            *(Cell(words.signed(x.value), float(x.value)) for x in (one.explained, one.remainder)),
+            *_with_spread(one.explained),
+            *_with_spread(one.remainder),
+            Cell(one.adds.value, tone="" if one.adds is Adds.ADDS_UP else "unresolved"),
         )
         for one in sorted(report.regions, key=lambda one: -abs(part_of(one.whole.value, one)))
     )
     return Table("regions-table", f"Both ends, {_units(report)}", columns, rows, filtered=True)
+
+
+def _with_spread(effect: Estimate) -> tuple[Cell, Cell]:
+    return (
+        Cell(words.signed(effect.value), float(effect.value)),
+        Cell(words.spread(effect), float(effect.half_width)),
+    )
 
 
 def _placement(report: BisectReport) -> Iterator[Block]:

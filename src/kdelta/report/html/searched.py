@@ -5,12 +5,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import bound, is_seen, reach
 from kdelta.report import figures
 from kdelta.report.ablation_model import AblatedRegion, AblationBuild, AblationReport, Proof
 from kdelta.report.account import AccountWords, Part, account_rows, changed_most
 from kdelta.report.bisect_model import BisectBuild, BisectReport
 from kdelta.report.html import charts, common, words
-from kdelta.report.html.model import Block, Cell, Chart, Column, Fold, Prose, Section, Table
+from kdelta.report.html.model import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Fold,
+    Items,
+    Prose,
+    Section,
+    Table,
+)
+from kdelta.report.means import (
+    Means,
+    apart,
+    apart_text,
+    apart_title,
+    bound_text,
+    cell,
+    spread,
+)
 from kdelta.report.model import Side
 from kdelta.report.series_model import SeriesReport
 from kdelta.report.stored import Stored
@@ -26,6 +46,7 @@ _OK = "ok"
 ACCOUNT = (
     Column("what", "name"),
     Column("diff", "number"),
+    Column("spread", "number"),
     Column("%", "number", "of the region before"),
 )
 
@@ -37,9 +58,58 @@ def tone_of(effect: Estimate) -> str:
     return FASTER if effect.high < 0 else SAME
 
 
-def mean_tone(mean: Fraction) -> str:
-    """What a mean effect does."""
-    return SLOWER if mean > 0 else FASTER if mean < 0 else SAME
+def mean_tone(mean: Estimate | None) -> str:
+    """What a mean effect does, as far as its interval says."""
+    return SAME if mean is None else tone_of(mean)
+
+
+def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
+    """A mean effect in per cent, and how far it may be off."""
+    if mean is None:
+        return Cell("", 0), Cell("", 0)
+    far = spread(mean).replace("+-", words.PLUS_MINUS)
+    return percent_cell(mean.value), Cell(far, float(reach(mean)))
+
+
+MEAN_COLUMNS = (
+    Column("% mean", "number", "over all steady regions; a minus is faster"),
+    Column("spread", "number", "how far the mean may be off: spreads of regions add up"),
+)
+
+
+def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
+    """The regions that are in no mean, with what their runs vary between."""
+    found = apart(regions)
+    if not found:
+        return ()
+    lead = Prose(f"{apart_title()[:1].upper()}{apart_title()[1:]}.")
+    texts = tuple(apart_text(one).replace("+-", words.PLUS_MINUS) for one in found)
+    return (Section("apart", "Regions that are in no mean", (lead, Items(texts))),)
+
+
+def unseen_section(
+    named: Sequence[tuple[str, Mapping[str, Estimate]]], means: Means
+) -> tuple[Section, ...]:
+    """What has no effect in the mean, how large it may be, and where it does have one."""
+    if not named:
+        return ()
+    columns = (
+        Column("name", "name"),
+        Column("at most", "number", "in the mean, in either direction"),
+        Column("but in"),
+    )
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(bound_text(mean), float(bound(mean)) if mean else 0.0),
+            Cell("; ".join(f"{where} {cell(part)}" for where, part in means.seen_in(effects))),
+        )
+        for name, effects in named
+        for mean in (means.of(effects),)
+    )
+    lead = Prose("The interval of the mean holds 0.")
+    table = Table("unseen-table", "Without an effect in the mean", columns, rows, filtered=True)
+    return (Section("unseen", "No effect seen", (lead, table)),)
 
 
 def percent_cell(part: Fraction | None) -> Cell:
@@ -47,18 +117,20 @@ def percent_cell(part: Fraction | None) -> Cell:
     return Cell(words.percent(part), float("inf") if part is None else float(part))
 
 
-def means_chart(rows: Sequence[tuple[str, Fraction]], caption: str) -> tuple[Block, ...]:
-    """A chart of mean effects in per cent, one a row; those that are nought are left out."""
-    shown = [row for row in rows if row[1]][:MOST_ROWS]
+def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tuple[Block, ...]:
+    """A chart of mean effects in per cent with their intervals, one a row; those whose interval
+    holds zero are left out.
+    """
+    known = [(name, mean) for name, mean in rows if mean is not None and is_seen(mean)]
+    shown = known[:MOST_ROWS]
     if not shown:
         return ()
     effects = [
-        charts.Effect(name, float(mean), min(0.0, float(mean)), max(0.0, float(mean)), tone)
+        charts.Effect(name, float(mean.value), float(mean.low), float(mean.high), tone_of(mean))
         for name, mean in dict(shown).items()
-        for tone in (mean_tone(mean),)
     ]
-    said = "; ".join(f"{one.name} {one.value:+.3g} %" for one in effects)
-    left = len([row for row in rows if row[1]]) - len(shown)
+    said = "; ".join(f"{name} {cell(mean)}" for name, mean in dict(shown).items())
+    left = len(known) - len(shown)
     text = caption + (f" {words.counted(left, 'smaller one is', 'smaller ones are')} in the table."
                       if left else "")  # fmt: skip
     return (Chart(charts.effects_svg(effects, "%", TONES), text, f"{caption} {said}", wide=True),)
@@ -79,7 +151,7 @@ def account_folds(
 def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWords) -> Fold:
     rows = account_rows(region, parts, accounts, _LIMIT)
     total = figures.scaled(region.whole.value)
-    printed = figures.rounded_to_total([value for _, value in rows], total)
+    printed = figures.rounded_to_total([effect.value for _, effect in rows], total)
     each = "a virtual second" if region.rate else "an iteration"
     part = _part(region, region.whole.value)
     summary = (
@@ -91,11 +163,13 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
         f"What changed {region.name}, in instructions {each}",
         ACCOUNT,
         tuple(
-            (Cell(name), Cell(words.hundredths(shown), float(value)),
-             percent_cell(_part(region, value)))
-            for (name, value), shown in zip(rows, printed, strict=True)
+            (Cell(name), Cell(words.hundredths(shown), float(effect.value)),
+             Cell(words.spread(effect), float(effect.half_width)),
+             percent_cell(_part(region, effect.value)))
+            for (name, effect), shown in zip(rows, printed, strict=True)
         ),
-        ((Cell(accounts.total), Cell(words.hundredths(total)), percent_cell(part)),),
+        ((Cell(accounts.total), Cell(words.hundredths(total)), Cell(words.spread(region.whole)),
+          percent_cell(part)),),
     )  # fmt: skip
     beside: tuple[Block, ...] = ()
     if region.lookups.value:

@@ -20,15 +20,16 @@ from kdelta.report.html.model import (
     Section,
     Table,
 )
+from kdelta.report.means import about, averaged, cell, left_over
 from kdelta.report.series import (
     HEADS,
     WORDS,
-    mean_percent,
+    means_of,
     most_in,
     parts_of,
     series_text,
+    unseen_rows,
     verdict_text,
-    whole_mean,
 )
 from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow
 from kdelta.report.stored import Stored
@@ -73,25 +74,26 @@ def _answer(report: SeriesReport) -> Answer:
     if report.minimal and report.minimal.answer.members:
         names = [one.name for one in report.minimal.answer.members]
         sentences.append(f"The smallest set with the effect: {words.listed(names)}.")
-    return Answer(tuple(sentences), chips, tone=searched.mean_tone(whole_mean(report)))
+    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole()))
 
 
 def _sections(report: SeriesReport) -> Iterator[Section]:
     if report.failure:
         return
-    means = [
-        (row.name, mean_percent(row.answer.effects, report))
-        for row in report.rows
-        if row.answer.effects
-    ]
+    every = means_of(report)
+    means = [(row.name, every.of(row.answer.effects)) for row in report.rows if row.answer.effects]
     means += [
-        (f"group {number}", mean_percent(group.effects, report))
+        (f"group {number}", every.of(group.effects))
         for number, group in enumerate(report.groups, start=1)
     ]
     chart = searched.means_chart(
         means, "Mean over all regions, of what each patch does on top of those before it."
     )
-    yield Section("patches", "Patches and what they do", (*chart, _patches_table(report)))
+    lead = Prose(about(len(averaged(report.regions)), "the tree without patches"))
+    yield Section("patches", "Patches and what they do", (*chart, _patches_table(report), lead))
+    unseen = [(row.name, row.answer.effects) for row in unseen_rows(report)]
+    yield from searched.unseen_section(unseen, every)
+    yield from searched.apart_section(report.regions)
     if report.minimal:
         yield Section("minimal", "The smallest set", tuple(_minimal(report, report.minimal)))
     if report.groups:
@@ -125,7 +127,11 @@ def _patches_table(report: SeriesReport) -> Table:
     columns = (
         Column("patch", "name"),
         Column("what became of it", "word"),
-        *(Column(f"% {HEADS[view]}", "number") for view in views),
+        *(
+            column
+            for view in views
+            for column in (Column(f"% {HEADS[view]}", "number"), Column("spread", "number"))
+        ),
         Column("most in"),
         Column("subject"),
         Column("how it is known"),
@@ -137,14 +143,20 @@ def _patches_table(report: SeriesReport) -> Table:
     ]
     explained = {region.name: region.explained for region in report.regions}
     whole = {region.name: region.whole for region in report.regions}
+    left = {region.name: region.remainder for region in report.regions}
     foot = tuple(
         (
             Cell(name),
-            Cell(""),
-            searched.percent_cell(mean_percent(effects, report)),
-            *[Cell("")] * (len(views) + 2),
+            Cell(word),
+            *searched.mean_cells(means_of(report).of(effects)),
+            *[Cell("")] * (2 * len(views) + 1),
         )
-        for name, effects in (("sum of these", explained), ("all patches", whole))
+        for name, effects, word in (
+            ("sum of these", explained, ""),
+            ("all patches", whole, ""),
+            (WORDS.remainder, left, left_over(means_of(report))),
+        )
+        if effects is not left or word
     )
     caption = "Mean over all regions, in per cent of the tree without patches; a minus is faster"
     return Table("patches-table", caption, columns, tuple(rows), foot, filtered=True)
@@ -152,14 +164,14 @@ def _patches_table(report: SeriesReport) -> Table:
 
 def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
     answer = row.answer
-    mean = mean_percent(answer.effects, report)
+    mean = means_of(report).of(answer.effects)
     tone = _TONES.get(answer.fate, searched.TONES[searched.mean_tone(mean)])
     cells = {View.ORDER: answer.effects, View.LEFT_OUT: _of(answer.left_out),
              View.ALONE: _of(answer.alone)}  # fmt: skip
     return (
         Cell(row.name),
         Cell(answer.fate.value, tone=tone),
-        *(_mean_cell(cells[view], report) for view in views),
+        *(one for view in views for one in _mean_cells(cells[view], report)),
         Cell(most_in(answer.effects, report)),
         Cell(row.subject),
         Cell(answer.text or row.why),
@@ -174,7 +186,7 @@ def _group_row(
     return (
         Cell(name),
         Cell(words.counted(len(group.patches), "patch", "patches"), tone="unresolved"),
-        *(_mean_cell(cells[view], report) for view in views),
+        *(one for view in views for one in _mean_cells(cells[view], report)),
         Cell(most_in(group.effects, report)),
         Cell(""),
         Cell(group.reason),
@@ -185,8 +197,8 @@ def _of(view: ViewAnswer | None) -> Mapping[str, Estimate]:
     return view.effects if view else {}
 
 
-def _mean_cell(effects: Mapping[str, Estimate], report: SeriesReport) -> Cell:
-    return searched.percent_cell(mean_percent(effects, report)) if effects else Cell("", 0)
+def _mean_cells(effects: Mapping[str, Estimate], report: SeriesReport) -> tuple[Cell, Cell]:
+    return searched.mean_cells(means_of(report).of(effects) if effects else None)
 
 
 def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
@@ -207,7 +219,7 @@ def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
         )
     )
     if minimal.effects:
-        mean = words.percent(mean_percent(minimal.effects, report))
+        mean = cell(means_of(report).of(minimal.effects))
         most = most_in(minimal.effects, report)
         yield Prose(f"Together, without the others: {mean} in the mean, most in {most}.")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate, Quantity
+from kdelta.infer.means import is_seen
 from kdelta.infer.series_model import PatchFate
 from kdelta.report import ablation, bisect, figures, series
 from kdelta.report.ablation import RULED_OUT
@@ -12,6 +13,16 @@ from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationRep
 from kdelta.report.account import AccountWords, Part, account_rows, changed_most
 from kdelta.report.bisect_model import BisectedRegion, BisectReport, FoundCommit
 from kdelta.report.cycles import cpu_line
+from kdelta.report.means import (
+    about,
+    apart,
+    apart_text,
+    apart_title,
+    averaged,
+    cell,
+    left_over,
+    unseen_text,
+)
 from kdelta.report.model import Facts, Side
 from kdelta.report.outline import Case, Outcome, Outline, Suite, Table
 from kdelta.report.outlines import parts
@@ -38,6 +49,8 @@ def ablate_outline(stored: Stored) -> Outline:
         for region in changed_most(report.regions, stored.shown.get("explain", _REGIONS))
     ]
     out = [unit.name for unit in report.units if unit.fate in RULED_OUT]
+    means = ablation.means_of(report)
+    unseen = [unseen_text(u.name, u.effects, means) for u in ablation.unseen_units(report)]
     return Outline(
         subject=titled,
         short=(ablation.verdict_text(report), *_proved(report.proof)),
@@ -46,7 +59,12 @@ def ablate_outline(stored: Stored) -> Outline:
         failures=parts.failures_of(tuple(zip(ends, report.ends, strict=True))),
         facts=_facts(report.tree, report.workloads, ends, report.ends, report.machine)
         + ((("priced", cpu_line(report.cpu)),) if report.cpu else ()),
-        notes=(*_listed("ruled out without a kernel of their own", out), *report.notes),
+        notes=(
+            *_listed("no effect seen, the interval of the mean holds 0", unseen),
+            *_apart(report.regions),
+            *_listed("ruled out without a kernel of their own", out),
+            *report.notes,
+        ),
         warnings=report.warnings,
     )
 
@@ -59,27 +77,37 @@ def _unit_case(unit: AblatedUnit) -> Case:
 
 
 def _units(report: AblationReport) -> Table:
+    means = ablation.means_of(report)
+
     def row(name: str, effects: Mapping[str, Estimate], most: str = "") -> tuple[str, ...]:
-        means = [
-            figures.percent(ablation.mean_percent(effects, report, workload))
-            for workload in report.workloads
-        ]
-        return name, *means, most
+        return name, *(cell(means.of(effects, one)) for one in report.workloads), most
 
     rows = [
         row(unit.name, unit.effects, ablation.most_in(unit.effects, report))
-        if unit.fate is not Fate.UNRESOLVED
-        else (unit.name, *("" for _ in report.workloads), "unresolved")
         for unit in ablation.ranked_units(report)
     ]
+    rows += [
+        (unit.name, *("" for _ in report.workloads), "unresolved")
+        for unit in report.units
+        if unit.fate is Fate.UNRESOLVED
+    ]
+    rows.append(row("sum of these", {one.name: one.explained for one in report.regions}))
+    if word := left_over(means):
+        left = {one.name: one.remainder for one in report.regions}
+        rows.append(row(ablation.WORDS.remainder, left, word))
     return Table(
         "options, by what flipping each does",
         ("unit", *report.workloads, "most in"),
         tuple(rows),
         total=row("B - A", {region.name: region.whole for region in report.regions}),
-        note="Mean over the workload's regions, in per cent of A, of the instructions of the "
-        "measured tasks; a minus is faster.",
+        note=about(len(averaged(report.regions)), "A"),
     )
+
+
+def _apart(regions: Iterable[AblatedRegion]) -> tuple[str, ...]:
+    """The regions that are in no mean."""
+    found = [apart_text(one) for one in apart(regions)]
+    return (f"{apart_title()}: {'; '.join(found)}",) if found else ()
 
 
 def bisect_outline(stored: Stored) -> Outline:
@@ -107,7 +135,11 @@ def bisect_outline(stored: Stored) -> Outline:
         ),
         failures=parts.failures_of(tuple(zip(ends, report.ends, strict=True))),
         facts=_facts(report.repository, report.workloads, ends, report.ends, report.machine),
-        notes=(*out, *report.notes),
+        notes=(
+            *out,
+            *bisect.left_texts([one for one in report.regions if is_seen(one.whole)]),
+            *report.notes,
+        ),
         warnings=report.warnings,
     )
 
@@ -154,6 +186,10 @@ def series_outline(stored: Stored) -> Outline:
         if report.minimal is None
     ]
     out = [row.name for row in report.of(PatchFate.RULED_OUT)]
+    means = series.means_of(report)
+    unseen = [
+        unseen_text(row.name, row.answer.effects, means) for row in series.unseen_rows(report)
+    ]
     return Outline(
         subject=f"{titled} on {report.tree}",
         short=(series.verdict_text(report), *_proved(report.proof)),
@@ -162,6 +198,8 @@ def series_outline(stored: Stored) -> Outline:
         failures=parts.failures_of(tuple(zip(ends, report.ends, strict=True))),
         facts=_facts(report.tree, report.workloads, ends, report.ends, report.machine),
         notes=(
+            *_listed("no effect seen, the interval of the mean holds 0", unseen),
+            *_apart(report.regions),
             *_listed("ruled out", out),
             *(f"{one.patch} needs {', '.join(one.needs)}: {one.reason}" for one in report.needs),
             *report.notes,
@@ -177,9 +215,10 @@ def _patch_case(row: SeriesRow) -> Case:
 
 
 def _patches(report: SeriesReport) -> Table:
+    means = series.means_of(report)
+
     def row(name: str, effects: Mapping[str, Estimate]) -> tuple[str, ...]:
-        mean = figures.percent(series.mean_percent(effects, report))
-        return name, mean, series.most_in(effects, report)
+        return name, cell(means.of(effects)), series.most_in(effects, report)
 
     rows = [
         row(one.name, one.answer.effects)
@@ -190,13 +229,16 @@ def _patches(report: SeriesReport) -> Table:
         row(f"group {number} ({len(group.patches)})", group.effects)
         for number, group in enumerate(report.groups, start=1)
     ]
+    rows.append(row("sum of these", {one.name: one.explained for one in report.regions}))
+    if word := left_over(means):
+        left = {one.name: one.remainder for one in report.regions}
+        rows.append((series.WORDS.remainder, cell(means.of(left)), word))
     return Table(
         "patches, by what each does on top of those before it",
         ("patch", "mean", "most in"),
         tuple(rows),
         total=row("all patches", {region.name: region.whole for region in report.regions}),
-        note="Mean over all regions, in per cent of the tree without patches, of the instructions "
-        "of the measured tasks; a minus is faster.",
+        note=about(len(averaged(report.regions)), "the tree without patches"),
     )
 
 
@@ -265,18 +307,18 @@ def _account(region: AblatedRegion, named: Iterable[Part], words: AccountWords) 
     """A region's effect taken apart, in rows that add up to it as printed."""
     rows = account_rows(region, named, words, _PARTS)
     total = figures.scaled(region.whole.value)
-    printed = figures.rounded_to_total([value for _, value in rows], total)
+    printed = figures.rounded_to_total([effect.value for _, effect in rows], total)
 
-    def row(name: str, hundredths: int, value: Fraction) -> tuple[str, ...]:
+    def row(name: str, hundredths: int, effect: Estimate) -> tuple[str, ...]:
         before = region.before.value
-        part = figures.percent(100 * value / before if before else None)
-        return name, parts.signed(hundredths, value), part
+        part = figures.percent(100 * effect.value / before if before else None)
+        return name, parts.signed(hundredths, effect.value), figures.spread(effect), part
 
     return Table(
         f"{region.name}: what accounts for it, in {_unit(region)}",
-        ("what", "effect", "%"),
-        tuple(row(name, shown, value) for (name, value), shown in zip(rows, printed, strict=True)),
-        total=row(words.total, total, region.whole.value),
+        ("what", "effect", "spread", "%"),
+        tuple(row(name, shown, part) for (name, part), shown in zip(rows, printed, strict=True)),
+        total=row(words.total, total, region.whole),
         folded=True,
     )
 

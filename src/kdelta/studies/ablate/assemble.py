@@ -181,6 +181,7 @@ def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedR
             remainder=sums[name].remainder,
             lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
             rate=region.rate,
+            widest=sums[name].widest,
         )
         for name, region in before.regions.items()
         if name in after.regions and name in sums

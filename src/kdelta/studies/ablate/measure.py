@@ -7,10 +7,15 @@ from pathlib import Path
 import msgspec
 
 from kdelta.counts.executed import decode_executed
+from kdelta.counts.model import RegionCounts
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
+from kdelta.infer.chance import ENOUGH
+from kdelta.infer.doubt import region_runs
 from kdelta.infer.estimate import ZERO, Estimate
 from kdelta.infer.paths import RegionPath, background_rates, function_paths, region_paths
+from kdelta.infer.search_model import Failed, Outcome
+from kdelta.infer.search_model import Measured as Run
 from kdelta.kernels.built import DIGEST, BuiltKernel, forget, load_built
 from kdelta.kernels.digest_file import is_current
 from kdelta.kernels.failure import NoKernel
@@ -42,7 +47,8 @@ class Region(msgspec.Struct, frozen=True):
 
 class Measured(msgspec.Struct, frozen=True):
     """A kernel or why there is none, its runs, and what they executed by region, and by region and
-    function; nothing if it failed, which `failure` and `status` tell.
+    function; nothing if it failed, which `failure` and `status` tell. `runs`: the regions run by
+    run, by which differences are judged.
     """
 
     label: str
@@ -52,6 +58,7 @@ class Measured(msgspec.Struct, frozen=True):
     failure: str = ""
     status: RunStatus = RunStatus.OK
     parts: dict[str, dict[str, Estimate]] = {}
+    runs: dict[str, tuple[RegionCounts, ...]] = {}
 
     @property
     def kernel(self) -> Kernel | None:
@@ -62,6 +69,13 @@ class Measured(msgspec.Struct, frozen=True):
     def code(self) -> dict[str, Estimate]:
         """The path of each region, without lookups by address."""
         return {name: region.path.code for name, region in self.regions.items()}
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a search is told of it."""
+        if self.failure:
+            return Failed(self.status, self.failure)
+        return Run(self.code, self.parts, self.runs)
 
     @property
     def built(self) -> BuiltKernel:
@@ -154,6 +168,7 @@ class Bench:
     def _measured(self, label: str, kernel: Kernel, results: Sequence[list[Done]]) -> Measured:
         regions: dict[str, Region] = {}
         parts: dict[str, dict[str, Estimate]] = {}
+        runs: dict[str, tuple[RegionCounts, ...]] = {}
         failures, status = [], RunStatus.OK
         for workload, done in zip(self._workloads, results, strict=True):
             counts = [one.counts for one in done if one.counts is not None]
@@ -166,6 +181,8 @@ class Bench:
                 regions[self._named(name, workload)] = Region(workload.name, path)
             for name, functions in function_paths(counts).items():
                 parts[self._named(name, workload)] = functions
+            for name, held in region_runs(counts).items():
+                runs[self._named(name, workload)] = held
             for context, rate in background_rates(counts).items():
                 name = f"{RATE_NAMES[context]} ({workload.name})"
                 nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
@@ -174,7 +191,16 @@ class Bench:
         every = tuple(one for done in results for one in done)
         if failures:
             return Measured(label, kernel, every, {}, "; ".join(failures), status)
-        return Measured(label, kernel, every, regions, parts=parts)
+        return Measured(label, kernel, every, regions, parts=parts, runs=runs)
+
+    async def more_runs(self, measured: Measured) -> Measured:
+        """The same kernel with as many runs as leave nothing to chance; as it was if they fail."""
+        if measured.kernel is None:
+            return measured
+        runs = max(ENOUGH, self._request.perturbations)
+        self._progress.say(f"{measured.label}: runs may differ so by chance; {runs} of it")
+        again = await self.measure(measured.label, measured.kernel, runs=runs)
+        return measured if again.failure else again
 
     def named(self, region: str, workload: str) -> str:
         """What a region of that workload is called here."""

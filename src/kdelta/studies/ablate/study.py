@@ -12,10 +12,8 @@ from kdelta.infer.reach import Kept
 from kdelta.infer.search import Search, begin
 from kdelta.infer.search_model import (
     Answer,
-    Failed,
     FlipSet,
     Limits,
-    Outcome,
     SearchUnit,
     Step,
 )
@@ -84,6 +82,7 @@ class _Study:
         self._progress = progress
         self._units: tuple[Unit, ...] = ()
         self._kernels: dict[FlipSet, Measured] = {}
+        self._rerun: set[FlipSet] = set()
         self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
 
     async def run(self, store: Store) -> AblationReport:
@@ -160,7 +159,8 @@ class _Study:
         search = self._begin(units)
         for flips in self._singles(decisions) if self._request.one_by_one else ():
             measured = await self._kernel(f"{', '.join(sorted(flips))} from A", flips)
-            search = search.observe(flips, _outcome(measured), self._built(measured))
+            search = search.observe(flips, measured.outcome, self._built(measured))
+        search = await self._sure(search)
         while plans := search.next_builds(_distance(decisions)):
             plan = plans[0]
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
@@ -170,8 +170,25 @@ class _Study:
                     measured.label, measured.found, runs=self._request.more_runs
                 )
                 search = self._again(search, units)
-            search = search.observe(plan.flips, _outcome(measured), self._built(measured))
+            search = search.observe(plan.flips, measured.outcome, self._built(measured))
+            search = await self._sure(search)
         return search.answer()
+
+    async def _sure(self, search: Search) -> Search:
+        """The search with more runs of the kernels of which few leave differences to chance."""
+        while doubted := sorted(search.doubted - self._rerun, key=sorted):
+            flips = doubted[0]
+            self._rerun.add(flips)
+            before, after = self._ends
+            everything = frozenset(unit.name for unit in self._units)
+            known = {**self._kernels, everything: after, frozenset(): before}
+            again = await self._bench.more_runs(known[flips])
+            if flips in self._kernels:
+                self._kernels[flips] = again
+            if flips in (frozenset(), everything):
+                self._ends = (before, again) if flips else (again, after)
+            search = search.observe(flips, again.outcome)
+        return search
 
     def _built(self, measured: Measured) -> frozenset[str] | None:
         """The units that are flipped in a kernel; None where there is none."""
@@ -194,7 +211,7 @@ class _Study:
         return study.find(kernels, names)
 
     def _begin(self, units: Sequence[SearchUnit]) -> Search:
-        before, after = (Run(end.code, end.parts) for end in self._ends)
+        before, after = (Run(end.code, end.parts, end.runs) for end in self._ends)
         return begin(units, before, after, Limits(max_builds=self._request.max_builds))
 
     def _again(self, search: Search, units: Sequence[SearchUnit]) -> Search:
@@ -232,12 +249,6 @@ class _Study:
         if not self._request.switches:
             return {}
         return await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
-
-
-def _outcome(measured: Measured) -> Outcome:
-    if measured.failure:
-        return Failed(measured.status, measured.failure)
-    return Run(measured.code, measured.parts)
 
 
 def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:

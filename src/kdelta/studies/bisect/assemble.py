@@ -139,6 +139,7 @@ def _regions(search: Search, answer: BisectAnswer) -> tuple[BisectedRegion, ...]
             remainder=answer.sums[name].remainder,
             rate=region.rate,
             unit="model cycles" if name in cycles else "instructions",
+            widest=answer.sums[name].widest,
         )
         for name, region in good.regions.items()
         if name in bad.regions and name in answer.sums
@@ -155,7 +156,11 @@ def _logs(
         one.commit: bisect_log(
             search.commits.parents,
             (search.commits.good.name, search.commits.bad.name),
-            [(seen.commit, seen.commit not in answer.failed) for seen in found.observed[2:]],
+            [
+                (commit, commit not in answer.failed)
+                for commit in dict.fromkeys(seen.commit for seen in found.observed)
+                if commit not in (search.commits.good.name, search.commits.bad.name)
+            ],
             one.commit,
             subjects,
             slower=sum(

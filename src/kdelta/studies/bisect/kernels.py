@@ -5,8 +5,6 @@ import msgspec
 
 from kdelta.infer.alive import Side
 from kdelta.infer.recompiled import differences_that_matter
-from kdelta.infer.search_model import Failed, Outcome
-from kdelta.infer.search_model import Measured as Run
 from kdelta.infer.touched import Tree, tree_of
 from kdelta.kernels.built import DEPENDENCIES, load_built
 from kdelta.kernels.dependencies import load_dependencies
@@ -88,16 +86,7 @@ class Commits:
         self._progress.say(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
-        measured = await self._bench.measure(label, found)
-        if cpu := self._request.cpu:
-            layouts = self._request.layouts
-            talk = self._progress
-            cycles = cycle_regions(
-                measured, self._bench, cpu, layouts, store=self._store, progress=talk
-            )
-            parts = {**measured.parts, **{name: {} for name in cycles}}
-            regions = {**measured.regions, **cycles}
-            measured = msgspec.structs.replace(measured, regions=regions, parts=parts)
+        measured = self._with_cycles(await self._bench.measure(label, found))
         if measured.failure:
             failed = Failure(commit, measured.status, measured.failure, found.identity)
             self._journal.add(failed)
@@ -105,6 +94,24 @@ class Commits:
                 self.builds[-1], status=measured.status.value, detail=measured.failure
             )
         return measured
+
+    async def more_runs(self, commit: str) -> Measured:
+        """A measured commit with as many runs as leave nothing to chance."""
+        again = await self._bench.more_runs(self._measured[commit])
+        self._measured[commit] = self._with_cycles(again)
+        return self._measured[commit]
+
+    def _with_cycles(self, measured: Measured) -> Measured:
+        """With model cycles as further regions, where a CPU was named."""
+        cpu, layouts = self._request.cpu, self._request.layouts
+        if cpu is None:
+            return measured
+        cycles = cycle_regions(
+            measured, self._bench, cpu, layouts, store=self._store, progress=self._progress
+        )
+        parts = {**measured.parts, **{name: {} for name in cycles}}
+        regions = {**measured.regions, **cycles}
+        return msgspec.structs.replace(measured, regions=regions, parts=parts)
 
     def _kernel(self, commit: str) -> Kernel | NoKernel:
         """Of an end that there is no kernel tree is the user's slip; commits between the ends may
@@ -156,13 +163,6 @@ def _only(workload: Workload, request: BisectRequest) -> Workload:
         workload.operation(name)
     arguments = (*workload.arguments, *request.operations)
     return msgspec.structs.replace(workload, arguments=arguments)
-
-
-def outcome(measured: Measured) -> Outcome:
-    """What the search is told of a kernel."""
-    if measured.failure:
-        return Failed(measured.status, measured.failure)
-    return Run(measured.code, measured.parts)
 
 
 def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -> BisectBuild:

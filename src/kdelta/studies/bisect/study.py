@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
+
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.bisect import Bisect, begin
 from kdelta.infer.bisect_model import Clues, History, PlannedCommit, Wants
@@ -17,7 +19,7 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.measure import Measured
 from kdelta.studies.bisect.assemble import Search, assemble, failed
 from kdelta.studies.bisect.cycles import cycles_name
-from kdelta.studies.bisect.kernels import Commits, outcome
+from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.rule_out import clues_of, reach_of_commits, ruled_out
 from kdelta.studies.requests import Progress
@@ -48,7 +50,8 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
             reached = reach_of_commits(commits, kernels, progress)
             progress.end(step, f"{len(ruled_out(reached))} of {len(reached)} commits")
     found = await _searched(search, reached, progress)
-    return assemble(search, found, ruled_out(reached))
+    good, bad = [await kernels.measure(one, "") for one in (commits.good.name, commits.bad.name)]
+    return assemble(msgspec.structs.replace(search, ends=(good, bad)), found, ruled_out(reached))
 
 
 def _must_have(regions: Sequence[str], good: Measured) -> None:
@@ -69,13 +72,31 @@ async def _searched(search: Search, reached: Mapping[str, Reach], progress: Prog
         ruled_out=frozenset(ruled_out(reached)),
         clues=clues_of(reached, commits, kernels) if reached else Clues(),
     )
-    good, bad = (Run(end.code, end.parts) for end in search.ends)
+    good, bad = (Run(end.code, end.parts, end.runs) for end in search.ends)
     found = begin(history, good, bad, _wants(search.request, search.ends[0]), kernels.alike)
+    rerun: set[str] = set()
+    found = await _sure(found, kernels, rerun)
     while (plan := _next(found)) is not None:
         progress.say(f"{plan.left} commits left")
         label = f"{plan.step.value}: {plan.reason}"
-        found = found.observe(plan.commit, outcome(await kernels.measure(plan.commit, label)))
+        found = found.observe(plan.commit, (await kernels.measure(plan.commit, label)).outcome)
+        found = await _sure(found, kernels, rerun)
     return found
+
+
+async def _sure(found: Bisect, kernels: Commits, rerun: set[str]) -> Bisect:
+    """The search with more runs of the commits of which few leave differences to chance. rerun:
+    those that were; the others are entered.
+    """
+    while doubted := sorted(_doubted(found) - rerun):
+        rerun.add(doubted[0])
+        found = found.observe(doubted[0], (await kernels.more_runs(doubted[0])).outcome)
+    return found
+
+
+def _doubted(found: Bisect) -> frozenset[str]:
+    with interruptible():
+        return found.doubted
 
 
 def _next(found: Bisect) -> PlannedCommit | None:

@@ -7,9 +7,11 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import is_seen
 from kdelta.infer.series_model import PatchFate
 from kdelta.kernels.measured_branch import EFFECT, Kept, must_be_free, parse_branch, write_branch
 from kdelta.report.ablation_model import AblatedRegion
+from kdelta.report.means import Means
 from kdelta.report.series_model import KeptBranch, SeriesReport, SeriesRow
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.studies.requests import Progress
@@ -31,7 +33,7 @@ def keep(
 ) -> SeriesReport:
     """Writes the branch; the report then says what is on it."""
     branch = parse_branch(request.keep)
-    losers = [row.name for row in report.rows if mean_effect(row.answer.effects, report) > 0]
+    losers = [row.name for row in report.rows if is_slower(row.answer.effects, report)]
     dropped = _droppable(losers, trees) if request.drop else []
     marked = [name for name in losers if name not in dropped]
     patches = {patch.name: patch for patch in trees.patches}
@@ -60,14 +62,10 @@ def _droppable(losers: Sequence[str], trees: Trees) -> list[str]:
     return [name for name in trees.names if name in gone]
 
 
-def mean_effect(effects: Mapping[str, Estimate], report: SeriesReport) -> Fraction:
-    """The mean over regions of an effect as a part of what they cost without patches."""
-    parts = [
-        effects[region.name].value / region.before.value
-        for region in report.regions
-        if not region.rate and region.before.value and region.name in effects
-    ]
-    return sum(parts, Fraction(0)) / len(parts) if parts else Fraction(0)
+def is_slower(effects: Mapping[str, Estimate], report: SeriesReport) -> bool:
+    """Whether an effect makes regions slower in the mean, beyond how far that may be off."""
+    mean = Means(report.regions).of(effects)
+    return mean is not None and mean.low > 0
 
 
 def trailers(
@@ -95,7 +93,7 @@ def _lines(
     found = []
     for region in regions:
         effect = effects.get(region.name)
-        if effect is None or region.rate or effect.low <= 0 <= effect.high:
+        if effect is None or region.rate or not is_seen(effect):
             continue
         if not region.before.value:
             continue

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta series`: both ends, ruling out, the proof, the search, the smallest set, the branch."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
+from kdelta.infer.doubt import is_doubtful
 from kdelta.infer.estimate import Estimate, effect_between
+from kdelta.infer.means import is_seen
 from kdelta.infer.minimal import MinimalSearch, Trial, Verdict, begin_minimal
 from kdelta.infer.reach import Reach, RuledOut
 from kdelta.infer.search_model import Failed, Outcome
@@ -65,6 +67,7 @@ class _Study:
         self._progress = progress
         self._everything: PatchSet = frozenset(trees.names)
         self._measured: dict[PatchSet, Measured] = {}
+        self._rerun: set[PatchSet] = set()
 
     @property
     def ends(self) -> tuple[Measured, Measured]:
@@ -132,7 +135,7 @@ class _Study:
         if measured.failure and measured.kernel is not None:
             self._trees.note(measured.status, measured.failure)
         self._measured[chosen] = measured
-        return _outcome(measured)
+        return measured.outcome
 
     async def _observed(self, search: SeriesSearch, chosen: PatchSet, label: str) -> SeriesSearch:
         count = len(self._trees.builds)
@@ -140,12 +143,12 @@ class _Study:
         return search.observe(chosen, outcome, built=len(self._trees.builds) > count)
 
     def _begin(self, patches: list[SeriesPatch]) -> SeriesSearch:
-        without, everything = (Run(end.code, end.parts) for end in self.ends)
+        without, everything = (Run(end.code, end.parts, end.runs) for end in self.ends)
         limits = SeriesLimits(max_builds=self._request.max_builds)
         return begin_series(patches, without, everything, self._request.views, limits)
 
     async def _search(self, patches: list[SeriesPatch]) -> SeriesSearch:
-        search = self._begin(patches)
+        search = await self._sure(self._begin(patches))
         while builds := search.next_builds():
             build = builds[0]
             if self._request.minimal and build.step is not SeriesStep.PROOF:
@@ -154,9 +157,22 @@ class _Study:
             search = await self._observed(search, build.patches, label)
             if build.step is SeriesStep.PROOF and await self._more_runs(build.patches):
                 search = self._begin(patches).observe(
-                    build.patches, _outcome(self._measured[build.patches])
+                    build.patches, self._measured[build.patches].outcome
                 )
+            search = await self._sure(search)
         return search
+
+    async def _sure(self, search: SeriesSearch) -> SeriesSearch:
+        """The search with more runs of the kernels of which few leave differences to chance."""
+        while doubted := sorted(search.doubted - self._rerun, key=sorted):
+            again = await self._more(doubted[0])
+            search = search.observe(doubted[0], again.outcome, built=False)
+        return search
+
+    async def _more(self, names: PatchSet) -> Measured:
+        self._rerun.add(names)
+        self._measured[names] = await self._bench.more_runs(self._measured[names])
+        return self._measured[names]
 
     async def _more_runs(self, chosen: PatchSet) -> bool:
         """Whether the proof's kernel parts from that with all patches, so that more runs were made
@@ -212,6 +228,11 @@ class _Study:
                 reason = f"{outcome.status.value}: {outcome.detail}"
                 minimal = minimal.observe(build.patches, Verdict.UNRESOLVED, reason, built=built)
             else:
+                if any(self._parting(build.patches)):
+                    for names in sorted(
+                        {build.patches, self._everything} - self._rerun, key=sorted
+                    ):
+                        await self._more(names)
                 verdict = self._verdict(build.patches)
                 minimal = minimal.observe(build.patches, verdict, built=built)
         return minimal
@@ -220,18 +241,23 @@ class _Study:
         """Whether a measured tree has the effect of all patches: in every region, within the spread
         and that part of the whole effect.
         """
-        measured = self._measured[names]
-        if measured.failure:
+        if self._measured[names].failure:
             return Verdict.UNRESOLVED
-        before, after = (end.code for end in self.ends)
-        for region, whole in after.items():
-            if region not in before or region not in measured.code:
+        return Verdict.HAS if all(self._parting(names)) else Verdict.LACKS
+
+    def _parting(self, names: PatchSet) -> Iterator[bool]:
+        """For each region in which a tree lacks the effect of all patches: whether chance may have
+        made it.
+        """
+        measured, (before, after) = self._measured[names], self.ends
+        for region, whole in after.code.items():
+            if region not in before.code or region not in measured.code:
                 continue
             gap = effect_between(measured.code[region], whole)
-            allowed = self._request.within * abs(whole.value - before[region].value)
-            if min(abs(gap.low), abs(gap.high)) > allowed and not gap.low <= 0 <= gap.high:
-                return Verdict.LACKS
-        return Verdict.HAS
+            allowed = self._request.within * abs(whole.value - before.code[region].value)
+            if min(abs(gap.low), abs(gap.high)) > allowed and is_seen(gap):
+                runs = measured.runs.get(region), after.runs.get(region)
+                yield bool(runs[0] and runs[1] and is_doubtful(runs[0], runs[1]))
 
     def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
         base, with_them = self._measured[NOTHING].code, self._measured[frozenset(names)].code
@@ -242,17 +268,11 @@ class _Study:
         }
 
 
-def _outcome(measured: Measured) -> Outcome:
-    if measured.failure:
-        return Failed(measured.status, measured.failure)
-    return Run(measured.code, measured.parts)
-
-
 def _parting(end: Measured, other: Measured) -> tuple[str, Fraction] | None:
     """The first region in which two kernels part, and by how much."""
     for region, one in end.code.items():
         if region in other.code:
             gap = effect_between(one, other.code[region])
-            if not gap.low <= 0 <= gap.high:
+            if is_seen(gap):
                 return region, gap.value
     return None

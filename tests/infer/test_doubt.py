@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Searches go by the rules against chance that `compare` has."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.counts.model import (
+    Context,
+    Cost,
+    FunctionCost,
+    Iterations,
+    RegionCounts,
+    RunCounts,
+)
+from kdelta.infer.additive import Kernels, difference, less
+from kdelta.infer.bisect import begin as begin_bisect
+from kdelta.infer.bisect_model import History
+from kdelta.infer.chance import ENOUGH
+from kdelta.infer.doubt import is_doubtful, region_runs
+from kdelta.infer.estimate import ZERO
+from kdelta.infer.means import is_seen
+from kdelta.infer.paths import function_paths, region_paths
+from kdelta.infer.search import begin
+from kdelta.infer.search_model import FlipSet, Measured, SearchUnit
+from kdelta.infer.series import begin_series
+from kdelta.infer.series_model import SeriesPatch
+
+ITERATIONS = 100
+TIMER = 5000
+
+A: FlipSet = frozenset()
+
+
+def steady(insns: int, more: int = 0, timer: int = 0, lookups: int = 0) -> RunCounts:
+    """Each iteration executes `insns`, one of them `more`; a timer ends in that one."""
+    rows: list[tuple[Context, str, int]] = [
+        ("own", "do_open", insns * ITERATIONS + more),
+        ("own", "search_extable", lookups),
+        ("interrupts", "tick", timer),
+    ]
+    own = (insns + more, *[insns] * (ITERATIONS - 1))
+    none = (0,) * ITERATIONS
+    return RunCounts(
+        (
+            RegionCounts(
+                "open",
+                Iterations(none, own, (timer, *none[1:]), none),
+                tuple(FunctionCost(c, "kernel", name, Cost(n)) for c, name, n in rows if n),
+                10**6,
+            ),
+        )
+    )
+
+
+def measured(runs: Sequence[RunCounts]) -> Measured:
+    code = {name: path.code for name, path in region_paths(runs).items()}
+    return Measured(code, function_paths(runs), region_runs(runs))
+
+
+PLAIN = [steady(1000)] * 3
+TIMED = [steady(1000, 953, TIMER)] * 3
+"""A timer ended in one iteration of each run: as chance may have it."""
+REAL = [steady(1016)] * 3
+
+
+def kernels(*sides: Sequence[RunCounts]) -> Kernels:
+    names = [A, frozenset({"X"}), frozenset({"Y"}), frozenset({"X", "Y"})]
+    return Kernels(zip(names, map(measured, sides), strict=False))
+
+
+X, Y = frozenset({"X"}), frozenset({"Y"})
+
+
+def test_a_difference_that_chance_may_have_made_is_none_for_a_search() -> None:
+    held = kernels(PLAIN, TIMED)
+    assert held.same(A, X)
+    effect = held.estimates(difference(X, A))["open"]
+    assert effect.value == Fraction(953, 100)
+    assert effect.low <= 0 < effect.high
+    assert held.doubted == {A, X}
+
+
+def test_a_difference_that_iterations_tell_is_one() -> None:
+    held = kernels(PLAIN, REAL)
+    assert not held.same(A, X)
+    effect = held.estimates(difference(X, A))["open"]
+    assert effect.low == effect.high == 16
+    assert held.doubted == set()
+
+
+def test_without_runs_the_ranges_decide_alone() -> None:
+    plain = [msgspec.structs.replace(measured(side), runs={}) for side in (PLAIN, TIMED)]
+    held = Kernels(zip([A, X], plain, strict=True))
+    assert not held.same(A, X)
+    assert held.doubted == set()
+
+
+def test_with_enough_runs_their_order_decides() -> None:
+    held = kernels([steady(1000)] * ENOUGH, [steady(1000, 953, TIMER)] * ENOUGH)
+    assert not held.same(A, X)
+    assert held.doubted == set()
+    mixed = [*[steady(1000, 953, TIMER)] * (ENOUGH - 1), steady(1000)]
+    assert kernels([steady(1000)] * ENOUGH, mixed).same(A, X)
+
+
+def test_a_sum_is_as_doubtful_as_its_parts() -> None:
+    """What X, which chance may have made, and Y do together from A, less what Y does."""
+    held = kernels(PLAIN, TIMED, REAL)
+    both = {X: 1, Y: 1, A: -2}
+    effect = held.estimates(both)["open"]
+    assert effect.value == 16 + Fraction(953, 100)
+    assert effect.low == 16
+    rest = held.estimates(less(both, difference(Y, A)))["open"]
+    assert rest.low <= 0 <= rest.high
+
+
+def test_lookups_by_address_are_in_no_verdict() -> None:
+    looking = [steady(1000, lookups=70_000)] * 3
+    assert region_runs(looking)["open"][0].cost("own").insns == 100_000
+    assert kernels(PLAIN, looking).same(A, X)
+    assert is_seen(kernels(PLAIN, REAL).estimates(difference(X, A))["open"])
+
+
+def test_one_run_of_each_tells_nothing() -> None:
+    assert is_doubtful(region_runs(PLAIN[:1])["open"], region_runs(REAL[:1])["open"])
+    assert not is_doubtful(region_runs(PLAIN)["open"], region_runs(REAL)["open"])
+
+
+@pytest.mark.parametrize(("other", "doubted"), [(TIMED, True), (REAL, False), (PLAIN, False)])
+def test_every_search_asks_for_more_runs_of_what_is_doubtful(
+    other: Sequence[RunCounts], *, doubted: bool
+) -> None:
+    ends = measured(PLAIN), measured(other)
+    flips = begin([SearchUnit("X")], *ends)
+    assert flips.doubted == ({A, X} if doubted else set())
+    patches = begin_series([SeriesPatch("X")], *ends)
+    assert patches.doubted == ({A, X} if doubted else set())
+    commits = begin_bisect(History({"a": (), "b": ("a",)}, "a", "b"), *ends)
+    assert commits.doubted == ({"a", "b"} if doubted else set())
+
+
+def test_a_commit_is_no_culprit_by_chance() -> None:
+    history = History({"a": (), "b": ("a",)}, "a", "b")
+    for runs, found in ((TIMED, []), (REAL, ["b"])):
+        answer = begin_bisect(history, measured(PLAIN), measured(runs)).answer()
+        assert [one.commit for one in answer.culprits] == found
+
+
+def test_more_runs_of_both_settle_what_was_doubtful() -> None:
+    history = History({"a": (), "b": ("a",)}, "a", "b")
+    search = begin_bisect(history, measured(PLAIN), measured(TIMED))
+    assert search.answer().culprits == ()
+    for commit, run in (("a", PLAIN[0]), ("b", TIMED[0])):
+        search = search.observe(commit, measured([run] * ENOUGH))
+    assert search.doubted == set()
+    (culprit,) = search.answer().culprits
+    assert culprit.effects["open"].value == Fraction(953, 100)
+    assert search.answer().sums["open"].remainder.value == ZERO

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Means in reports of searches: with intervals, without regions that vary, in every form."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from kdelta.infer.estimate import Estimate
+from kdelta.report.ablation import ablation_text
+from kdelta.report.ablation_json import JsonAblation, ablation_json
+from kdelta.report.ablation_model import AblatedRegion, AblationReport
+from kdelta.report.forms import FORMS
+from kdelta.report.stored import Stored
+from tests.report.example_stored import EXAMPLES
+from tests.report.test_ablation import REPORT, figure, unit
+
+
+def unsteady() -> AblationReport:
+    """The same with a region whose runs vary, and a unit that only seems to do something there."""
+    spread = Estimate(Fraction(74000), Fraction(70900), Fraction(79279), 3)
+    whole = figure(2800, 8400)
+    region = AblatedRegion(
+        workload="syscalls",
+        name="vfork-exec",
+        before=figure(71000),
+        after=spread,
+        whole=whole,
+        explained=figure(-7000, 8400),
+        remainder=figure(9800, 11900),
+        lookups=figure(0),
+    )
+    buckets = msgspec.structs.replace(
+        unit("SLAB_BUCKETS"),
+        effects={
+            "open": figure(0, 12),
+            "stat": figure(2),
+            "empty": figure(0),
+            "vfork-exec": figure(-7000, 8400),
+        },
+    )
+    stat = msgspec.structs.replace(
+        REPORT.regions[1], explained=figure(-16), remainder=figure(-4, 5)
+    )
+    return msgspec.structs.replace(
+        REPORT,
+        regions=(REPORT.regions[0], stat, REPORT.regions[2], region),
+        units=(*REPORT.units, buckets),
+    )
+
+
+def test_a_region_that_varies_is_apart_from_the_mean_and_named() -> None:
+    text = " ".join(ablation_text(unsteady()).split())
+    assert "Of the change of -11.3% +-0.20 in the mean over 3 regions" in text
+    assert "in no mean: runs of one kernel vary by more than 1 %" in text
+    assert "vfork-exec: 70900 to 79279 instructions in 3 runs" in text
+    assert "from end to end +3.94% +-11.9" in text
+
+
+def test_a_unit_whose_mean_may_be_zero_is_not_ranked() -> None:
+    text = ablation_text(unsteady())
+    flat = " ".join(text.split())
+    table = text[text.index("\nunit ") : text.index("\nMean over")]
+    assert "SLAB_BUCKETS" not in table
+    assert "SLAB_BUCKETS (0.54 %, but in stat +0.40% exact)" in flat
+    for form in ("mail", "markdown"):
+        shown = " ".join(FORMS[form].render(stored(unsteady())).split())
+        assert "SLAB_BUCKETS (0.54 %, but in stat +0.40% exact)" in shown, form
+        assert "vfork-exec: 70900 to 79279 instructions in 3 runs" in shown, form
+    page = " ".join(FORMS["html"].render(stored(unsteady())).split())
+    assert "No effect seen" in page
+    assert "Regions that are in no mean" in page
+
+
+def stored(report: AblationReport) -> Stored:
+    return msgspec.structs.replace(EXAMPLES["ablate"], reports=(report,))
+
+
+def test_json_has_every_mean_with_its_interval() -> None:
+    document = msgspec.json.decode(ablation_json(unsteady(), "1"), type=JsonAblation)
+    assert document.means is not None
+    assert document.means.regions == 3
+    assert document.means.sums == "cannot tell"
+    assert document.means.whole.high - document.means.whole.low == pytest.approx(0.4)
+    by_name = {one.name: one for one in document.units}
+    assert by_name["SLUB_DEBUG_ON"].seen is True
+    assert by_name["SLAB_BUCKETS"].seen is False
+    mean = by_name["SLAB_BUCKETS"].mean
+    assert mean is not None
+    assert mean.low < 0 < mean.high
+    assert by_name["OLD_DRIVER"].mean is None
+    region = document.regions[-1]
+    assert region.steady is False
+    assert region.varies is not None
+    assert (region.varies.low, region.varies.high) == (70900, 79279)
+    assert region.sums == "cannot tell"
+    assert region.adds_up is False
