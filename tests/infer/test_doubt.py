@@ -20,8 +20,8 @@ from kdelta.infer.bisect import begin as begin_bisect
 from kdelta.infer.bisect_model import History
 from kdelta.infer.chance import ENOUGH
 from kdelta.infer.doubt import is_doubtful, region_runs
-from kdelta.infer.estimate import ZERO
-from kdelta.infer.means import is_seen
+from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.means import MEAN, is_seen, mean_percent
 from kdelta.infer.paths import function_paths, region_paths
 from kdelta.infer.search import begin
 from kdelta.infer.search_model import FlipSet, Measured, SearchUnit
@@ -159,3 +159,55 @@ def test_more_runs_of_both_settle_what_was_doubtful() -> None:
     (culprit,) = search.answer().culprits
     assert culprit.effects["open"].value == Fraction(953, 100)
     assert search.answer().sums["open"].remainder.value == ZERO
+
+
+def regions_of(*insns: int) -> RunCounts:
+    """A run of regions that execute so much in each iteration."""
+    one = [steady(many).regions[0] for many in insns]
+    return RunCounts(tuple(msgspec.structs.replace(r, name=f"r{at}") for at, r in enumerate(one)))
+
+
+def test_the_mean_has_the_range_of_the_means_of_runs() -> None:
+    """Two regions that vary against each other: each by 4 of 1,000, their mean not at all."""
+    base = [regions_of(1000 + by, 1000 - by) for by in (0, 2, 4)]
+    other = [regions_of(1100 + by, 1100 - by) for by in (0, 2, 4)]
+    held = kernels(base, other)
+    found = held.with_mean(difference(X, A))
+    assert found["r0"].high - found["r0"].low == 16
+    assert found[MEAN].value == mean_of(found, held).value
+    assert found[MEAN].high - found[MEAN].low < Fraction(1, 100)
+    assert mean_of(found, held).high - mean_of(found, held).low > 1, "ranges add"
+    account = held.mean_sum(difference(X, A), difference(X, A))
+    assert account is not None
+    assert account.whole == found[MEAN]
+    assert account.remainder.value == 0
+
+
+def mean_of(found: dict[str, Estimate], held: Kernels) -> Estimate:
+    costs = {name: held.first[name] for name in ("r0", "r1")}
+    mean = mean_percent(found, costs)
+    assert mean is not None
+    return mean
+
+
+def test_a_region_that_varies_in_one_kernel_is_in_no_mean() -> None:
+    base = [regions_of(1000, 500)] * 3
+    other = [regions_of(1000, many) for many in (500, 505, 506)]
+    found = kernels(base, other).with_mean(difference(X, A))
+    assert found[MEAN].value == 0, "only r0 is in it"
+    fine = kernels(base, [regions_of(1000, many) for many in (500, 502, 504)])
+    assert fine.with_mean(difference(X, A))[MEAN].value == Fraction(1, 5)
+
+
+def test_a_mean_is_as_doubtful_as_its_regions() -> None:
+    timed = [RunCounts((*TIMED[0].regions,))] * 3
+    found = kernels(PLAIN, timed).with_mean(difference(X, A))
+    assert found[MEAN].value == Fraction(953, 1000)
+    assert found[MEAN].low <= 0
+
+
+def test_without_runs_there_is_no_mean_of_runs() -> None:
+    plain = [msgspec.structs.replace(measured(side), runs={}) for side in (PLAIN, REAL)]
+    held = Kernels(zip([A, X], plain, strict=True))
+    assert MEAN not in held.with_mean(difference(X, A))
+    assert held.mean_sum(difference(X, A), {}) is None

@@ -9,12 +9,13 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import cached_property
 
 from kdelta.counts.model import RegionCounts
 from kdelta.infer.chance import ENOUGH
 from kdelta.infer.doubt import is_doubtful
 from kdelta.infer.estimate import APART, ZERO, Estimate, apart_by_chance, effect_between
-from kdelta.infer.means import is_seen, widest
+from kdelta.infer.means import MEAN, is_seen, is_steady, run_means, widest
 from kdelta.infer.search_model import Failed, FlipSet, Measured, Outcome, RegionSum
 
 Combination = dict[FlipSet, int]
@@ -134,6 +135,59 @@ class Kernels:
             for name, one in rows[0].items()
             if name in rows[1] and name in rows[2]
         }
+
+    def with_mean(self, combination: Combination) -> dict[str, Estimate]:
+        """The same with the mean over regions as `MEAN`, in per cent of A, where all runs of these
+        kernels are known: over the regions whose runs are steady in all kernels.
+        """
+        found = self.estimates(combination)
+        costs, over = self._over
+        if any(flips not in over.measured for flips in combination) or not costs:
+            return found
+        mean = over.estimates(combination)[MEAN]
+        doubt = sum(
+            (
+                100 * abs(value) / (abs(cost.value) * len(costs))
+                for name, cost in costs.items()
+                for value in self._doubts_in(name, combination)
+            ),
+            ZERO,
+        )
+        found[MEAN] = Estimate(mean.value, mean.low - doubt, mean.high + doubt, mean.n)
+        return found
+
+    def mean_sum(self, whole: Combination, explained: Combination) -> RegionSum | None:
+        """The account of the mean over regions, as that of a region; None where it is not known."""
+        rest = less(whole, explained)
+        means = [self.with_mean(part).get(MEAN) for part in (whole, explained, rest)]
+        over = self._over[1]
+        if means[0] is None or means[1] is None or means[2] is None:
+            return None
+        return RegionSum(means[0], means[1], means[2], over.first[MEAN], over.widest(MEAN))
+
+    @cached_property
+    def _over(self) -> "tuple[dict[str, Estimate], Kernels]":
+        """The costs in A of the regions that are in means, and each kernel's mean over them as if
+        it was a region.
+        """
+        costs = {
+            name: cost
+            for name, cost in self.first.items()
+            if cost.value
+            and all(name in runs for runs in self._runs.values())
+            and is_steady(self.widest(name))
+        }
+        means = {
+            flips: run_means(
+                {name: [one.mean_own_insns() for one in runs[name]] for name in costs}, costs
+            )
+            for flips, runs in self._runs.items()
+        }
+        if not costs or any(mean is None for mean in means.values()):
+            return {}, self
+        return costs, Kernels(
+            (flips, Measured({MEAN: mean})) for flips, mean in means.items() if mean is not None
+        )
 
     def widest(self, region: str) -> Estimate:
         """The region's cost in the kernel whose runs vary most."""

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Means over regions with their intervals, and whether parts add up to a whole.
 
-Intervals of a mean add: it reaches as far as if all of its regions were off in the same direction.
-That is wide, since most of them are not, and needs no assumption of how they depend on each other:
-all regions are counted in the same runs.
+Where each run's regions are known, a kernel's mean is a figure of each run, and has a range over
+runs as a region has (`run_means`). Where only intervals of regions are known, they add: the mean
+reaches as far as if all of its regions were off in the same direction. That is wide, since most of
+them are not, and needs no assumption of how they depend on each other.
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from kdelta.infer.estimate import ZERO, Estimate
+from kdelta.infer.estimate import ZERO, Estimate, estimate
+
+MEAN = "mean over regions"
+"""Stands for a region where effects by region have their mean as well, in per cent."""
 
 STEADY = Fraction(1, 100)
 """The part of a region's cost by which runs of one kernel may vary for the region to be in a mean.
@@ -92,6 +96,21 @@ def mean_percent(effects: Mapping[str, Estimate], costs: Mapping[str, Estimate])
     ]
     n = min((one.n for one, _ in parts), default=0)
     return Estimate(ends[0], ends[1], ends[2], n)
+
+
+def run_means(
+    runs: Mapping[str, Sequence[Fraction]], costs: Mapping[str, Estimate]
+) -> Estimate | None:
+    """What a kernel costs in per cent of the base, over regions, as the mean and the range over its
+    runs; None if regions have not one figure for each of them.
+
+    runs: by region the cost in each run. costs: of the regions that are in the mean, in the base.
+    """
+    columns = [[100 * one / abs(cost.value) for one in runs.get(name, ())]
+               for name, cost in costs.items()]  # fmt: skip
+    if not columns or not columns[0] or len({len(column) for column in columns}) > 1:
+        return None
+    return estimate([sum(row, ZERO) / len(row) for row in zip(*columns, strict=True)])
 
 
 def share_percent(part: Estimate, whole: Estimate) -> Estimate | None:

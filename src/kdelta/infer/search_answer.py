@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a search found, with how it is known, and what it assumed."""
 
-from kdelta.infer.additive import added, difference
+from kdelta.infer.additive import Combination, added, difference
 from kdelta.infer.closed_sets import NOTHING
 from kdelta.infer.coded import Coded
 from kdelta.infer.estimate import ZERO, Estimate
@@ -61,6 +61,7 @@ def answer_of(plan: Plan) -> Answer:
         builds=plan.spent,
         strategy=strategy_of(plan),
         notes=tuple(_notes(plan)),
+        mean=None if plan.decodes else plan.kernels.mean_sum(*_parts(plan)),
     )
 
 
@@ -70,7 +71,7 @@ def _groups(plan: Plan) -> list[GroupAnswer]:
         found = [(term, plan.decodes.estimates(term)) for term in plan.decodes.together()]
     else:
         found = [
-            (group.units, plan.kernels.estimates(group.effect)) for group in plan.account.groups
+            (group.units, plan.kernels.with_mean(group.effect)) for group in plan.account.groups
         ]
     return [
         GroupAnswer(
@@ -88,7 +89,7 @@ def _interactions(plan: Plan) -> list[InteractionAnswer]:
         found = [(term, plan.decodes.estimates(term)) for term in plan.decodes.interactions()]
     else:
         found = [
-            (units, plan.kernels.estimates(effect)) for units, effect in plan.account.interactions
+            (units, plan.kernels.with_mean(effect)) for units, effect in plan.account.interactions
         ]
     return [
         InteractionAnswer(
@@ -122,12 +123,12 @@ def _unit(plan: Plan, name: str) -> UnitAnswer:
     if evidence is None:
         return UnitAnswer(name, How.UNRESOLVED, _why_unresolved(plan, name), {})
     if evidence.how is How.CLEARED:
-        around = plan.kernels.estimates(difference(evidence.more, evidence.below))
+        around = plan.kernels.with_mean(difference(evidence.more, evidence.below))
         effects = {
             region: Estimate(ZERO, one.low, one.high, one.n) for region, one in around.items()
         }
     else:
-        effects = plan.kernels.estimates(evidence.effect)
+        effects = plan.kernels.with_mean(evidence.effect)
     return UnitAnswer(name, evidence.how, _how_text(plan, name, evidence), effects)
 
 
@@ -173,10 +174,14 @@ def _interaction_text(plan: Plan, units: frozenset[str]) -> str:
 
 def _sums(plan: Plan) -> dict[str, RegionSum]:
     """Of A to B; what the kept units leave of that, where the proof held, is in the remainder."""
-    whole = difference(plan.everything, NOTHING)
     if plan.decodes:
         return _decoded_sums(plan, plan.decodes)
-    return plan.kernels.sums(whole, plan.account.explained(plan.top) or added([]))
+    return plan.kernels.sums(*_parts(plan))
+
+
+def _parts(plan: Plan) -> tuple[Combination, Combination]:
+    """B less A, and what units, groups and interactions add up to."""
+    return difference(plan.everything, NOTHING), plan.account.explained(plan.top) or added([])
 
 
 def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:

@@ -177,7 +177,9 @@ class ProofAnswer(msgspec.Struct, frozen=True):
 
 class Answer(msgspec.Struct, frozen=True):
     """All that the search found. Units come in the order they were given. `builds` counts kernels
-    other than A and B; `notes` are sentences on what was assumed and what stays open.
+    other than A and B; `notes` are sentences on what was assumed and what stays open. `mean`: the
+    account of the mean over regions, in per cent of A, where it is known by runs; effects then have
+    their mean as `MEAN`, too.
     """
 
     units: tuple[UnitAnswer, ...]
@@ -188,3 +190,4 @@ class Answer(msgspec.Struct, frozen=True):
     builds: int
     strategy: str
     notes: tuple[str, ...] = ()
+    mean: RegionSum | None = None

@@ -31,6 +31,7 @@ def answer_of(plan: SeriesPlan) -> SeriesAnswer:
         proof=_proof(plan),
         builds=plan.spent,
         notes=tuple(_notes(plan)),
+        mean=plan.kernels.mean_sum(*_parts(plan)),
     )
 
 
@@ -38,7 +39,7 @@ def _patch(plan: SeriesPlan, name: str) -> PatchAnswer:
     if name not in plan.searched:
         return PatchAnswer(name, PatchFate.RULED_OUT, "no executed code depends on it", {})
     stretch = next(one for one in plan.stretches if name in one.inside)
-    effects = plan.kernels.estimates(plan.effect(stretch))
+    effects = plan.kernels.with_mean(plan.effect(stretch))
     if stretch.leaf is Leaf.ONE:
         views = [_view(plan, view, (name,)) for view in (View.LEFT_OUT, View.ALONE)]
         text = "on top of all before it"
@@ -58,7 +59,7 @@ def _view(plan: SeriesPlan, view: View, names: tuple[str, ...]) -> ViewAnswer | 
     if view not in plan.views or names not in plan.viewed():
         return None
     found = plan.attempt(view, names)
-    effects = {} if found.effect is None else plan.kernels.estimates(found.effect)
+    effects = {} if found.effect is None else plan.kernels.with_mean(found.effect)
     text = found.reason
     if found.effect is None and found.wanted is not None:
         text = "no builds are left"
@@ -70,7 +71,7 @@ def _groups(plan: SeriesPlan) -> Iterator[PatchGroup]:
         if stretch.leaf not in (Leaf.GROUP, Leaf.OPEN):
             continue
         views = [_view(plan, view, stretch.inside) for view in (View.LEFT_OUT, View.ALONE)]
-        effects = plan.kernels.estimates(plan.effect(stretch))
+        effects = plan.kernels.with_mean(plan.effect(stretch))
         reason = stretch.reason or "no builds are left to take them apart"
         yield PatchGroup(stretch.inside, effects, reason, views[0], views[1])
 
@@ -101,10 +102,10 @@ def _interactions(plan: SeriesPlan) -> Iterator[InteractionAnswer]:
     for pair in pairs:
         found = plan.together(pair)
         if found.effect is not None:
-            effects = plan.kernels.estimates(found.effect)
+            effects = plan.kernels.with_mean(found.effect)
             yield InteractionAnswer(pair, effects, "these two alone, less what each does alone")
         else:
-            effects = plan.kernels.estimates(plan.leftovers()[0][pair[0]])
+            effects = plan.kernels.with_mean(plan.leftovers()[0][pair[0]])
             why = f" ({found.reason})" if found.reason else ""
             yield InteractionAnswer(pair, effects, f"by what each leaves over{why}")
     later, earlier = plan.leftovers()
@@ -118,13 +119,17 @@ def _lonely(
 ) -> Iterator[InteractionAnswer]:
     for name, effect in leftovers.items():
         if name not in paired:
-            yield InteractionAnswer((name,), plan.kernels.estimates(effect), text)
+            yield InteractionAnswer((name,), plan.kernels.with_mean(effect), text)
 
 
 def _sums(plan: SeriesPlan) -> dict[str, RegionSum]:
-    whole = difference(plan.everything, NOTHING)
+    return plan.kernels.sums(*_parts(plan))
+
+
+def _parts(plan: SeriesPlan) -> tuple[Combination, Combination]:
+    """What all patches do, and what those that do something add up to."""
     explained = added(plan.effect(one) for one in plan.stretches if _is_explained(one))
-    return plan.kernels.sums(whole, explained)
+    return difference(plan.everything, NOTHING), explained
 
 
 def _is_explained(stretch: Stretch) -> bool:

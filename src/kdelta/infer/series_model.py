@@ -136,7 +136,9 @@ class PatchNeed(msgspec.Struct, frozen=True):
 
 class SeriesAnswer(msgspec.Struct, frozen=True):
     """All that was found. Patches come in order; `builds` counts kernels other than the two ends;
-    `notes` are sentences on what was assumed and what stays open.
+    `notes` are sentences on what was assumed and what stays open. `mean`: the account of the mean
+    over regions, in per cent of the tree without patches, where it is known by runs; effects then
+    have their mean as `MEAN`, too.
     """
 
     patches: tuple[PatchAnswer, ...]
@@ -147,3 +149,4 @@ class SeriesAnswer(msgspec.Struct, frozen=True):
     proof: ProofAnswer
     builds: int
     notes: tuple[str, ...] = ()
+    mean: RegionSum | None = None

@@ -135,7 +135,7 @@ def _share(share: Estimate) -> str:
 
 def means_of(report: AblationReport) -> Means:
     """The means over the report's regions."""
-    return Means(report.regions)
+    return Means(report.regions, report.mean)
 
 
 def ranked_units(report: AblationReport) -> list[AblatedUnit]:
@@ -182,9 +182,9 @@ def _sums(report: AblationReport, means: Means) -> list[str]:
     """What units add up to, the whole and what is left, by workload."""
     sides = report.vmlinux_bytes
     grown = None if None in sides else (sides[1] or 0) - (sides[0] or 0)
-    explained = {region.name: region.explained for region in report.regions}
-    whole = {region.name: region.whole for region in report.regions}
-    left = {region.name: region.remainder for region in report.regions}
+    explained = means.sums
+    whole = means.wholes
+    left = means.rests
     lines = _line("sum of these", explained, report, None, "")
     lines += _line("B - A", whole, report, grown, "")
     if word := left_over(means):

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import Adds
+from kdelta.infer.means import MEAN, Adds
 from kdelta.infer.placement_model import PlacementEffect
 from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationReport, Proof
 from kdelta.report.cycles_json import (
@@ -197,7 +197,7 @@ def ablation_json(report: AblationReport, version: str) -> str:
             cpu=json_cpu(report.cpu) if report.cpu else None,
             cycles=_cycles(report.cycles, report),
             unlike=json_unlike(report.unlike),
-            means=json_means(Means(report.regions)),
+            means=json_means(Means(report.regions, report.mean)),
         )
     )
 
@@ -219,7 +219,7 @@ def json_mean(effects: Mapping[str, Estimate], means: Means) -> JsonEstimate | N
 
 
 def _effects(effects: Mapping[str, Estimate]) -> JsonEffects:
-    return {name: json_estimate(effect) for name, effect in effects.items()}
+    return {name: json_estimate(effect) for name, effect in effects.items() if name != MEAN}
 
 
 def _cycles(
@@ -229,7 +229,7 @@ def _cycles(
 
 
 def _unit(unit: AblatedUnit, report: AblationReport) -> JsonUnit:
-    means = Means(report.regions)
+    means = Means(report.regions, report.mean)
     switch = None
     if unit.switch is not None:
         effects = _effects(unit.switch.effects)

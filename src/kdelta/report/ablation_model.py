@@ -13,6 +13,7 @@ import msgspec
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.means import Adds, adds, is_steady, widest
 from kdelta.infer.placement_model import PlacementEffect
+from kdelta.infer.search_model import RegionSum
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 
@@ -138,6 +139,7 @@ class AblationBuild(msgspec.Struct, frozen=True):
 class AblationReport(msgspec.Struct, frozen=True):
     """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
     too; `cycles`: their effects from A to B, by region; `unlike`: what A or B did otherwise.
+    `mean`: the account of the mean over regions, in per cent of A, where runs tell it.
     """
 
     tree: str
@@ -158,6 +160,7 @@ class AblationReport(msgspec.Struct, frozen=True):
     cpu: ReportedCPU | None = None
     cycles: dict[str, PlacementEffect] = {}
     unlike: tuple[Unlike, ...] = ()
+    mean: RegionSum | None = None
 
     @property
     def vmlinux_bytes(self) -> tuple[int | None, int | None]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import NARROW, STEADY, Adds, bound, is_seen, mean_percent, reach
+from kdelta.infer.means import MEAN, NARROW, STEADY, Adds, bound, is_seen, mean_percent, reach
+from kdelta.infer.search_model import RegionSum
 from kdelta.report import figures
 from kdelta.report.ablation_model import AblatedRegion
 from kdelta.report.layout import wrapped
@@ -43,26 +44,52 @@ def apart(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
 
 
 class Means(msgspec.Struct, frozen=True):
-    """Means over the regions of a report, in per cent of the base. None without a region."""
+    """Means over the regions of a report, in per cent of the base. None without a region. `known`:
+    that of the whole, where runs tell it.
+    """
 
     regions: tuple[AblatedRegion, ...]
+    known: RegionSum | None = None
 
     def of(self, effects: Mapping[str, Estimate], workload: str | None = None) -> Estimate | None:
         """The mean of an effect, over one workload's regions or all."""
         costs = {one.name: one.before for one in averaged(self.regions, workload)}
-        return mean_percent(effects, costs)
+        found = mean_percent(effects, costs)
+        told = effects.get(MEAN)
+        every = len(costs) == len(averaged(self.regions))
+        if found is None or told is None or not every or told.value != found.value:
+            return found
+        return told
 
     def whole(self, workload: str | None = None) -> Estimate | None:
         """From one end to the other."""
-        return self.of({one.name: one.whole for one in self.regions}, workload)
+        return self.of(self.wholes, workload)
 
     def explained(self, workload: str | None = None) -> Estimate | None:
         """What the parts add up to."""
-        return self.of({one.name: one.explained for one in self.regions}, workload)
+        return self.of(self.sums, workload)
 
     def remainder(self, workload: str | None = None) -> Estimate | None:
         """What they leave."""
-        return self.of({one.name: one.remainder for one in self.regions}, workload)
+        return self.of(self.rests, workload)
+
+    @property
+    def wholes(self) -> dict[str, Estimate]:
+        """From one end to the other, by region."""
+        told = {MEAN: self.known.whole} if self.known else {}
+        return {one.name: one.whole for one in self.regions} | told
+
+    @property
+    def sums(self) -> dict[str, Estimate]:
+        """What the parts add up to, by region."""
+        told = {MEAN: self.known.explained} if self.known else {}
+        return {one.name: one.explained for one in self.regions} | told
+
+    @property
+    def rests(self) -> dict[str, Estimate]:
+        """What they leave, by region."""
+        told = {MEAN: self.known.remainder} if self.known else {}
+        return {one.name: one.remainder for one in self.regions} | told
 
     @property
     def adds(self) -> Adds | None:
@@ -201,7 +228,8 @@ def about(count: int, base: str) -> str:
     return (
         f"Mean over {count} {'region' if count == 1 else 'regions'}, in per cent of {base}, of the "
         "instructions of the measured tasks; a minus is faster. Behind it how far it may be off: "
-        "the spreads of regions add up. What is left over is within the spread if that holds 0 and "
+        "the range over runs, or where these are not known the spreads of regions, which add up. "
+        "What is left over is within the spread if that holds 0 and "
         f"is no wider than {percents(NARROW)}; if it is wider, one cannot tell."
     )
 

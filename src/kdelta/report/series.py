@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import is_seen
+from kdelta.infer.means import MEAN, is_seen
 from kdelta.infer.minimal import Role
 from kdelta.infer.series_model import PatchFate, PatchGroup, View, ViewAnswer
 from kdelta.report import figures
@@ -101,7 +101,7 @@ def _side(side: Side) -> str:
 
 def means_of(report: SeriesReport) -> Means:
     """The means over the report's regions."""
-    return Means(report.regions)
+    return Means(report.regions, report.mean)
 
 
 def verdict_text(report: SeriesReport) -> str:
@@ -127,7 +127,7 @@ def verdict_text(report: SeriesReport) -> str:
 
 def does_something(effects: Mapping[str, Estimate]) -> bool:
     """Whether an effect is more than its spread in any region."""
-    return any(map(is_seen, effects.values()))
+    return any(is_seen(one) for region, one in effects.items() if region != MEAN)
 
 
 def _table(report: SeriesReport) -> list[str]:
@@ -143,9 +143,9 @@ def _table(report: SeriesReport) -> list[str]:
         cells = [group.effects, _cells(group.left_out), _cells(group.alone)]
         lines += _line(f"group {number} ({len(group.patches)})", cells, views, report)
     means = means_of(report)
-    explained = {region.name: region.explained for region in report.regions}
-    whole = {region.name: region.whole for region in report.regions}
-    left = {region.name: region.remainder for region in report.regions}
+    explained = means.sums
+    whole = means.wholes
+    left = means.rests
     lines += _line("sum of these", [explained, {}, {}], views, report)
     lines += _line("all patches", [whole, {}, {}], views, report)
     if word := left_over(means):

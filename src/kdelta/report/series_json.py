@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.infer.estimate import Estimate
+from kdelta.infer.means import MEAN
 from kdelta.infer.series_model import PatchGroup, ViewAnswer
 from kdelta.report.ablation_json import (
     JsonAblatedRegion,
@@ -174,7 +175,7 @@ def series_json(report: SeriesReport, version: str) -> str:
             workloads=list(report.workloads),
             machine=report.machine,
             views=[view.value for view in report.views],
-            patches=[_patch(row, Means(report.regions)) for row in report.rows],
+            patches=[_patch(row, Means(report.regions, report.mean)) for row in report.rows],
             groups=[_group(group) for group in report.groups],
             needs=[JsonNeed(one.patch, list(one.needs), one.reason) for one in report.needs],
             interactions=[
@@ -197,13 +198,13 @@ def series_json(report: SeriesReport, version: str) -> str:
             notes=list(report.notes),
             warnings=list(report.warnings),
             failure=report.failure,
-            means=json_means(Means(report.regions)),
+            means=json_means(Means(report.regions, report.mean)),
         )
     )
 
 
 def _effects(effects: Mapping[str, Estimate]) -> JsonEffects:
-    return {name: json_estimate(effect) for name, effect in effects.items()}
+    return {name: json_estimate(effect) for name, effect in effects.items() if name != MEAN}
 
 
 def _view(view: ViewAnswer | None) -> JsonView | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.minimal import MinimalAnswer
+from kdelta.infer.search_model import RegionSum
 from kdelta.infer.series_model import (
     InteractionAnswer,
     PatchAnswer,
@@ -63,7 +64,9 @@ class KeptBranch(msgspec.Struct, frozen=True):
 
 
 class SeriesReport(msgspec.Struct, frozen=True):
-    """The whole. `words`: what named the patches; `ends`: the tree without and with all of them."""
+    """The whole. `words`: what named the patches; `ends`: the tree without and with all of them.
+    `mean`: the account of the mean over regions, in per cent of the first, where runs tell it.
+    """
 
     tree: str
     words: tuple[str, ...]
@@ -83,6 +86,7 @@ class SeriesReport(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: str = ""
+    mean: RegionSum | None = None
 
     def of(self, fate: PatchFate) -> list[SeriesRow]:
         """The patches of that fate."""

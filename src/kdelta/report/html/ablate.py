@@ -135,9 +135,9 @@ def _units_table(report: AblationReport) -> Table:
     unresolved = [unit for unit in report.units if unit.fate is Fate.UNRESOLVED]
     shown = [*ranked_units(report), *unresolved]
     rows = tuple(_unit_row(unit, report, several=several) for unit in shown)
-    whole = {region.name: region.whole for region in report.regions}
-    explained = {region.name: region.explained for region in report.regions}
-    left = {region.name: region.remainder for region in report.regions}
+    whole = means_of(report).wholes
+    explained = means_of(report).sums
+    left = means_of(report).rests
     foot = tuple(
         (
             Cell(name),

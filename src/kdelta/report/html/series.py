@@ -141,9 +141,9 @@ def _patches_table(report: SeriesReport) -> Table:
         _group_row(f"group {number}", group, views, report)
         for number, group in enumerate(report.groups, start=1)
     ]
-    explained = {region.name: region.explained for region in report.regions}
-    whole = {region.name: region.whole for region in report.regions}
-    left = {region.name: region.remainder for region in report.regions}
+    explained = means_of(report).sums
+    whole = means_of(report).wholes
+    left = means_of(report).rests
     foot = tuple(
         (
             Cell(name),

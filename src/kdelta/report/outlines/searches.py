@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from kdelta.infer.estimate import Estimate, Quantity
-from kdelta.infer.means import is_seen
+from kdelta.infer.means import MEAN, is_seen
 from kdelta.infer.series_model import PatchFate
 from kdelta.report import ablation, bisect, figures, series
 from kdelta.report.ablation import RULED_OUT
@@ -91,15 +91,15 @@ def _units(report: AblationReport) -> Table:
         for unit in report.units
         if unit.fate is Fate.UNRESOLVED
     ]
-    rows.append(row("sum of these", {one.name: one.explained for one in report.regions}))
+    rows.append(row("sum of these", means.sums))
     if word := left_over(means):
-        left = {one.name: one.remainder for one in report.regions}
+        left = means.rests
         rows.append(row(ablation.WORDS.remainder, left, word))
     return Table(
         "options, by what flipping each does",
         ("unit", *report.workloads, "most in"),
         tuple(rows),
-        total=row("B - A", {region.name: region.whole for region in report.regions}),
+        total=row("B - A", means.wholes),
         note=about(len(averaged(report.regions)), "A"),
     )
 
@@ -229,15 +229,15 @@ def _patches(report: SeriesReport) -> Table:
         row(f"group {number} ({len(group.patches)})", group.effects)
         for number, group in enumerate(report.groups, start=1)
     ]
-    rows.append(row("sum of these", {one.name: one.explained for one in report.regions}))
+    rows.append(row("sum of these", means.sums))
     if word := left_over(means):
-        left = {one.name: one.remainder for one in report.regions}
+        left = means.rests
         rows.append((series.WORDS.remainder, cell(means.of(left)), word))
     return Table(
         "patches, by what each does on top of those before it",
         ("patch", "mean", "most in"),
         tuple(rows),
-        total=row("all patches", {region.name: region.whole for region in report.regions}),
+        total=row("all patches", means.wholes),
         note=about(len(averaged(report.regions)), "the tree without patches"),
     )
 
@@ -325,7 +325,11 @@ def _account(region: AblatedRegion, named: Iterable[Part], words: AccountWords) 
 
 def _case(name: str, effects: Mapping[str, Estimate], why: str = "") -> Case:
     """What something does, by region."""
-    some = {region: effect for region, effect in effects.items() if parts.is_some(effect)}
+    some = {
+        region: effect
+        for region, effect in effects.items()
+        if region != MEAN and parts.is_some(effect)
+    }
     outcome = parts.sign_outcome(some.values())
     words = "makes something slower" if outcome is Outcome.SLOWER else "makes nothing slower"
     lines = tuple(

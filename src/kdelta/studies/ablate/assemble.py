@@ -77,6 +77,7 @@ def assemble(
         notes=(*answer.notes, *(cycles.notes if cycles else ())),
         cycles=cycles.whole if cycles else {},
         unlike=cycles.unlike if cycles else (),
+        mean=answer.mean,
     )
 
 

@@ -52,6 +52,7 @@ def assemble(
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
         minimal=findings.minimal,
         notes=(*trees.series.notes, *answer.notes),
+        mean=answer.mean,
     )
 
 

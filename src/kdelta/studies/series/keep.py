@@ -64,7 +64,7 @@ def _droppable(losers: Sequence[str], trees: Trees) -> list[str]:
 
 def is_slower(effects: Mapping[str, Estimate], report: SeriesReport) -> bool:
     """Whether an effect makes regions slower in the mean, beyond how far that may be off."""
-    mean = Means(report.regions).of(effects)
+    mean = Means(report.regions, report.mean).of(effects)
     return mean is not None and mean.low > 0
 
 
