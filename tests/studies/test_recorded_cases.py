@@ -58,6 +58,22 @@ def test_no_unit_with_an_effect_was_ruled_out(single: JsonAblation, few: JsonAbl
         assert unit.name not in ruled_out or not found
 
 
+def test_no_mean_is_told_without_its_interval(single: JsonAblation, few: JsonAblation) -> None:
+    for found in (single, few):
+        assert found.means is not None
+        assert found.means.regions == 52
+        assert found.means.sums == "does not add up", "units interact"
+        apart = [one.name for one in found.regions if one.steady is False and not one.rate]
+        assert apart == ["thread-create-join", "unix-round-trip"]
+        for unit in found.units:
+            assert (unit.mean is None) is (not unit.effects)
+            if unit.mean is not None:
+                assert unit.seen is not (unit.mean.low <= 0 <= unit.mean.high)
+    seen = {unit.name for unit in few.units if unit.seen}
+    assert {"SLUB_DEBUG_ON", "CC_OPTIMIZE_FOR_SIZE", "STACKPROTECTOR"} <= seen
+    assert seen.isdisjoint({"MAGIC_SYSRQ", "KALLSYMS_ALL", "IOSCHED_BFQ", "PAGE_POISONING"})
+
+
 def test_few_builds_and_the_proof_held(single: JsonAblation, few: JsonAblation) -> None:
     assert few.proof is not None
     assert few.proof.held

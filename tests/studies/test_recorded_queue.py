@@ -42,7 +42,20 @@ def test_what_patches_add_is_the_whole(series: JsonSeries) -> None:
         parts = [patch.effects[region.name].value for patch in series.patches if patch.effects]
         found = sum(parts) + region.remainder.value
         assert found == pytest.approx(region.whole.value, abs=1e-6 * region.before.value)
-        assert region.adds_up
+        assert region.sums != "does not add up"
+        narrow = region.remainder.high - region.remainder.low <= 0.002 * region.before.value
+        assert region.adds_up is (region.sums == "adds up") is narrow
+
+
+def test_the_region_whose_runs_vary_is_in_no_mean(series: JsonSeries) -> None:
+    apart = [region for region in series.regions if region.steady is False and not region.rate]
+    assert [region.name for region in apart] == ["vfork-exec"]
+    assert apart[0].varies is not None
+    assert apart[0].varies.high - apart[0].varies.low > 0.01 * apart[0].varies.value
+    assert series.means is not None
+    assert series.means.regions == 43
+    assert series.means.whole.low < 0 < series.means.whole.high
+    assert not any(patch.seen for patch in series.patches)
 
 
 def test_no_patch_of_it_costs_a_system_call_anything_beyond_the_spread(series: JsonSeries) -> None:

@@ -3,7 +3,9 @@
 
 from collections.abc import Sequence
 
-from kdelta.infer.estimate import effect_between
+from kdelta.infer.additive import Kernels, difference
+from kdelta.infer.estimate import Estimate
+from kdelta.infer.search_model import FlipSet
 from kdelta.kernels.kconfig import Config
 from kdelta.kernels.switches import boot_switch
 from kdelta.kernels.units import Unit
@@ -26,10 +28,13 @@ async def switch_shares(
         found[unit.name] = SwitchShare(
             words=switch.words,
             whole=switch.share == "default",
-            effects={
-                name: effect_between(path, switched.code[name])
-                for name, path in before.code.items()
-                if name in switched.code
-            },
+            effects=_effects(before, switched),
         )
     return found
+
+
+def _effects(before: Measured, switched: Measured) -> dict[str, Estimate]:
+    """What the words do, by region and in the mean, by the rules that units are judged by."""
+    plain, with_words = FlipSet(), FlipSet({"switched"})
+    kernels = Kernels([(plain, before.outcome), (with_words, switched.outcome)])
+    return kernels.with_mean(difference(with_words, plain))

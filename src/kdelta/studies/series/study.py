@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
+from kdelta.infer.additive import Kernels, difference
 from kdelta.infer.doubt import is_doubtful
 from kdelta.infer.estimate import Estimate, effect_between
 from kdelta.infer.means import is_seen
@@ -260,12 +261,9 @@ class _Study:
                 yield bool(runs[0] and runs[1] and is_doubtful(runs[0], runs[1]))
 
     def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
-        base, with_them = self._measured[NOTHING].code, self._measured[frozenset(names)].code
-        return {
-            region: effect_between(base[region], one)
-            for region, one in with_them.items()
-            if region in base
-        }
+        chosen = frozenset(names)
+        held = [(one, self._measured[one].outcome) for one in (NOTHING, chosen)]
+        return Kernels(held).with_mean(difference(chosen, NOTHING))
 
 
 def _parting(end: Measured, other: Measured) -> tuple[str, Fraction] | None:
