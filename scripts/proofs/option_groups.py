@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Proves on a real kernel that the parts of an ablation and the whole agree, and how closely.
+
+    scripts/proofs/option_groups.py docs/cases/option-groups
+
+ablates the eight groups of options in which plain.config and hardened.config of that folder differ,
+over kdelta's small config of the distribution's 6.12: each group alone from A, on a machine that
+looks like a Skylake server. It keeps the answer there as ablation.json and ablation.txt, and fails
+if a figure is wider than it may be, or if what is known to do nothing is ranked. Kernels and runs
+are kept: what was interrupted goes on where it was.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from telling import Aloud
+
+import kdelta
+from kdelta.cpus.catalog import load_cpu
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import write_atomic
+from kdelta.kernels.built import load_built
+from kdelta.kernels.failure import NoKernel
+from kdelta.report.ablation import ablation_text
+from kdelta.report.ablation_json import JsonAblation, ablation_json
+from kdelta.report.ablation_model import AblationReport
+from kdelta.store.store import Store
+from kdelta.studies.ablate import AblateRequest, run_ablate
+from kdelta.studies.lab import Lab, open_store
+from kdelta.studies.requests import LabRequest, machine_like
+
+PACKAGE = "linux-source-6.12"
+CPU = "skylake-server"
+PLAIN, HARDENED = "plain", "hardened"
+
+WIDEST = 0.2
+"""How wide the interval of what is left over may be in the mean, in per cent of A."""
+
+WITHOUT = {"SLAB_BUCKETS": frozenset[str](), "SLAB_FREELIST_RANDOM": frozenset({"mmap-munmap"})}
+"""Options without an effect on the path, and the regions where they may have one."""
+
+
+def granted(name: str, folder: Path, lab: Lab) -> Path:
+    """The whole config that the tree grants to the small one with a fragment of that folder."""
+    found = lab.kernel(f"deb-src:{PACKAGE} +{folder / f'{name}.config'}")
+    if isinstance(found, NoKernel):
+        sys.exit(f"{name}.config: {found.text}")
+    built = load_built(found.built or "")
+    if built is None:
+        sys.exit(f"{name}.config: its kernel is not in the cache: run this again")
+    path = cache_dir("configs") / "option-groups" / f"{name}.config"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, (built.path / built.config).read_bytes())
+    return path
+
+
+async def ablated(folder: Path, perturbations: int, store: Store) -> AblationReport:
+    """The ablation of the two configs, each group alone from A."""
+    plain = LabRequest(perturbations=perturbations)
+    machine = machine_like(plain.machine, load_cpu(CPU))
+    request = LabRequest(perturbations=perturbations, machine=machine)
+    lab = Lab(request, store, Aloud())
+    before, after = (granted(name, folder, lab) for name in (PLAIN, HARDENED))
+    return await run_ablate(
+        AblateRequest(
+            tree=f"deb-src:{PACKAGE}",
+            before=str(before),
+            after=str(after),
+            one_by_one=True,
+            rule_out=False,
+            switches=False,
+            lab=request,
+        ),
+        store,
+        Aloud(),
+    )
+
+
+def problems(found: JsonAblation) -> Iterator[str]:
+    """What of the record is not as it has to be."""
+    means = found.means
+    if found.failure or means is None:
+        yield found.failure or "there is no mean"
+        return
+    wide = means.remainder.high - means.remainder.low
+    if means.sums != "adds up":
+        yield f"parts and whole: {means.sums}: {means.remainder.value:+.3f} % is left over"
+    if wide > WIDEST:
+        yield f"what is left over is known to {wide:.3f} %, and {WIDEST} % are allowed"
+    units = {unit.name: unit for unit in found.units}
+    for name, regions in WITHOUT.items():
+        unit = units.get(name)
+        if unit is None or unit.mean is None:
+            yield f"{name} was not measured"
+            continue
+        rates = {region.name for region in found.regions if region.rate}
+        seen = {name for name, one in unit.effects.items() if not one.low <= 0 <= one.high}
+        if unit.seen and not seen & regions:
+            yield f"{name} is ranked with {unit.mean.value:+.3f} %"
+        for region in sorted(seen - rates - regions):
+            yield f"{name} does something in {region}: {unit.effects[region].value:+.2f}"
+
+
+def main() -> None:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, help="with plain.config and hardened.config")
+    parser.add_argument("--perturb", type=int, default=8, help="runs of each kernel")
+    asked = parser.parse_args()
+    folder = asked.folder.resolve()
+    with open_store() as store:
+        report = asyncio.run(ablated(folder, asked.perturb, store))
+    text = ablation_json(report, kdelta.__version__).replace(f"{cache_dir('configs')}/", "")
+    write_atomic(folder / "ablation.json", text.encode())
+    write_atomic(folder / "ablation.txt", ablation_text(report).encode())
+    found = list(problems(msgspec.json.decode(text, type=JsonAblation)))
+    print(ablation_text(report))
+    print(*found or ["parts and whole agree"], sep="\n")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
