@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 from kdelta.host.dirs import data_dir
+from kdelta.infer.chance import ENOUGH
+from kdelta.infer.doubt import region_runs
 from kdelta.infer.estimate import Estimate
 from kdelta.infer.means import Adds
-from kdelta.infer.paths import RegionPath
+from kdelta.infer.paths import RegionPath, region_paths
 from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.built import DIGEST, built_kernels
 from kdelta.kernels.kconfig import Config, parse_config
@@ -25,6 +27,7 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate import AblateRequest, run_ablate
 from kdelta.studies.ablate.measure import Bench, Measured, Region
 from kdelta.studies.requests import Silent
+from tests.infer.test_doubt import TIMER, steady
 from tests.kernels.trees import fake_tree
 
 SLOW = """CONFIG_DEBUG_KERNEL=y
@@ -34,6 +37,7 @@ CONFIG_ZERO_PAGES=y
 CONFIG_OLD_DRIVER=y
 CONFIG_OPTIMIZE_FOR_SIZE=y
 """
+FEW = 3
 FAST = "# CONFIG_DEBUG_KERNEL is not set\nCONFIG_OPTIMIZE_FOR_SPEED=y\n"
 
 EXECUTED = {"start", "start_kernel", "lock", "clear_pages", "list_valid"}
@@ -241,3 +245,41 @@ def test_a_config_that_is_none(request_: AblateRequest, store: Store, tmp_path: 
             path.write_text("nothing\n")
         with pytest.raises(UserError, match=words):
             ablated(msgspec.structs.replace(request_, after=str(path)), store)
+
+
+class Timed(Lab):
+    """The same with the runs of `open`: with ZERO_PAGES a timer ends in the first three of each
+    kernel, as chance has it.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, truth: Truth) -> None:
+        super().__init__(monkeypatch, truth)
+        self.asked: list[tuple[bool, int]] = []
+
+    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> Measured:
+        found = super().measure(label, kernel, runs)
+        if isinstance(kernel, NoKernel) or found.failure:
+            return found
+        config = parse_config(Path(kernel.config or "").read_text())
+        timed, count = on(config, "ZERO_PAGES"), runs or FEW
+        self.asked.append((timed, count))
+        insns = (self.truth(config) or {})["open"]
+        first = steady(insns, 953, TIMER) if timed else steady(insns)
+        every = [first] * FEW + [steady(insns)] * (count - FEW)
+        path = region_paths(every)["open"]
+        return msgspec.structs.replace(
+            found,
+            regions={**found.regions, "open": Region("syscalls", path)},
+            runs=region_runs(every),
+        )
+
+
+def test_what_chance_may_have_made_takes_more_runs_and_no_unit(
+    request_: AblateRequest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Timed(monkeypatch, plain)
+    report = ablated(request_, store)
+    assert (True, ENOUGH) in lab.asked, "a kernel that differs by a timer is run more often"
+    pages, listed = (unit(report, name).effects["open"] for name in ("ZERO_PAGES", "DEBUG_LIST"))
+    assert pages.low <= 0 <= pages.high
+    assert listed.low <= -30 <= listed.high < 0
