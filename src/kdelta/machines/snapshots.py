@@ -21,7 +21,7 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 
-KEPT = 16
+KEPT = 48
 RECORD = "snapshot.json"
 _IN_USE_SECONDS = 3600
 _PIECE_BYTES = 4 << 20
@@ -119,7 +119,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def prune() -> None:
-    """Remove the snapshots that were used longest ago, beyond the 16 that are kept."""
+    """Remove the snapshots that were used longest ago, beyond those that are kept."""
     folders = [path for path in cache_dir("snapshots").iterdir() if path.is_dir()]
     folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for folder in folders[KEPT:]:

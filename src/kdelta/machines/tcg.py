@@ -43,7 +43,7 @@ class Guest(msgspec.Struct, frozen=True):
     """What is booted: everything that decides the guest's state at the snapshot point, which is
     when it is about to execute the instruction at `stop_address` in the agent. `runs_as`,
     `loaded` and `icount_shift` are as in MachineOptions. `parameters` are the kernel's, a part of
-    its identity; they come last on its command line, and so win.
+    its identity; they come last on its command line, and so win. `boot`: see Perturbation.
     """
 
     kernel_identity: str
@@ -60,6 +60,7 @@ class Guest(msgspec.Struct, frozen=True):
     loaded: bool = False
     icount_shift: int = 0
     parameters: tuple[str, ...] = ()
+    boot: int = 0
 
     @property
     def board(self) -> Board:
@@ -72,8 +73,9 @@ class Guest(msgspec.Struct, frozen=True):
         for a module's parameters and says nothing of them.
         """
         load = "kdelta.load" if self.loaded else ""
+        boot = f"kdelta.boot={self.boot}" if self.boot else ""
         words = [f"console={self.board.serial}", self.board.append, f"kdelta.as={self.runs_as}"]
-        return " ".join(filter(None, [*words, load, self.append, *self.parameters]))
+        return " ".join(filter(None, [*words, load, boot, self.append, *self.parameters]))
 
     def snapshot_facts(self) -> dict[str, object]:
         """What a snapshot is keyed by: all that decides its content, and nothing else."""

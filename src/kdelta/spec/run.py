@@ -33,6 +33,10 @@ LEAST_PAGES = 128
 MOST_PAGES = 1023
 
 
+BOOTS = 3
+"""How many boots the runs of a kernel are from."""
+
+
 class RunStatus(enum.StrEnum):
     """How a run ended. All of them are data."""
 
@@ -66,7 +70,9 @@ class Perturbation(msgspec.Struct, frozen=True):
 
     `seed` (hexadecimal, may be empty) is mixed into the guest's random pool, `pages` stay allocated
     during the run, the workload starts `phase_ns` after a tick, and warms up for `warm_up_percent`
-    of its usual time.
+    of its usual time. Its guest is of the boot of that number: the kernel mixes its command line,
+    which has the number, into what it draws before the workload can mix in a seed, and so arranges
+    the free objects of its slabs in another order.
     """
 
     index: int
@@ -74,6 +80,7 @@ class Perturbation(msgspec.Struct, frozen=True):
     pages: int
     phase_ns: int
     warm_up_percent: int = 100
+    boot: int = 0
 
 
 def perturbation(index: int) -> Perturbation:
@@ -88,4 +95,6 @@ def perturbation(index: int) -> Perturbation:
     # Never 0: that is the phase of the run that is not shaken.
     phase_ns = 1 + int.from_bytes(digest[20:28], "big") % (PHASE_NS - 1)
     warm_up_percent = 100 + int.from_bytes(digest[28:32], "big") % 100
-    return Perturbation(index, digest[:16].hex(), pages | 1, phase_ns, warm_up_percent)
+    return Perturbation(
+        index, digest[:16].hex(), pages | 1, phase_ns, warm_up_percent, index % BOOTS
+    )

@@ -100,6 +100,10 @@ class _Wanted(msgspec.Struct, frozen=True):
         return _key(self.guest, self.work, self.index)
 
 
+_Start = Snapshot | Outcome | None
+"""A guest's snapshot; how its boot failed; or None when runs are to begin at power-on."""
+
+
 class Lab:
     """The shared steps of studies, for one request.
 
@@ -137,9 +141,9 @@ class Lab:
         )
         self._store.finish_run(run_id, failure.status, detail=failure.detail, console="")
 
-    def guest(self, kernel: Kernel, work: Work | None = None) -> Guest:
+    def guest(self, kernel: Kernel, work: Work | None = None, index: int = 0) -> Guest:
         """That kernel with the base image, on the machine that the request describes, with as much
-        memory as the work needs.
+        memory as the work needs, for the perturbation of that index.
         """
         machine = self._request.machine
         memory_mib = max(machine.memory_mib, work.memory_mib if work else 0)
@@ -161,20 +165,21 @@ class Lab:
             loaded=machine.loaded,
             icount_shift=machine.icount_shift,
             parameters=kernel.parameters,
+            boot=perturbation(index).boot,
         )
 
     async def runs(self, kernels: Sequence[Kernel], works: Sequence[Work]) -> list[list[Done]]:
         """For each kernel, with its work, one run a perturbation, in that order."""
         with interruptible():
-            guests = [self.guest(*both) for both in zip(kernels, works, strict=True)]
+            indexes = range(self._request.perturbations)
+            wanted = [
+                [_Wanted(kernel, self.guest(kernel, work, index), work, index) for index in indexes]
+                for kernel, work in zip(kernels, works, strict=True)
+            ]
             self._tell_memory(works)
             build("plugin", self._progress.say)
-        indexes = range(self._request.perturbations)
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._runs_of(kernel, guest, work, indexes))
-                for kernel, guest, work in zip(kernels, guests, works, strict=True)
-            ]
+            tasks = [group.create_task(self._runs_of(one)) for one in wanted]
         return [task.result() for task in tasks]
 
     def _tell_memory(self, works: Sequence[Work]) -> None:
@@ -185,35 +190,41 @@ class Lab:
     async def one(self, kernel: Kernel, work: Work, index: int) -> Done:
         """The run of that perturbation alone."""
         with interruptible():
-            guest = self.guest(kernel, work)
+            wanted = _Wanted(kernel, self.guest(kernel, work, index), work, index)
             build("plugin", self._progress.say)
-        (done,) = await self._runs_of(kernel, guest, work, [index])
+        (done,) = await self._runs_of([wanted])
         return done
 
     def key(self, kernel: Kernel, work: Work, index: int) -> str:
         """What makes a run of that perturbation the same as another."""
-        return _key(self.guest(kernel, work), work, index)
+        return _key(self.guest(kernel, work, index), work, index)
 
-    async def _runs_of(
-        self, kernel: Kernel, guest: Guest, work: Work, indexes: Sequence[int]
-    ) -> list[Done]:
-        known = {} if self._request.again else self._known(guest, work, indexes)
-        missing = [index for index in indexes if index not in known]
-        start = await self._start(kernel, guest) if missing else None
+    async def _runs_of(self, wanted: Sequence[_Wanted]) -> list[Done]:
+        """Runs of one kernel with one work."""
+        known = {} if self._request.again else self._known(wanted)
+        missing = [one for one in wanted if one.index not in known]
+        boots = {one.guest.boot: one for one in missing}
         async with asyncio.TaskGroup() as group:
+            starts = {
+                boot: group.create_task(self._start(one.kernel, one.guest))
+                for boot, one in boots.items()
+            }
             tasks = {
-                index: group.create_task(self._one(_Wanted(kernel, guest, work, index), start))
-                for index in missing
+                one.index: group.create_task(self._from(one, starts[one.guest.boot]))
+                for one in missing
             }
         made = {index: task.result() for index, task in tasks.items()}
-        return [known.get(index) or made[index] for index in indexes]
+        return [known.get(one.index) or made[one.index] for one in wanted]
 
-    def _known(self, guest: Guest, work: Work, indexes: Sequence[int]) -> dict[int, Done]:
+    async def _from(self, wanted: _Wanted, start: asyncio.Task[_Start]) -> Done:
+        return await self._one(wanted, await start)
+
+    def _known(self, wanted: Sequence[_Wanted]) -> dict[int, Done]:
         found = {}
-        for index in indexes:
-            stored = self._store.find_run(_key(guest, work, index))
+        for one in wanted:
+            stored = self._store.find_run(one.key)
             if stored and has_recorded(self._store, stored, self._recording):
-                found[index] = Done(stored, self._store.counts(stored), stored=True)
+                found[one.index] = Done(stored, self._store.counts(stored), stored=True)
         return found
 
     @property
@@ -224,11 +235,11 @@ class Lab:
         request = self._request
         return Recording(trace, request.trace_limit, request.simulate, request.calls)
 
-    async def _start(self, kernel: Kernel, guest: Guest) -> Snapshot | Outcome | None:
-        """The guest's snapshot; None when runs are to begin at power-on."""
+    async def _start(self, kernel: Kernel, guest: Guest) -> _Start:
+        """Where runs on that guest begin."""
         if not (self._request.snapshots and guest.board.snapshots):
             return None
-        step = f"boot {kernel.title}"
+        step = f"boot {kernel.title}" + (f" #{guest.boot}" if guest.boot else "")
         async with self._slots, _work_folder() as folder:
             self._progress.begin(step)
             found = await obtain_snapshot(guest, self._setting(folder, step, None))
@@ -248,7 +259,7 @@ class Lab:
             recording=self._recording,
         )
 
-    async def _one(self, wanted: _Wanted, start: Snapshot | Outcome | None) -> Done:
+    async def _one(self, wanted: _Wanted, start: _Start) -> Done:
         step = f"run {wanted.kernel.title} {wanted.work.name} #{wanted.index}"
         # There is one, too, when it lacks what is now to be recorded.
         earlier = self._store.find_run(wanted.key)
@@ -287,7 +298,7 @@ class Lab:
         return Done(finished, counted.counts if counted else None)
 
     async def _executed(
-        self, wanted: _Wanted, start: Snapshot | Outcome | None, setting: Setting
+        self, wanted: _Wanted, start: _Start, setting: Setting
     ) -> tuple[Counted | None, Outcome]:
         """The run itself; of a guest that did not boot, how that ended."""
         if isinstance(start, Outcome):
