@@ -44,6 +44,7 @@ def compare(
             "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
         ),
     ] = options.DEFAULT_MARGIN_PERCENT,
+    one_state: options.OneState = False,
     lab: LabRequest,
     explain: Annotated[
         int,
@@ -80,6 +81,7 @@ def compare(
         cpus=options.known_cpus(cpu or (), lab.machine.cpu, front_end=front_end),
         layouts=layouts,
         margin=float(options.fraction_of(margin, positive=True)),
+        states=not one_state,
         lab=msgspec.structs.replace(lab, data_lines=data),
     )
     with open_store() as store:

@@ -16,7 +16,7 @@ from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
-from kdelta.infer.gate import Exit
+from kdelta.infer.gate import MIXED, Exit
 from kdelta.report.gate_model import GateReport
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
@@ -32,7 +32,8 @@ Exit codes:
   0     OTHER is not slower: faster, same, placement only, not slower in
         what is counted, or not slower by more than the margin
   1     an operation is slower
-  125   a kernel was not built, booted or run, or a verdict is unresolved
+  125   a kernel was not built, booted or run, or a verdict is open: unresolved,
+        mixed, not steady, depends on state or CPU speed, not comparable
   255   everything else: wrong usage, a broken lab, a fault of kdelta
 
 \b
@@ -68,6 +69,8 @@ def gate(
             "[default: 0, instructions being exact; with --cpu 1]",
         ),
     ] = None,
+    mixed: options.MixedIs = "cannot-tell",
+    one_state: options.OneState = False,
     lab: LabRequest,
     html: HtmlFile = None,
     no_flame: NoFlame = False,
@@ -93,8 +96,10 @@ def gate(
             cpus=cpus,
             layouts=layouts,
             margin=float(options.fraction_of(percent, positive=bool(cpus))),
+            states=not one_state,
             lab=msgspec.structs.replace(lab, data_lines=data),
         ),
+        mixed=options.one_of("--mixed", mixed, MIXED),
         path_margin=options.fraction_of(percent),
     )
     with open_store() as store:

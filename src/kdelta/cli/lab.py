@@ -23,6 +23,7 @@ _OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "qemu_cpu": (options.QemuCpu, ""),
     "append": (options.Append, ""),
     "mode": (options.Mode, "user"),
+    "runs_as": (options.As, "service"),
     "timeout": (options.Timeout, options.DEFAULT_TIMEOUT_SECONDS),
 }
 """By the names that `lab_request` has for them: each with its default."""

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -13,9 +13,11 @@ import typer
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
-from kdelta.spec.run import MODES, MachineOptions
+from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
 from kdelta.studies.requests import CompareRequest, LabRequest, RunRequest, machine_like
+
+_Word = TypeVar("_Word", bound=str)
 
 SPECS = """\b
 Kernel specs:
@@ -49,7 +51,27 @@ Perturb = Annotated[
         metavar="N",
         min=1,
         max=1000,
-        help="Runs a kernel, each with another seed, memory offset and start phase.",
+        help="Make N perturbed runs of each kernel.",
+    ),
+]
+As = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="service|container|none",
+        help="Control group that programs run in.",
+    ),
+]
+OneState = Annotated[
+    bool,
+    typer.Option("--one-state", help="Skip the runs from other states and CPU speeds."),
+]
+MixedIs = Annotated[
+    str,
+    typer.Option(
+        "--mixed",
+        metavar="cannot-tell|fail|pass",
+        help="What a mixed operation makes of the answer.",
     ),
 ]
 Again = Annotated[
@@ -185,11 +207,16 @@ def lab_request(
     append: str,
     timeout: float,
     mode: str,
+    runs_as: str,
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
     return LabRequest(
         machine=MachineOptions(
-            memory_mib=memory, cpu=qemu_cpu, append=append, timeout_seconds=timeout
+            memory_mib=memory,
+            cpu=qemu_cpu,
+            append=append,
+            timeout_seconds=timeout,
+            runs_as=one_of("--as", runs_as, RUNS_AS),
         ),
         perturbations=perturb,
         jobs=jobs or len(os.sched_getaffinity(0)),
@@ -214,6 +241,16 @@ def known_mode(name: str) -> RunMode:
         if mode == name:
             return mode
     raise UserError(f"no mode is called {name!r}", f"there is: {', '.join(MODES)}")
+
+
+def one_of(option: str, given: str, known: Sequence[_Word]) -> _Word:
+    """The word that was given to an option; UserError if it is none of those that it takes."""
+    for word in known:
+        if word == given:
+            return word
+    raise UserError(
+        f"cannot use {option} {given}: there is no such word", f"use {', '.join(known)}"
+    )
 
 
 def known_cpus(

@@ -3,7 +3,7 @@
 
 import enum
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -62,6 +62,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 Mixed = Literal["cannot-tell", "fail", "pass"]
 """What is made of instructions that were traded for bytes of string operations."""
+MIXED: tuple[Mixed, ...] = get_args(Mixed)
 
 
 def decide(

@@ -31,11 +31,11 @@ class Work(msgspec.Struct, frozen=True):
     name: str
     identity: str
     job: Job
-    parts: tuple[Part, ...]
     binaries: Mapping[str, bytes]
     warnings: tuple[str, ...] = ()
     memory_mib: int = 0
     host_seconds: float = 0.0
+    parts: tuple[Part, ...] = ()
 
     def seconds_on(self, machine: MachineOptions) -> float:
         """The longest that a guest of it may take here."""
@@ -60,4 +60,4 @@ def work_of(
         shapes = [(part.name, [one.argv for one in part.jobs]) for part in parts]
         key = identity({"job": key, "parts": shapes})
     whole = (Part(name, (job,)),)
-    return Work(name, key, job, parts or whole, binaries, warnings, memory_mib, host_seconds)
+    return Work(name, key, job, binaries, warnings, memory_mib, host_seconds, parts or whole)
