@@ -17,7 +17,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,11 +29,10 @@
 #include "memory.h"
 
 #define SOURCE_BYTES 256 /* of GLib's own structure at least */
-/* A CPU that has run for so long since is not on its way into a halt: an interrupt was pending, and it went on at once. */
-#define HALT_NS 1000000
 /* How often a main loop in a round must be found asleep, one time after the other, to be taken to wait for the CPU. */
 #define ASLEEP_LOOKS 1000
 #define LOOK_NS 100000
+#define QUICK_LOOKS 1000 /* before the main loop sleeps between looks */
 
 /* What the CPU or the main loop is in; higher values are halts, each with a number of its own. */
 enum { NEITHER, IN_ROUND, FIRST_HALT };
@@ -43,9 +41,7 @@ static struct {
     _Atomic uint64_t state;
     _Atomic bool asked;          /* whether the main loop ever began a round */
     _Atomic pid_t main, cpu;     /* threads */
-    pthread_t cpu_thread;
     uint64_t halts;
-    _Atomic uint64_t halting_ns; /* of the CPU's own time: when it was last about to halt */
 } halt;
 
 static const char *const *special_names;
@@ -76,15 +72,17 @@ static bool is_asleep(pid_t thread)
     return name_end && !strncmp(name_end, ") S", 3);
 }
 
-/* The time that the CPU's thread has run. */
-static uint64_t cpu_ns(void)
+/* Until the CPU's thread sleeps. If it goes on at once instead, since an interrupt was pending, it comes to that at the end of its slice,
+ * which is at the next timer, when it needs the global lock. How long this takes says nothing: the host may be a virtual machine.
+ */
+static void await_sleep(void)
 {
-    clockid_t clock;
-    struct timespec t;
-
-    if (pthread_getcpuclockid(halt.cpu_thread, &clock) || clock_gettime(clock, &t))
-        return UINT64_MAX;
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    for (unsigned looks = 0; !is_asleep(halt.cpu); looks++) {
+        if (looks < QUICK_LOOKS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+    }
 }
 
 /* In the main loop, which has waited for events and has taken the global lock. */
@@ -96,8 +94,8 @@ static int round_begins(glib_source *source)
     atomic_store(&halt.main, (pid_t)syscall(SYS_gettid));
     atomic_store(&halt.asked, true);
     while (!atomic_compare_exchange_weak(&halt.state, &state, IN_ROUND) && state != IN_ROUND)
-        while (state >= FIRST_HALT && !is_asleep(halt.cpu) && cpu_ns() - halt.halting_ns < HALT_NS)
-            sched_yield();
+        if (state >= FIRST_HALT)
+            await_sleep();
     return 0;
 }
 
@@ -143,8 +141,6 @@ void halt_begins(unsigned int vcpu, void *unused)
     (void)vcpu, (void)unused;
     if (!halt.asked)
         refuse("QEMU's main loop does not ask GLib's sources");
-    halt.cpu_thread = pthread_self();
-    halt.halting_ns = cpu_ns();
     atomic_store(&halt.cpu, (pid_t)syscall(SYS_gettid));
     halt.halts++;
     while (!atomic_compare_exchange_weak(&halt.state, &state, FIRST_HALT + halt.halts)) {

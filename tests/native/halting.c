@@ -5,6 +5,7 @@
  * halting unasked: the main loop never asks the plugin. halting stopping: it waits in a round for the CPU to stop.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ static struct glib_source_functions asked;
 static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static _Atomic bool halted, accounted, done;
+static _Atomic unsigned long rounds;
 static unsigned long early, halts;
 static bool locked;
 
@@ -36,20 +38,24 @@ unsigned int g_source_attach(glib_source *source, glib_context *context)
     return 1;
 }
 
-static void run(unsigned n)
+/* Gives the main loop time to begin a round, without sleeping. */
+static void await_round(unsigned long before)
 {
-    for (volatile unsigned i = 0; i < n; i++)
-        ;
+    for (int i = 0; i < 1000 && rounds == before; i++)
+        sched_yield();
+    for (int i = 0; i < 20; i++)
+        sched_yield();
 }
 
 static void *cpu(void *unused)
 {
     for (unsigned long i = 0; i < halts; i++) {
-        run(i * 7919 % 20000);
+        unsigned long before = rounds;
+
         if (locked)
             halt_begins(0, NULL);
         halted = true;
-        run(i * 104729 % 20000);
+        await_round(before);
         accounted = true;
         pthread_mutex_lock(&global);
         while (halted)
@@ -62,6 +68,8 @@ static void *cpu(void *unused)
 
 static void round_of_main_loop(void)
 {
+    for (int i = 0; i < 3; i++) /* what a round does before it looks at the CPU */
+        sched_yield();
     if (!halted)
         return;
     early += !accounted;
@@ -81,6 +89,7 @@ static void main_loop(void)
             asked.prepare(NULL, &timeout_ms);
         pthread_mutex_unlock(&global);
         pthread_mutex_lock(&global);
+        rounds++;
         if (locked)
             asked.check(NULL);
         round_of_main_loop();
@@ -93,14 +102,17 @@ int main(int argc, char **argv)
     static const char *const names[] = { "", "hlt", NULL };
     const struct arch arch = { .special_names = names };
     pthread_t thread;
+    int timeout_ms;
 
     if (argc < 2)
         return 2;
     halts = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
     locked = strcmp(argv[1], "unlocked");
     halt_init(&arch);
-    if (!strcmp(argv[1], "stopping"))
+    if (strcmp(argv[1], "unasked")) /* in QEMU the main loop goes round before the CPU starts */
         asked.check(NULL);
+    if (strcmp(argv[1], "stopping"))
+        asked.prepare(NULL, &timeout_ms);
     pthread_create(&thread, NULL, cpu, NULL);
     if (!strcmp(argv[1], "locked") || !locked)
         main_loop();
