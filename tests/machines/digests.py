@@ -13,8 +13,9 @@ from kdelta.counts.trace_file import read_traces
 
 
 class Digests(msgspec.Struct, frozen=True):
-    """counts: the instructions of each iteration by context. blocks: what was executed of each
-    translated block, which ends at timers, too. trace: all units in their order, with contexts.
+    """counts: the instructions of each iteration by context. trace: all units in their order, with
+    contexts. blocks: what was executed of each translated block. QEMU may end a block elsewhere in
+    another run; that changes no other figure.
     """
 
     counts: str
