@@ -56,7 +56,7 @@ def region(
 
 
 def even(total: int, parts: int) -> tuple[int, ...]:
-    return tuple(total // parts + (index < total % parts) for index in range(parts))
+    return tuple(total * (index + 1) // parts - total * index // parts for index in range(parts))
 
 
 def run(*regions: RegionCounts, warnings: tuple[str, ...] = ()) -> RunCounts:

@@ -286,6 +286,8 @@ def test_swapping_the_sides_negates(base: list[RunCounts], others: list[RunCount
         Word.SAME: Word.SAME,
         Word.UNRESOLVED: Word.UNRESOLVED,
         Word.NOT_COMPARABLE: Word.NOT_COMPARABLE,
+        Word.MIXED: Word.MIXED,
+        Word.NOT_STEADY: Word.NOT_STEADY,
     }
     forth = {one.name: one for one in compare(base, others).operations}
     back = {one.name: one for one in compare(others, base).operations}
@@ -307,7 +309,9 @@ def test_swapping_the_sides_negates(base: list[RunCounts], others: list[RunCount
 def test_a_kernel_and_itself_are_the_same_exactly(one: RunCounts, n: int) -> None:
     effects = compare([one] * n, [one] * n)
     for operation in effects.operations:
-        assert operation.verdict == same_within(0)
+        # Passes of one name that differ make a region that is not steady.
+        if operation.verdict.word is not Word.NOT_STEADY:
+            assert operation.verdict == same_within(0)
         assert operation.costs is not None
         assert operation.costs.insns.effect.exact
         assert all(cost.effect.exact for cost in operation.costs.specials.values())

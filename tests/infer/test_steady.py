@@ -51,16 +51,18 @@ def test_recorded_series_is_steady_or_not_as_known(
         assert abs(found.after - found.before) > RELEVANT * found.after
 
 
-CALM_SERIES = [recorded(kernel, name) for kernel, name, steady in CASES if steady]
+NOISY = ("6.12", "unix-round-trip")
+"""Its blocks differ by some per cent by themselves."""
+CALM_SERIES = [
+    recorded(kernel, name) for kernel, name, steady in CASES if steady and (kernel, name) != NOISY
+]
 
 
-@given(st.sampled_from(CALM_SERIES), st.integers(15, 85), st.integers(8, 40), st.booleans())
+@given(st.sampled_from(CALM_SERIES), st.integers(15, 85), st.integers(4, 40), st.booleans())
 def test_change_of_level_planted_in_a_recorded_series_is_found(
     series: list[int], place_percent: int, size_percent: int, rises: bool
 ) -> None:
-    """As of a change that costs only the first iterations, or only from some iteration on; by 8 %
-    and more, as the blocks of unix-round-trip on 6.12 differ by 2 % of themselves.
-    """
+    """As of a change that costs only the first iterations, or only from some iteration on."""
     at = len(series) * place_percent // 100
     mean = sum(series) // len(series)
     cost = max(1, mean * size_percent // 100)

@@ -24,7 +24,12 @@ def test_perturbations_repeat_and_differ() -> None:
 
 def test_a_perturbation_never_changes_between_versions() -> None:
     assert perturbation(1) == Perturbation(
-        index=1, seed="2e46c556e17bf40cf462e657e7e55c4e", pages=755, phase_ns=854079
+        index=1,
+        seed="2e46c556e17bf40cf462e657e7e55c4e",
+        pages=755,
+        phase_ns=23023014,
+        warm_up_percent=117,
+        boot=1,
     )
 
 

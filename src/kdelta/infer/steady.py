@@ -18,6 +18,9 @@ LEAST_ITERATIONS = 4
 RELEVANT = 0.005
 """Which differences of level matter, as a fraction of the mean."""
 
+LEAST_INSNS = 2.0
+"""And as instructions an iteration: more than that."""
+
 CLEAR = 6.0
 """How many standard errors two levels must be apart. The blocks' noise is estimated from the
 differences of neighbours (von Neumann), which a change of level hardly moves. Of series of 16
@@ -41,16 +44,19 @@ def levels(region: RegionCounts) -> Levels | None:
     or too few to tell.
 
     Of all splits of the blocks into a first and a last part it is the clearest one, if the means of
-    its parts are `CLEAR` standard errors and `RELEVANT` of the mean apart.
+    its parts are `CLEAR` standard errors and `RELEVANT` of the mean apart. The iteration that is
+    furthest from the median is left out: what one brings (a timer that ends in it) is no level.
     """
     own = np.array(region.iterations.own(), dtype=np.float64)
     if not can_tell(region) or not own.any():
         return None
+    middle = float(np.median(own))
+    own[np.argmax(np.abs(own - middle))] = middle
     edges = np.linspace(0, len(own), min(BLOCKS, len(own)) + 1).astype(int)
     means = np.add.reduceat(own, edges[:-1]) / np.diff(edges)
     found = max((_split(means, k) for k in range(1, len(means))), key=lambda one: one[0])
     clear, before, after, k = found
-    if clear < CLEAR or abs(after - before) <= RELEVANT * float(own.mean()):
+    if clear < CLEAR or abs(after - before) <= max(LEAST_INSNS, RELEVANT * float(own.mean())):
         return None
     at = int(edges[k])
     return Levels(float(own[:at].mean()), float(own[at:].mean()), at)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects import FIRM, OperationEffect, Verdict, Word
+from kdelta.infer.effects import FIRM, OPEN, OperationEffect, Verdict, Word
 from kdelta.infer.ensembles import Interval
 from kdelta.infer.placement_model import Compared, CycleVerdict, Draws, PlacementEffect
 from kdelta.report import figures
@@ -33,6 +33,7 @@ _ORDER = (
     Word.SAME,
 )
 SIGNS = {
+    **dict.fromkeys(OPEN, "?"),
     Word.SLOWER: "+",
     Word.FASTER: "-",
     Word.SAME: "=",

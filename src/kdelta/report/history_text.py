@@ -197,7 +197,8 @@ def _total(total: HistoryTotal) -> str:
         return level
     reach = _reach(total.change)
     part = figures.percent(Fraction(100 * (total.change.value - 1)))
-    counts = [total.words.get(word, 0) for word in NOTABLE]
+    columns = [[Word.SLOWER], [Word.FASTER], [Word.PLACEMENT_ONLY], OPEN - {Word.NOT_COMPARABLE}]
+    counts = [sum(total.words.get(word, 0) for word in words) for words in columns]
     return f"{level} {part:>8} {reach:>7} " + " ".join(f"{count or '-':>6}" for count in counts)
 
 
