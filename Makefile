@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate campaign-exactness requirements clean
+.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate campaign-exactness campaign-starts requirements clean
 
 BIN := .venv/bin
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
@@ -49,6 +49,9 @@ bench-calibrate: setup  ## what a calibration of this host is worth, on generate
 # Where records are kept, so that it goes on where it was, and how many runs.
 OUT ?= build/exactness
 TRIALS ?= 1000
+
+campaign-starts: setup  ## look whether operations cost the same alone, and in any order
+	$(BIN)/python scripts/proofs/starts.py $(OTHER) --out build/starts
 
 campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
 	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)

@@ -81,7 +81,7 @@ def _head(report: CrossingReport) -> list[str]:
     if report.cpu:
         lines += labelled("priced", f"{report.cpu.name} ({report.cpu.title}); the path alone")
     runs = " and ".join(map(str, sorted({len(arm.side.runs) for arm in report.arms})))
-    lines += labelled("runs", f"{runs} an arm, perturbed by seed, memory offset and start phase")
+    lines += labelled("runs", f"{runs} an arm, perturbed by boot, seed, memory, phase, warm-up")
     lines += labelled("counted", COUNTED)
     lines += ["", "arms"]
     for arm in report.arms:

@@ -86,7 +86,7 @@ def _runs(report: CompareReport) -> str:
     sides = [report.base, *(compared.side for compared in report.others)]
     counts = [len(side.runs) for side in sides]
     shown = " and ".join(map(str, sorted(set(counts))))
-    text = f"{shown} a kernel, perturbed by seed, memory offset and start phase"
+    text = f"{shown} a kernel, perturbed by boot, seed, memory, phase, warm-up"
     stored = sum(run.from_store for side in sides for run in side.runs)
     if stored:
         text += f"; {stored} of {sum(counts)} answered from the store (--again reruns them)"
