@@ -7,6 +7,7 @@ import functools
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -304,10 +305,14 @@ async def _save(qemu: Emulator, path: Path) -> None:
     await qemu.wait_exit()
     # QEMU may call it completed when the pipe took the end, and the disk did not.
     if status != "completed" or not path.exists():
-        raise LabError(
-            f"the snapshot could not be written to {path}: {_free(path)}",
-            "look whether the disk is full; KDELTA_CACHE_DIR names a folder on another one",
-        )
+        raise _not_written(path)
+
+
+def _not_written(path: Path) -> LabError:
+    return LabError(
+        f"the snapshot could not be written to {path}: {_free(path)}",
+        "look whether the disk is full; KDELTA_CACHE_DIR names a folder on another one",
+    )
 
 
 def _free(path: Path) -> str:
@@ -372,6 +377,8 @@ async def boot(guest: Guest, setting: Setting) -> Outcome:
             await qemu.debugger.pause()
             await _save(qemu, folder / "state")
         code = qemu.exit_code
+    if code == -signal.SIGBUS:  # the file that is the guest's memory could not grow
+        raise _not_written(folder)
     if ended == "stopped":
         require_complete(folder / "counts")
     console = read_console(folder)

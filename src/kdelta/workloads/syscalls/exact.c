@@ -6,10 +6,11 @@
 
 #include <stdint.h>
 
+/* Its end is global: ld takes what arm64's GOT has of a local symbol, the section and an offset, for the section's start. */
 #define SLIDE(start, nop, ret) \
     __asm__(".pushsection .text\n" start "spin_slide:\n" \
             ".rept 4096\n" nop "\n.endr\n" \
-            "spin_slide_end:\n" ret "\n" \
+            ".globl spin_slide_end\nspin_slide_end:\n" ret "\n" \
             ".size spin_slide, . - spin_slide\n" \
             ".popsection")
 /* Up to where the block starts, three NOPs before the end of the page, less what the last instruction has before it. */
