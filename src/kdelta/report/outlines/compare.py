@@ -360,7 +360,8 @@ def _facts(reports: Sequence[CompareReport], sides: parts.Sides) -> Iterator[tup
         if report.cpu:
             yield f"priced{on}", cpu_line(report.cpu)
     runs = sorted({len(side.runs) for _, side in sides})
-    yield "runs", f"{' and '.join(map(str, runs))} a kernel, perturbed by boot, seed, memory, phase and warm-up"
+    shaken = "perturbed by boot, seed, memory, phase and warm-up"
+    yield "runs", f"{' and '.join(map(str, runs))} a kernel, {shaken}"
     yield "counted", COUNTED
 
 
