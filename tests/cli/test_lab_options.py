@@ -19,6 +19,7 @@ NAMES = [
     "qemu_cpu",
     "append",
     "mode",
+    "runs_as",
     "timeout",
 ]
 

@@ -32,8 +32,9 @@ Exit codes:
   0     OTHER is not slower: faster, same, placement only, not slower in
         what is counted, or not slower by more than the margin
   1     an operation is slower
-  125   a kernel was not built, booted or run, or a verdict is open: unresolved,
-        mixed, not steady, depends on state or CPU speed, not comparable
+  125   a kernel was not built, booted or run, or a verdict is open:
+        unresolved, mixed, not steady, depends on state or CPU speed,
+        not comparable
   255   everything else: wrong usage, a broken lab, a fault of kdelta
 
 \b
