@@ -2,7 +2,7 @@
 # What one does with a checkout. `make help` lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests demo test test-all test-build check format bench bench-calibrate campaign-exactness campaign-starts requirements clean
+.PHONY: help setup setup-tests demo test test-fast test-all check docs format bench bench-calibrate campaign-alike campaign-exactness campaign-properties campaign-starts campaign-round-trips requirements clean
 
 BIN := .venv/bin
 # The main job's two kernels; any two kernel specs do, e.g. make demo BASE=image:PATH
@@ -16,31 +16,45 @@ help:  ## this list
 setup:  ## install what is missing: system packages (apt) and .venv (uv)
 	@scripts/setup
 
-setup-tests: setup  ## what the tests need beside that: programs that read kdelta's files, a browser
+setup-tests: setup  ## what `make test-all` needs besides: a browser, readers of exports (Go, Rust, Node.js)
 	@scripts/setup-tests
 
 demo: setup  ## the main job: compare two kernels, call by call
 	$(BIN)/kdelta compare $(BASE) $(OTHER)
 
-test: setup-tests  ## all tests but those that compile a kernel
-	$(BIN)/pytest -m "not build" $(PYTEST_FLAGS)
+QUICK := not slow and not outside
 
-# The tests that compile a kernel: a few minutes on an empty cache.
-test-build: setup-tests
-	$(BIN)/pytest -m build
+test: setup  ## the tests, with real kernels in QEMU: 10 minutes on 2 cores
+	$(BIN)/pytest -m "$(QUICK)" $(PYTEST_FLAGS)
 
-test-all: test test-build  ## all tests
+test-fast: setup  ## those of them that need no guest, no network and no kernel build: 2 minutes
+	$(BIN)/pytest -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
 
-check: setup  ## ruff, mypy and the import rules
+# A real kernel's build uses all cores, so these tests run one at a time.
+test-all: setup-tests  ## every test: with outside programs, many guests and builds of kernels
+	$(BIN)/pytest --hypothesis-profile=thorough -m "not (build and guest)" $(PYTEST_FLAGS)
+	$(BIN)/pytest -m "build and guest"
+
+# What is checked for its length: all Python, also where a file's name does not say so.
+PYTHON = $(shell git ls-files '*.py') $(shell git grep -lE '^\#!/usr/bin/env python3' scripts)
+
+check: setup  ## ruff, mypy, the import rules, lengths, words
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@scripts/check-lengths $(PYTHON)
+	@scripts/check-words
+
+# Warnings are errors: a link or an anchor that does not exist ends it.
+docs: setup  ## build the documentation site into build/site
+	@scripts/setup-docs
+	PYTHONPATH=src NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 format: setup  ## lay out the Python sources
 	$(BIN)/ruff format
 
-bench: setup  ## measure the figures that the README gives
+bench: setup  ## measure the figures of docs/results.md
 	$(BIN)/python scripts/bench
 
 bench-calibrate: setup  ## what a calibration of this host is worth, on generated and real programs
@@ -49,9 +63,20 @@ bench-calibrate: setup  ## what a calibration of this host is worth, on generate
 # Where records are kept, so that it goes on where it was, and how many runs.
 OUT ?= build/exactness
 TRIALS ?= 1000
+# How many pairs are compared.
+PAIRS ?= 20
 
 campaign-starts: setup  ## look whether operations cost the same alone, and in any order
 	$(BIN)/python scripts/proofs/starts.py $(OTHER) --out build/starts
+
+campaign-round-trips: setup  ## measure the round trips in three independent ways
+	$(BIN)/python scripts/proofs/round_trips.py
+
+campaign-alike: setup  ## compare kernels with themselves, changed without effect: no firm word
+	$(BIN)/python scripts/proofs/alike.py --pairs $(PAIRS)
+
+campaign-properties: setup  ## try 1,000 new random examples of each property test
+	$(BIN)/pytest --hypothesis-profile=random -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
 
 campaign-exactness: setup  ## repeat traced runs under load and look whether all are equal
 	$(BIN)/python scripts/proofs/exactness.py --out $(OUT) --trials $(TRIALS)

@@ -1,16 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all tests share: they never touch the user's store, and can fake the host's programs."""
+"""What all tests share: their marks, a store that is not the user's, and fakes of programs."""
 
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# How long an example takes is a matter of the host's load, and of no test.
-settings.register_profile("kdelta", deadline=None)
+from tests.marks import MARKS, Marks
+
+# How long an example takes depends on the host's load, and is tested nowhere. `make test-all` asks
+# for the thorough profile. Both try the same examples in every run, so that a change fails for what
+# it did; `make campaign-properties` looks for new ones.
+settings.register_profile("kdelta", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=200, derandomize=True)
+settings.register_profile("random", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("kdelta")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the stand-ins for programs that need a mark."""
+    folder = tempfile.TemporaryDirectory(prefix="kdelta-marks-")
+    config.add_cleanup(folder.cleanup)
+    config.stash[MARKS] = Marks(Path(folder.name))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Allows a test, from its first fixture on, what its marks say."""
+    item.config.stash[MARKS].start({mark.name for mark in item.iter_markers()})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Fails a test that used what its marks do not allow."""
+    yield
+    if commands := item.config.stash[MARKS].stop():
+        pytest.fail(f"{item.name} lacks a mark for: {'; '.join(commands)}", pytrace=False)
+
 
 FakeProgram = Callable[[str, str], Path]
 
@@ -53,3 +82,11 @@ def fake_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeProgram
         return path
 
     return make
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between two downloads from a mirror that is being renewed; none lasts."""
+    made: list[float] = []
+    monkeypatch.setattr("kdelta.kernels.packages.apt.sleep", made.append)
+    return made

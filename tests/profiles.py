@@ -4,17 +4,57 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from kdelta.counts.profile import CallTree, Code, Entry, Function, Profile, Rows, Task
+from kdelta.counts.profile import (
+    CallTree,
+    ExecutedCode,
+    NodeEntry,
+    Profile,
+    ProfiledFunction,
+    Rows,
+    Task,
+)
 
 FUNCTION_BYTES = 0x1000
 Stack = tuple[str, ...]
 """From the root down, each "origin:name", or a kernel's function by its name alone."""
 
 
-def function_of(name: str, index: int) -> Function:
+def function_of(name: str, index: int) -> ProfiledFunction:
     origin, _, plain = name.rpartition(":")
-    return Function(origin or "kernel", plain, FUNCTION_BYTES * (index + 1))
+    return ProfiledFunction(origin or "kernel", plain, FUNCTION_BYTES * (index + 1))
+
+
+def _starts(functions: int) -> npt.NDArray[np.uint64]:
+    return np.array([FUNCTION_BYTES * (i + 1) for i in range(functions)], np.uint64)
+
+
+def _code(f: int) -> ExecutedCode:
+    """The code of so many functions."""
+    starts = _starts(f)
+    narrow, wide = np.zeros(f, np.uint8), np.zeros(f, np.uint16)
+    return ExecutedCode(
+        block_address=starts,
+        block_function=np.arange(f, dtype=np.int32),
+        block_offset=np.zeros(f, np.uint64),
+        text=b"\x90" * f,
+        text_start=np.arange(f + 1, dtype=np.int64),
+        group_block=np.arange(f, dtype=np.int32),
+        group_insns=wide + 1,
+        group_inner_loads=wide,
+        group_inner_stores=wide,
+        group_special=narrow,
+        group_string=narrow,
+        group_element_bytes=narrow,
+        group_loads=(np.arange(f) % 3 == 1).astype(np.uint8),
+        group_stores=narrow,
+        insn_group=np.arange(f, dtype=np.int32),
+        insn_address=starts,
+        insn_size=narrow + 1,
+        insn_loads=(np.arange(f) % 3 == 1).astype(np.uint8),
+        insn_stores=narrow,
+    )
 
 
 def profile_of(
@@ -41,8 +81,7 @@ def profile_of(
     order = sorted(insns)
     function = np.array([names.index(stack[-1]) for stack in nodes], np.int32)
     zero = np.zeros(len(order), np.int64)
-    starts = np.array([FUNCTION_BYTES * (i + 1) for i in range(f)], np.uint64)
-    narrow, wide = np.zeros(f, np.uint8), np.zeros(f, np.uint16)
+    starts = _starts(f)
     return Profile(
         region=region,
         iterations=iterations,
@@ -55,7 +94,7 @@ def profile_of(
             function=function,
             task=np.zeros(n, np.int32),
             entry=np.array(
-                [Entry.CALL if len(stack) > 1 else Entry.ROOT for stack in nodes], np.uint8
+                [NodeEntry.CALL if len(stack) > 1 else NodeEntry.ROOT for stack in nodes], np.uint8
             ),
             context=np.array([(contexts or {}).get(stack[:1], 0) for stack in nodes], np.uint8),
             site=np.array(
@@ -63,27 +102,7 @@ def profile_of(
             ),
             entered=np.ones(n, np.int64),
         ),
-        code=Code(
-            block_address=starts,
-            block_function=np.arange(f, dtype=np.int32),
-            block_offset=np.zeros(f, np.uint64),
-            text=b"\x90" * f,
-            text_start=np.arange(f + 1, dtype=np.int64),
-            group_block=np.arange(f, dtype=np.int32),
-            group_insns=wide + 1,
-            group_inner_loads=wide,
-            group_inner_stores=wide,
-            group_special=narrow,
-            group_string=narrow,
-            group_element_bytes=narrow,
-            group_loads=(np.arange(f) % 3 == 1).astype(np.uint8),
-            group_stores=narrow,
-            insn_group=np.arange(f, dtype=np.int32),
-            insn_address=starts,
-            insn_size=narrow + 1,
-            insn_loads=(np.arange(f) % 3 == 1).astype(np.uint8),
-            insn_stores=narrow,
-        ),
+        code=_code(f),
         rows=Rows(
             node=np.array(order, np.int32),
             group=function[order].astype(np.int32),

@@ -59,6 +59,7 @@ struct stream job_stream(void);
 void modules_load(const struct job *job);
 void random_fill(void);
 void perturb(const struct job *job);
+void perturb_group(const struct job *job);
 void mode_set(const struct job *job);
 
 /* run.c */

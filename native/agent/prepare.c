@@ -80,8 +80,24 @@ void random_fill(void)
         message("note", "the kernel takes no seed: %s", strerror(errno));
 }
 
-/* Pages, and some files with their inodes and names, that are held as long as the guest lives: what is allocated later lies
- * elsewhere. */
+/* Files with their inodes and names, that are held as long as the guest lives. */
+static bool hold_files(const char *prefix, uint64_t n)
+{
+    mkdir(HELD_FOLDER, 0755);
+    for (uint64_t i = 0; i < n; i++) {
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof path, HELD_FOLDER "/%s%llu", prefix, (unsigned long long)i);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return false;
+        close(fd);
+    }
+    return true;
+}
+
+/* Pages and files: what is allocated later lies elsewhere. */
 static bool hold(uint64_t pages)
 {
     size_t size = pages * PAGE_BYTES;
@@ -93,18 +109,15 @@ static bool hold(uint64_t pages)
     madvise((void *)memory, size, MADV_DONTFORK); /* or each fork would copy their table entries */
     for (size_t i = 0; i < size; i += PAGE_BYTES)
         memory[i] = 1;
-    mkdir(HELD_FOLDER, 0755);
-    for (uint64_t i = 0; i <= pages % HELD_FILES; i++) {
-        char path[64];
-        int fd;
+    return hold_files("", pages % HELD_FILES + 1);
+}
 
-        snprintf(path, sizeof path, HELD_FOLDER "/%llu", (unsigned long long)i);
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-        if (fd < 0)
-            return false;
-        close(fd);
-    }
-    return true;
+/* In the program's control group: the kernel charges small objects by bytes from a page's worth that each CPU has in stock, and what is
+ * left of it when the program begins decides whether its own objects fit in, or each of them takes a page and gives it back. */
+void perturb_group(const struct job *job)
+{
+    if (job->pages)
+        hold_files("group-", job->pages / HELD_FILES % HELD_FILES);
 }
 
 void perturb(const struct job *job)

@@ -51,6 +51,7 @@ static _Noreturn void start(const struct job *job, int64_t start_ns, volatile st
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     group_join();
+    perturb_group(job);
     redirect("/dev/null", O_RDONLY, STDIN_FILENO);
     redirect(STDOUT_FILE, O_WRONLY | O_CREAT | O_APPEND, STDOUT_FILENO);
     redirect(STDERR_FILE, O_WRONLY | O_CREAT | O_APPEND, STDERR_FILENO);

@@ -18,7 +18,7 @@
  *   What other tasks and interrupts do meanwhile is counted apart. A partner that was made before the region, such as the
  *   other end of a pipe, says that it belongs to the measured work: kdelta_join().
  *   With a * before the region's name it has the work of all tasks, kernel threads too: what is done on anybody's time, as
- *   packets are forwarded, belongs to nobody. Interrupts are still apart.
+ *   packets are forwarded, belongs to no task. Interrupts are still apart.
  * - One region at a time. The same name may come again; each pass is then a region of its own.
  * - Names have 1 to 255 bytes. A region without kdelta_iter() is one iteration.
  * - kdelta_message() hands bytes to the host; its first line is the type of the message.

@@ -3,7 +3,7 @@
  *
  * A set is an array of tags, the most recently used one first; tag 0 stands for an empty way, and no line has it. A cache is `sets`
  * such arrays of `ways` tags, one after the other: line L belongs to set L % sets, and its tag is anything that tells the lines of one
- * set apart (L + 1, say). With that order, the array is the whole state: there are no clocks or bits beside it.
+ * set apart (L + 1, say). With that order, the array is the whole state: there are no clocks or bits besides it.
  */
 #ifndef KDELTA_CACHE_H
 #define KDELTA_CACHE_H

@@ -100,7 +100,7 @@ bool kc_unit_of(const struct module *module, const uint8_t *pc, struct span *uni
     return pc < unit->end;
 }
 
-/* All between two functions must be padding: then nobody comes there. */
+/* All between two functions must be padding: then nothing executes it. */
 static bool is_padding(const uint8_t *at, const uint8_t *end)
 {
     while (at < end) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* arm64: marks, special instructions, accesses and what can fault, told from the bytes. */
+/* arm64: marks, special instructions, accesses and what can fault, derived from the bytes. */
 #include <string.h>
 
 #include "arch.h"

@@ -55,7 +55,7 @@ struct insn_facts {
     bool switch_load;      /* loads the stack pointer of the task that comes */
 };
 
-/* What an instruction's meaning hangs on beside its bytes. */
+/* What an instruction's meaning depends on besides its bytes. */
 struct stretch {
     bool thumb;
     uint8_t conditional; /* instructions that are left of an IT block */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* 32-bit ARM: marks, special instructions, accesses and what can fault, told from the bytes; A32 here, Thumb-2 in thumb.c. */
+/* 32-bit ARM: marks, special instructions, accesses and what can fault, derived from the bytes; A32 here, Thumb-2 in thumb.c. */
 #include <string.h>
 
 #include "arm_insn.h"

@@ -8,26 +8,12 @@
 #include "follow.h"
 #include "frames.h"
 #include "icache.h"
+#include "listener.h"
 #include "programs.h"
 #include "trace.h"
 
 bool calls_wanted;
 struct calls calls;
-
-bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
-{
-    calls.all = !strcmp(mode, "all");
-    if (!calls.all && strcmp(mode, "kernel")) {
-        fprintf(stderr, "kdelta plugin: calls are not followed by the mode %s\n", mode);
-        return false;
-    }
-    calls_wanted = true;
-    calls.arch = arch;
-    nodes_want(limit);
-    nodes_forget();
-    follow_init();
-    return true;
-}
 
 static uint8_t ending_of(const struct block *b)
 {
@@ -190,7 +176,7 @@ static void move_groups(struct cell *c, const struct block *b, unsigned group, i
         extra_of(c, (uint16_t)group)->waiting.entered += (uint64_t)(int64_t)times;
 }
 
-void calls_left(struct block *b, unsigned group)
+static void left(struct block *b, unsigned group)
 {
     calls.changed |= LEFT_EARLY;
     calls.left_after = group;
@@ -198,27 +184,25 @@ void calls_left(struct block *b, unsigned group)
         move_groups(cell_for(b), b, group + 1, -1);
 }
 
-void calls_dropped(struct block *b)
+static void dropped(struct block *b)
 {
     ((struct link *)calls_place(b))->ends = ending_of(b);
 }
 
-void calls_lost(struct block *b, unsigned group, int times)
+static void lost(struct block *b, unsigned group, int times)
 {
     if (calls.node)
         extra_of(cell_for(b), (uint16_t)group)->waiting.lost += (uint64_t)(int64_t)times;
 }
 
-void calls_device(struct block *b)
+static void device(struct block *b)
 {
     if (calls.node)
         extra_of(cell_for(b), 0)->waiting.mmio++;
 }
 
-void calls_cut(enum context context)
+static void cut(enum context context)
 {
-    if (!calls_wanted)
-        return;
     settle(calls.last);
     calls_settle();
     nodes_cut(context);
@@ -229,42 +213,42 @@ void calls_cut(enum context context)
     follow_place();
 }
 
-void calls_leave(const struct site *site, unsigned group)
+static void leave(const struct site *site, unsigned group)
 {
     settle(calls.last);
     if (calls.node)
         move_groups(cell_for(site->block), site->block, group, -1);
 }
 
-void calls_resume(const struct site *site, unsigned group)
+static void resume(const struct site *site, unsigned group)
 {
     calls.cell = calls.node ? cell_of(calls.node, site->block) : NULL;
     if (calls.cell)
         move_groups(calls.cell, site->block, group, 1);
 }
 
-void calls_begin(const struct site *site)
+static void begin(const struct site *site)
 {
     nodes_forget();
     calls.cell = NULL;
     follow_begin();
-    calls_resume(site, site->group);
+    resume(site, site->group);
 }
 
-void calls_end(const struct region *region)
+static void output(const struct region *region)
 {
     programs_merge(true, &calls.cell);
     nodes_output(region, calls.all);
 }
 
-void calls_forget(void)
+static void forget(void)
 {
     nodes_forget();
     calls.cell = NULL;
     follow_place();
 }
 
-void calls_return(unsigned depth, bool segment, enum context resumed)
+static void returned(unsigned depth, bool segment, enum context resumed)
 {
     if (segment)
         nodes_cut(INTERRUPTS);
@@ -273,4 +257,41 @@ void calls_return(unsigned depth, bool segment, enum context resumed)
     if (segment)
         nodes_cut(resumed);
     follow_place();
+}
+
+bool calls_want(const char *mode, uint64_t limit, const struct arch *arch)
+{
+    static const struct listener listener = {
+        .dropped = dropped,
+        .left = left,
+        .lost = lost,
+        .device = device,
+        .begin = begin,
+        .cut = cut,
+        .leave = leave,
+        .resume = resume,
+        .output = output,
+        .forget = forget,
+        .forked = follow_forked,
+        .started = follow_started,
+        .switched = follow_switched,
+        .event = follow_event,
+        .entered = follow_entered,
+        .returned = returned,
+        .is_interrupt = follow_is_interrupt,
+        .no_interrupts = follow_no_interrupts,
+    };
+
+    calls.all = !strcmp(mode, "all");
+    if (!calls.all && strcmp(mode, "kernel")) {
+        fprintf(stderr, "kdelta plugin: calls are not followed by the mode %s\n", mode);
+        return false;
+    }
+    calls_wanted = true;
+    listener_add(&listener);
+    calls.arch = arch;
+    nodes_want(limit);
+    nodes_forget();
+    follow_init();
+    return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The guest's own channel: no device, no interrupt, and nobody who could be slow to read it. */
+/* The guest's own channel: no device, no interrupt, and no reader that could be slow. */
 #include "channel.h"
 
 #include <stdio.h>

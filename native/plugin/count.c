@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The counters' rules.
  *
- * Every group counts its entries by itself. What is left to do at each block is to see whether the block before it was left early, and to
- * keep a running total, so that iterations and contexts can be told apart without looking at all blocks each time.
+ * Every group counts its own entries. What is left to do at each block is to see whether the block before it was left early, and to
+ * keep a running total, so that iterations and contexts can be distinguished without looking at all blocks each time.
  */
 #include "count.h"
 
 #include <unistd.h>
 
-#include "calls.h"
-#include "icache.h"
+#include "listener.h"
 #include "output.h"
 #include "symbols.h"
 #include "task.h"
-#include "trace.h"
 
 #define MAX_ITERATIONS (1u << 20)
 
@@ -85,9 +83,7 @@ static void flush_silent(enum context context)
 
 static void flush_touched(enum context context)
 {
-    calls_cut(context);
-    trace_cut(context);
-    icache_cut(context);
+    REPORT(cut, context);
     for (size_t i = 0; i < now.n_touched; i++)
         flush(now.touched[i], context);
     flush_silent(context);
@@ -162,8 +158,7 @@ void count_lose(struct block *b, unsigned group)
         touch(b);
     b->origin->groups[group].lost++;
     now.run[b->user]--;
-    if (calls_wanted)
-        calls_lost(b, group, 1);
+    REPORT(lost, b, group, 1);
 }
 
 void count_find(struct block *b, unsigned group)
@@ -172,8 +167,7 @@ void count_find(struct block *b, unsigned group)
         touch(b);
     b->origin->groups[group].lost--;
     now.run[b->user]++;
-    if (calls_wanted)
-        calls_lost(b, group, -1);
+    REPORT(lost, b, group, -1);
 }
 
 /* QEMU left the last instruction out of the translation: it starts the next block. */
@@ -189,10 +183,7 @@ static void drop_last(struct block *b)
     o->groups[o->n_groups - 1].left = 0;
     o->doubtful = false;
     now.run[b->user]--;
-    icache_place(b);
-    trace_place(b);
-    if (calls_wanted)
-        calls_dropped(b);
+    REPORT(dropped, b);
 }
 
 /* Whether the access of the group's last instruction was made when it was last reached; kept for user code only. */
@@ -240,7 +231,7 @@ static bool last_was_dropped(const struct block *b, unsigned left_after, const s
         (to->origin->vaddr == group[1].last_vaddr || to->flags & AT_INTERRUPT);
 }
 
-/* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code by itself. */
+/* The block was left before its last group: by a fault, or since QEMU executed an access to a device or to code alone. */
 static void left_early(struct block *b, const struct block *to, unsigned flags)
 {
     struct group *groups = b->origin->groups;
@@ -256,8 +247,7 @@ static void left_early(struct block *b, const struct block *to, unsigned flags)
 
     groups[g].left++;
     b->left++;
-    if (calls_wanted)
-        calls_left(b, g);
+    REPORT(left, b, g);
     now.run[b->user] -= insns_from(b, g + 1);
     if (flags & AT_FAULT && open)
         fault_of_user_code(b, g, flags);
@@ -366,21 +356,6 @@ void count_block(unsigned int vcpu, void *data)
     count_entry(vcpu, data);
 }
 
-void count_traced_block(unsigned int vcpu, void *data)
-{
-    struct block *b = data;
-
-    count_block(vcpu, b);
-    if (trace_piece.recording)
-        trace_block(b);
-}
-
-void count_fetched_block(unsigned int vcpu, void *data)
-{
-    count_traced_block(vcpu, data);
-    icache_fetch(data);
-}
-
 /* Blocks of one instruction are also how QEMU executes an access to a device: without any other callback. */
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
 {
@@ -393,8 +368,7 @@ void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
     if (b->epoch != now.epoch)
         touch(b);
     b->origin->groups[0].mmio++;
-    if (calls_wanted)
-        calls_device(b);
+    REPORT(device, b);
     now.device_at = b->origin->vaddr;
 }
 
@@ -428,10 +402,7 @@ void region_begin(const char *name, size_t length, const struct site *site)
     memset(&r->sum, 0, sizeof r->sum);
     memset(&r->whole, 0, sizeof r->whole);
     task_claim();
-    if (calls_wanted)
-        calls_begin(site);
-    trace_begin(site);
-    icache_begin();
+    REPORT(begin, site);
 }
 
 static void sum_up(struct region *r)
@@ -480,19 +451,13 @@ void region_end(const struct site *site)
 
     if (!r->serial)
         return;
-    if (calls_wanted)
-        calls_leave(site, site->group);
+    REPORT(leave, site, site->group);
     segment_close_at(task_context(), site);
-    trace_end(site);
+    REPORT(end, site);
     sum_up(r);
-    if (output_region(r)) {
-        trace_output(r);
-        icache_output(r);
-        if (calls_wanted)
-            calls_end(r);
-    }
+    if (output_region(r))
+        REPORT(output, r);
     forget_blocks(r);
     r->serial = 0;
-    if (calls_wanted)
-        calls_forget();
+    REPORT(forget);
 }

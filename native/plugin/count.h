@@ -44,9 +44,6 @@ void count_init(void);
 void count_rare(struct block *b, struct block *before, bool early);
 _Noreturn void refuse_cpu(unsigned int vcpu);
 void count_block(unsigned int vcpu, void *block);
-/* The same, and the block goes into the trace; the same again, and it is fetched from the simulated cache. */
-void count_traced_block(unsigned int vcpu, void *block);
-void count_fetched_block(unsigned int vcpu, void *block);
 void count_silently(struct block *b);
 void count_user_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *site);
 void count_device_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *block);

@@ -203,7 +203,7 @@ void follow(struct block *b, const struct link *last)
     follow_place();
 }
 
-void calls_enter(struct block *entry, unsigned depth, bool interrupt)
+void follow_entered(struct block *entry, unsigned depth, bool interrupt)
 {
     const struct link *last = calls.last;
     bool returned = calls.changed & RETURNED, early = calls.changed & LEFT_EARLY;
@@ -246,7 +246,7 @@ void follow_return(unsigned depth)
     follow_place();
 }
 
-void calls_is_interrupt(void)
+void follow_is_interrupt(void)
 {
     for (uint32_t i = task->kernel.n; i; i--) {
         struct way *way = &task->kernel.frames[i - 1].way;
@@ -262,7 +262,7 @@ void calls_is_interrupt(void)
     }
 }
 
-void calls_no_interrupts(void)
+void follow_no_interrupts(void)
 {
     for (uint32_t i = 0; i < task->kernel.n; i++)
         if (task->kernel.frames[i].way.entry == ENTRY_INTERRUPT)
@@ -286,13 +286,13 @@ static void task_execs(void)
     follow_place();
 }
 
-uint32_t calls_forked(void)
+void follow_forked(uint32_t *note)
 {
     program_forks(task->number);
-    return task->number;
+    *note = task->number;
 }
 
-void calls_decided(uint32_t program)
+void follow_started(uint32_t program)
 {
     if (program)
         program_starts(program);
@@ -301,7 +301,7 @@ void calls_decided(uint32_t program)
     follow_place();
 }
 
-void calls_event(uint16_t event)
+void follow_event(uint16_t event)
 {
     switch (event) {
     case EVENT_EXECS: task_execs(); break;
@@ -311,7 +311,7 @@ void calls_event(uint16_t event)
     }
 }
 
-void calls_switch(struct followed **from, struct followed **to, bool is_new, const struct site *site)
+void follow_switched(struct followed **from, struct followed **to, bool is_new, const struct site *site)
 {
     *from = task;
     if (!*to) {

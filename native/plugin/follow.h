@@ -4,6 +4,7 @@
 #define KDELTA_FOLLOW_H
 
 #include "calls.h"
+#include "listener.h"
 #include "stack.h"
 
 /* Why there is more to do at a block than the one before says. */
@@ -33,6 +34,14 @@ void follow_begin(void);
 /* The block comes after another one, in a way that may lead to another node. */
 void follow(struct block *b, const struct link *last);
 void follow_return(unsigned depth);
+/* Events of tasks: listener.h says what each is. A task's note is the number of its program. */
+void follow_forked(uint32_t *note);
+void follow_started(uint32_t program);
+void follow_switched(struct followed **from, struct followed **to, bool is_new, const struct site *site);
+void follow_event(uint16_t event);
+void follow_entered(struct block *entry, unsigned depth, bool interrupt);
+void follow_is_interrupt(void);
+void follow_no_interrupts(void);
 /* What is on top, after any change. */
 void follow_place(void);
 /* The node in which code like that block's is executed by the running task. */

@@ -2,7 +2,9 @@
 /* Where and whose the misses are. */
 #include "icache.h"
 
+#include "listener.h"
 #include "output.h"
+#include "trace.h"
 
 #define MOST_SETS (1u << 16)
 #define MOST_WAYS 64u
@@ -12,7 +14,7 @@
 
 struct icache icache;
 
-/* Misses by what was to be fetched first of the line: that does not hang on where translations end. */
+/* Misses by what was to be fetched first of the line: that does not depend on where translations end. */
 struct place {
     uint64_t address;
     uint64_t misses[CONTEXTS]; /* of the region that is active */
@@ -33,24 +35,6 @@ static bool is_power_of_two(unsigned long n)
     return n && !(n & (n - 1));
 }
 
-bool icache_want(const char *geometry)
-{
-    unsigned sets, ways, line;
-    int end = 0;
-
-    if (sscanf(geometry, "%ux%ux%u%n", &sets, &ways, &line, &end) != 3 || geometry[end] ||
-        !is_power_of_two(sets) || sets > MOST_SETS || !ways || ways > MOST_WAYS ||
-        !is_power_of_two(line) || line < LEAST_LINE || line > MOST_LINE) {
-        fprintf(stderr, "kdelta plugin: no cache has the geometry %s\n", geometry);
-        return false;
-    }
-    icache.sets = sets;
-    icache.ways = ways;
-    icache.line_bytes = line;
-    icache.tags = zalloc((size_t)sets * ways, sizeof *icache.tags);
-    return true;
-}
-
 static void make_room(uint32_t id)
 {
     size_t ids = found.ids ? found.ids : 4096;
@@ -64,13 +48,12 @@ static void make_room(uint32_t id)
     found.ids = ids;
 }
 
-void icache_place(const struct block *b)
+/* The block's place in lines: when it is translated, and when its end turns out to be another. */
+static void place(struct block *b)
 {
     const struct origin *o = b->origin;
     uint64_t last_byte = o->groups[o->n_groups - 1].end_vaddr - 1;
 
-    if (!icache.tags)
-        return;
     make_room(b->id);
     struct fetch *f = &icache.fetches[b->id];
 
@@ -146,16 +129,16 @@ void icache_missed(const struct block *b, uint64_t line)
     icache.recent_bytes = found.recent.size;
 }
 
-void icache_begin(void)
+/* The region begins in the block under way, which has been fetched. */
+static void begin(const struct site *site)
 {
-    if (!icache.tags)
-        return;
+    (void)site;
     memset(found.misses, 0, sizeof found.misses);
     for (size_t i = 0; i < found.capacity; i++)
         memset(found.places[i].misses, 0, sizeof found.places[i].misses);
 }
 
-void icache_cut(enum context context)
+static void cut(enum context context)
 {
     uint64_t address;
 
@@ -183,13 +166,11 @@ static void add_rows(struct bytes *rows)
     }
 }
 
-void icache_output(const struct region *region)
+static void output(const struct region *region)
 {
     struct bytes head = { 0 }, rows = { 0 };
     uint32_t length = (uint32_t)strlen(region->name);
 
-    if (!icache.tags)
-        return;
     bytes_u32(&head, icache.sets);
     bytes_u32(&head, icache.ways);
     bytes_u32(&head, icache.line_bytes);
@@ -204,4 +185,36 @@ void icache_output(const struct region *region)
     }
     free(head.data);
     free(rows.data);
+}
+
+void count_fetched_block(unsigned int vcpu, void *data)
+{
+    count_traced_block(vcpu, data);
+    icache_fetch(data);
+}
+
+bool icache_want(const char *geometry)
+{
+    static const struct listener listener = {
+        .translated = place,
+        .dropped = place,
+        .begin = begin,
+        .cut = cut,
+        .output = output,
+    };
+    unsigned sets, ways, line;
+    int end = 0;
+
+    if (sscanf(geometry, "%ux%ux%u%n", &sets, &ways, &line, &end) != 3 || geometry[end] ||
+        !is_power_of_two(sets) || sets > MOST_SETS || !ways || ways > MOST_WAYS ||
+        !is_power_of_two(line) || line < LEAST_LINE || line > MOST_LINE) {
+        fprintf(stderr, "kdelta plugin: no cache has the geometry %s\n", geometry);
+        return false;
+    }
+    icache.sets = sets;
+    icache.ways = ways;
+    icache.line_bytes = line;
+    icache.tags = zalloc((size_t)sets * ways, sizeof *icache.tags);
+    listener_add(&listener);
+    return true;
 }

@@ -17,7 +17,7 @@ struct fetch {
 
 struct icache {
     uint32_t sets, ways, line_bytes;
-    uint64_t *tags;       /* ways of one set beside each other; NULL: nothing is simulated */
+    uint64_t *tags;       /* ways of one set next to each other; NULL: nothing is simulated */
     struct fetch *fetches;
     size_t recent_bytes, block_starts; /* of the list of misses: its end, and where the block under way starts in it */
 };
@@ -26,14 +26,9 @@ extern struct icache icache;
 
 /* geometry: SETSxWAYSxBYTES; false and said on stderr when that is none. */
 bool icache_want(const char *geometry);
-/* The block's place in lines: when it is translated, and when its end turns out to be another. */
-void icache_place(const struct block *b);
+/* The callback of a block that goes into the trace, if there is one, and is fetched from the cache. */
+void count_fetched_block(unsigned int vcpu, void *block);
 void icache_missed(const struct block *b, uint64_t line);
-/* The region begins in the block under way, which has been fetched. */
-void icache_begin(void);
-/* What was missed since the last cut belongs to that context. */
-void icache_cut(enum context context);
-void icache_output(const struct region *region);
 
 static inline void icache_fetch(const struct block *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Nodes and cells in tables by what tells them apart. Memory is bounded by the limit on nodes. */
+/* Nodes and cells in tables by what distinguishes them. Memory is bounded by the limit on nodes. */
 #include "tree.h"
 
 #define MOST_DEPTH 512u

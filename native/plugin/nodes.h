@@ -2,8 +2,8 @@
 /* The tree of calls of a region, and what was executed as part of each of its nodes.
  *
  * A cell is a block as part of a node: how often it was entered there. What is not as of the whole block (groups that were not reached,
- * attempts that faulted, elements of string operations) is kept beside it, by group. So the sum over all nodes is what the groups counted
- * by themselves, which whoever reads it checks.
+ * attempts that faulted, elements of string operations) is kept next to it, by group. So the sum over all nodes is what the groups counted
+ * alone, which the reader checks.
  */
 #ifndef KDELTA_NODES_H
 #define KDELTA_NODES_H
@@ -44,7 +44,7 @@ struct way {
 };
 
 extern uint32_t nodes_epoch;    /* of cells: one more with each segment */
-extern uint32_t nodes_serial;   /* of numbers of nodes: another one when those of before are nobody's */
+extern uint32_t nodes_serial;   /* of numbers of nodes: another one when the numbers before are not used any more */
 
 void nodes_want(uint64_t limit);
 bool nodes_wanted(void);

@@ -72,7 +72,7 @@ static void say_folded(const struct region *region)
     output_warning(line, tree.folded);
 }
 
-/* The blocks that nodes begin in or were called from, beside those that the region touched. */
+/* The blocks that nodes begin in or were called from, besides those that the region touched. */
 static void define_blocks(struct bytes *blocks)
 {
     for (uint32_t node = 1; node < tree.n_nodes; node++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* kdelta's QEMU TCG plugin: what the translator is told to do, before and after the first region is announced.
  *
- * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
+ * Arguments: out=FILE rules=FILE [job=FILE] [symbols=FILE] [count=off|now] [trace=on|data [data-line=BYTES] [trace-limit=ITEMS]]
  * [simulate=SETSxWAYSxBYTES] [calls=kernel|all [calls-limit=NODES]]. Until the guest's first ARM mark only marks are acted on and translated code is noted; then all code
- * is translated anew, with counters.
+ * is translated again, with counters. With count=now that is from the start, with count=off never.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "halt.h"
 #include "icache.h"
 #include "insn.h"
+#include "listener.h"
 #include "nodes.h"
 #include "output.h"
 #include "symbols.h"
@@ -31,7 +32,7 @@ static qemu_plugin_exec_cb_t at_each_block = count_block;
 
 struct options {
     const char *out, *calls;
-    bool rules, trace;
+    bool rules, trace, now;
     uint64_t limit, calls_limit;
 };
 
@@ -169,9 +170,7 @@ static void translate_counting(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     note_seen(insns, n);
     find_place(b);
-    icache_place(b);
-    if (!b->unit)
-        trace_place(b);
+    REPORT(translated, b);
     if (is_silent(b)) {
         count_silently(b);
         qemu_plugin_register_vcpu_insn_exec_inline(qemu_plugin_tb_get_insn(tb, 0),
@@ -240,12 +239,17 @@ static void place_kernel(void)
     }
 }
 
-static void arm(void)
+static void know_kernel(void)
 {
     channel_arm = NULL;
     place_kernel();
     if (!symbols_known())
-        output_warning("the guest's symbols are not known: tasks and interrupts are not told apart", 1);
+        output_warning("the guest's symbols are not known: tasks and interrupts are not distinguished", 1);
+}
+
+static void arm(void)
+{
+    know_kernel();
     qemu_plugin_reset(plugin, start_counting);
 }
 
@@ -281,6 +285,8 @@ static bool take(const char *argument, struct options *options)
         options->calls_limit = strtoull(value, NULL, 10);
     else if (!strcmp(argument, "count=off"))
         channel_counting = false;
+    else if (!strcmp(argument, "count=now"))
+        options->now = true;
     else if (!strcmp(argument, "trace=on"))
         options->trace = true;
     else if (!strcmp(argument, "trace=data")) {
@@ -338,6 +344,11 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     count_init();
     task_init();
     halt_init(&arch);
+    if (options.now) {
+        know_kernel();
+        start_counting(id);
+        return 0;
+    }
     if (channel_counting)
         channel_arm = arm;
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate_quiet);

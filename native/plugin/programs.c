@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which programs are the same, by their code.
  *
- * Nobody tells the plugin which file a task executes. Two programs are taken for one when their own code, which lies lowest, was first
+ * The plugin does not know which file a task executes. Two programs are taken for one when their own code, which lies lowest, was first
  * entered at the same address, their tasks began at the same one, and no byte of user code that both executed differs. Addresses of
  * programs repeat, since they are not randomised; where they are, or where the same library was put elsewhere, programs stay apart,
- * and whoever reads the tree puts them together by their names. A program that has not ended may still show how it differs.
+ * and the reader of the tree puts them together by their names. A program that has not ended may still show how it differs.
  */
 #include "programs.h"
 

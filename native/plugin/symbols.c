@@ -33,15 +33,22 @@ struct place { uint64_t start, end; uint16_t flags; enum event event; };
 
 static struct rule rules[MAX_RULES];
 static size_t n_rules;
+static uint8_t first_rule[1 << 16], next_rule[MAX_RULES + 1]; /* by a name's first two bytes: numbers from 1, 0 is none */
 static struct place exact[MAX_PLACES], ranges[MAX_PLACES];
 static size_t n_exact, n_ranges;
 static struct place switch_text, return_text, image;
 
+static unsigned first_two(const char *name)
+{
+    return (uint8_t)name[0] << 8 | (uint8_t)name[1];
+}
+
 static bool rule_add(const char *kind, const char *name)
 {
     struct rule *r = &rules[n_rules];
+    uint8_t *link = &first_rule[first_two(name)];
 
-    if (n_rules == MAX_RULES || strlen(name) >= sizeof r->name)
+    if (n_rules == MAX_RULES || strlen(name) < 2 || strlen(name) >= sizeof r->name)
         return false;
     for (r->kind = 0; r->kind < KINDS; r->kind++)
         if (!strcmp(kind, kind_names[r->kind]))
@@ -54,7 +61,9 @@ static bool rule_add(const char *kind, const char *name)
         r->offset = strtoull(name + (name[r->length] ? r->length + 1 : 0), NULL, 16);
     r->prefix = r->length && name[r->length - 1] == '*';
     r->length -= r->prefix;
-    n_rules++;
+    while (*link)
+        link = &next_rule[*link];
+    *link = (uint8_t)++n_rules;
     return true;
 }
 
@@ -166,9 +175,9 @@ static void find_image(uint64_t vaddr, const char *name, size_t length)
 static void match_symbol(uint64_t vaddr, const char *name, size_t length)
 {
     find_image(vaddr, name, length);
-    for (size_t i = 0; i < n_rules; i++)
-        if (matches(&rules[i], name, length))
-            apply(rules[i].kind, vaddr + rules[i].offset);
+    for (unsigned i = length < 2 ? 0 : first_rule[first_two(name)]; i; i = next_rule[i])
+        if (matches(&rules[i - 1], name, length))
+            apply(rules[i - 1].kind, vaddr + rules[i - 1].offset);
 }
 
 static void close_one(struct place *p, uint64_t vaddr)

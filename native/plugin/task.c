@@ -2,7 +2,7 @@
 /* Tasks are known by where the switch of stacks keeps their stack pointer; interrupts by their entries and returns. */
 #include "task.h"
 
-#include "calls.h"
+#include "listener.h"
 #include "symbols.h"
 
 #define MAX_FRAMES 32
@@ -18,7 +18,7 @@ struct task {
     struct block *faulted; /* user code after which a page fault came; until the task is back there */
     unsigned faulted_group;
     bool fault_lost;
-    struct followed *followed; /* its calls, if they are followed */
+    struct followed *followed; /* a listener's */
     struct task *next;
 };
 
@@ -26,8 +26,8 @@ struct task {
 
 static struct task *chains[CHAINS];
 static struct task *running;
-/* Of tasks not yet started: the region whose own task made it, or 0; whether a partner made it; and the number of that task's program. */
-static struct fork { uint64_t region; bool joined; uint32_t program; } forks[MAX_FORKS];
+/* Of tasks not yet started: the region whose own task made it, or 0; whether a partner made it; and a listener's note on that task. */
+static struct fork { uint64_t region; bool joined; uint32_t note; } forks[MAX_FORKS];
 static unsigned forks_head, forks_used;
 static uint64_t ambiguous_forks;
 unsigned task_depth;
@@ -86,7 +86,10 @@ static void fork_push(uint64_t region, bool joined)
         ambiguous_forks++;
         return;
     }
-    forks[(forks_head + forks_used++) % MAX_FORKS] = (struct fork){ region, joined, calls_wanted ? calls_forked() : 0 };
+    struct fork *fork = &forks[(forks_head + forks_used++) % MAX_FORKS];
+
+    *fork = (struct fork){ region, joined, 0 };
+    REPORT(forked, &fork->note);
 }
 
 /* A task that starts was made by the oldest fork that has no task yet; that is a guess only while forks of both kinds are open. */
@@ -118,8 +121,7 @@ static void task_starts(struct task *t)
 
     t->region = made_by.region;
     t->joined = made_by.joined;
-    if (calls_wanted)
-        calls_decided(made_by.program);
+    REPORT(started, made_by.note);
     t->undecided = false;
     task_depth = 0;
 }
@@ -129,8 +131,7 @@ static void frames_end(void)
 {
     if (running->interrupts) {
         segment_close(INTERRUPTS);
-        if (calls_wanted)
-            calls_no_interrupts();
+        REPORT(no_interrupts);
     }
     running->depth = running->interrupts = task_depth = 0;
 }
@@ -142,8 +143,7 @@ static void frame_is_interrupt(void)
         return;
     running->is_interrupt[running->depth - 1] = true;
     running->interrupts++;
-    if (calls_wanted)
-        calls_is_interrupt();
+    REPORT(is_interrupt);
 }
 
 void task_event(uint16_t event)
@@ -155,16 +155,15 @@ void task_event(uint16_t event)
             task_starts(running);
         break;
     case EVENT_RESUMES:
-        if (calls_wanted && running->undecided)
-            calls_decided(0);
+        if (running->undecided)
+            REPORT(started, 0);
         running->undecided = false;
         break;
     case EVENT_SIGNALLED: frames_end(); break;
     case EVENT_IS_INTERRUPT: frame_is_interrupt(); break;
     case EVENT_EXITS: running->dead = true; /* fall through */
     case EVENT_EXECS: case EVENT_HANDLES: case EVENT_SIGRETURN:
-        if (calls_wanted)
-            calls_event(event);
+        REPORT(event, event);
     }
 }
 
@@ -176,8 +175,7 @@ void task_frame_push(struct block *entry, struct block *before)
         segment_close(task_context());
     if (running->depth == MAX_FRAMES)
         return;
-    if (calls_wanted)
-        calls_enter(entry, running->depth, interrupt);
+    REPORT(entered, entry, running->depth, interrupt);
     running->before[running->depth] = before;
     running->is_interrupt[running->depth++] = interrupt;
     running->interrupts += interrupt;
@@ -200,8 +198,7 @@ struct block *task_frame_pop(void)
     running->interrupts -= interrupt;
     bool segment = interrupt && !running->interrupts;
 
-    if (calls_wanted)
-        calls_return(running->depth, segment, task_context());
+    REPORT(returned, running->depth, segment, task_context());
     if (segment)
         segment_close_interrupt(task_context());
     return running->before[running->depth];
@@ -267,8 +264,7 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
 
     if (next->dead)
         next->undecided = true;
-    if (calls_wanted)
-        calls_leave(site, site->group + 1u);
+    REPORT(leave, site, site->group + 1u);
     /* Who an undecided task is shows in what it executes next, before this segment ends. */
     if (next->undecided || context_of(running) != context_of(next))
         segment_close_after(context_of(running), site);
@@ -279,10 +275,8 @@ void task_switch_load(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
     }
     running = next;
     task_depth = running->depth;
-    if (calls_wanted) {
-        calls_switch(&before->followed, &next->followed, next->undecided, site);
-        calls_resume(site, site->group + 1u);
-    }
+    REPORT(switched, &before->followed, &next->followed, next->undecided, site);
+    REPORT(resume, site, site->group + 1u);
 }
 
 uint64_t task_ambiguous_forks(void)

@@ -3,6 +3,7 @@
 #include "trace.h"
 
 #include "data.h"
+#include "listener.h"
 #include "output.h"
 
 #define NONE UINT32_MAX
@@ -38,10 +39,6 @@ static struct {
     struct numbers held;    /* data of the unit that waits: items, each with its content */
 } trace;
 
-void trace_want(uint64_t limit)
-{
-    trace.limit = limit < NONE ? limit : NONE - 1;
-}
 
 static void *grown(void *data, size_t *capacity, size_t needed, size_t each)
 {
@@ -194,9 +191,9 @@ void trace_full(void)
     keep(trace_piece.length < PIECE_MOST ? trace_piece.length : least_hash());
 }
 
-void trace_place(struct block *b)
+static void translated(struct block *b)
 {
-    if (trace.limit)
+    if (!b->unit)
         unit_place(b);
 }
 
@@ -257,10 +254,8 @@ void trace_wait(struct block *b)
         p->before = 0;
 }
 
-void trace_begin(const struct site *site)
+static void begin(const struct site *site)
 {
-    if (!trace.limit)
-        return;
     forget();
     trace.truncated = false;
     trace.begin = *site;
@@ -268,7 +263,7 @@ void trace_begin(const struct site *site)
     trace_block(site->block); /* its callback came before the mark */
 }
 
-void trace_cut(enum context context)
+static void cut(enum context context)
 {
     uint8_t value = (uint8_t)context;
 
@@ -285,7 +280,7 @@ void trace_cut(enum context context)
         bytes_add(&trace.contexts, &value, 1);
 }
 
-void trace_end(const struct site *site)
+static void end(const struct site *site)
 {
     trace.end = *site;
     trace_piece.recording = false;
@@ -384,12 +379,10 @@ static void say_truncated(const struct region *region)
     output_warning(line, trace.sequence.size);
 }
 
-void trace_output(const struct region *region)
+static void output(const struct region *region)
 {
     struct bytes head = { 0 }, rows = { 0 }, unit_rows = { 0 }, lengths = { 0 }, lines = { 0 };
 
-    if (!trace.limit)
-        return;
     if (!output_has_room(trace.items.size * sizeof(uint32_t) + trace.sequence.size * 5)) {
         forget();
         trace.truncated = true;
@@ -420,4 +413,26 @@ void trace_output(const struct region *region)
     free(unit_rows.data);
     free(lengths.data);
     free(lines.data);
+}
+
+void count_traced_block(unsigned int vcpu, void *data)
+{
+    count_block(vcpu, data);
+    if (trace_piece.recording)
+        trace_block(data);
+}
+
+void trace_want(uint64_t limit)
+{
+    static const struct listener listener = {
+        .translated = translated,
+        .dropped = unit_place,
+        .begin = begin,
+        .cut = cut,
+        .end = end,
+        .output = output,
+    };
+
+    trace.limit = limit < NONE ? limit : NONE - 1;
+    listener_add(&listener);
 }

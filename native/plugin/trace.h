@@ -29,14 +29,9 @@ extern struct piece trace_piece;
 
 /* limit: of items in distinct pieces, and of pieces in the sequence. */
 void trace_want(uint64_t limit);
-void trace_begin(const struct site *site);
-/* What was executed since the last cut belongs to that context. */
-void trace_cut(enum context context);
-void trace_end(const struct site *site);
-/* Writes the trace of the region that has ended, and forgets it. */
-void trace_output(const struct region *region);
+/* The callback of a block that goes into the trace. */
+void count_traced_block(unsigned int vcpu, void *block);
 void trace_full(void);
-void trace_place(struct block *b);
 void trace_wait(struct block *b);
 void trace_data(uint32_t item, uint32_t content);
 

@@ -30,7 +30,7 @@ struct places {
 };
 
 struct tree {
-    uint64_t limit, folded;  /* folded: calls below a node that were not told apart */
+    uint64_t limit, folded;  /* folded: calls below a node that were not distinguished */
     struct node *nodes;      /* by number; 0 is none */
     uint32_t n_nodes, nodes_capacity;
     struct cell **cells;     /* by number, from 1 on, in the order in which they were first executed */
@@ -49,7 +49,7 @@ extern struct tree tree;
 uint32_t *tree_programs(void);
 /* The cell of how often control came to the node, or NULL. */
 const struct cell *tree_entered(uint32_t node);
-/* All nodes anew, the roots of program n as those of to[n]: what is alike then is one. Nothing may be waiting. `kept` is a cell, or NULL,
+/* All nodes again, the roots of program n as those of to[n]: what is alike then is one. Nothing may be waiting. `kept` is a cell, or NULL,
  * and becomes the one that stands for it.
  */
 void tree_renumber(const uint32_t *to, struct cell **kept);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Units: what a trace is made of. Straight code that ends with a jump, whatever translations it came in.
  *
- * QEMU ends a translation where its budget of instructions does, too, and how much of that is left can hang on the host. So blocks that
+ * QEMU ends a translation where its budget of instructions does, too, and how much of that is left can depend on the host. So blocks that
  * follow each other without a jump are joined: the same code, executed the same, is the same units in each run.
  */
 #ifndef KDELTA_UNIT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86-64: marks, special instructions, string operations and what can fault, told from the bytes. */
+/* x86-64: marks, special instructions, string operations and what can fault, derived from the bytes. */
 #include <string.h>
 
 #include "arch.h"
@@ -23,7 +23,7 @@ static void special(struct insn_facts *f, enum special kind)
 static void string_operation(struct decoded *d, int opcode, struct insn_facts *f)
 {
     f->element_bytes = !(opcode & 1) ? 1 : d->wide ? 8 : d->operand16 ? 2 : 4;
-    /* cmps and scas end by a condition too, so their iterations cannot be told from their instructions. */
+    /* cmps and scas end by a condition too, so their iterations do not follow from their instructions. */
     f->repeats = (d->rep || d->repne) && (opcode & 0xf6) != 0xa6;
     switch (opcode & 0xfe) {
     case 0xa4: accesses(f, 1, 1); break;                        /* movs */
@@ -101,7 +101,7 @@ static void access_0f(const struct decoded *d, int opcode, struct insn_facts *f)
         accesses(f, 1, 0);
 }
 
-/* Two-byte opcodes without ModRM, or whose meaning hangs on more than the opcode. */
+/* Two-byte opcodes without ModRM, or whose meaning depends on more than the opcode. */
 static bool classify_0f_special(struct decoded *d, int opcode, struct insn_facts *f)
 {
     switch (opcode) {
@@ -212,7 +212,7 @@ static void classify_vector(struct decoded *d, int prefix, struct insn_facts *f)
     accesses(f, d->memory && !store, store);
 }
 
-/* One-byte opcodes whose meaning hangs on more than "has ModRM". */
+/* One-byte opcodes whose meaning depends on more than "has ModRM". */
 static bool classify_special(struct decoded *d, int opcode, struct insn_facts *f)
 {
     switch (opcode) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One instruction, taken apart as far as the questions need it. */
+/* One instruction, decoded as far as the questions need it. */
 struct decoded {
     const uint8_t *next, *end;
     bool operand16, rep, repne, lock, wide, gs, base_extended;

@@ -4,7 +4,7 @@
  * Layouts of code do not move data, so this is one replay of the trace as it was executed, not one a layout. A miss is laid to the block
  * that made the access, which is the last one before it in the trace.
  *
- * First levels know nothing of each other, so each takes a piece's accesses by itself, as a list that is made once. What they miss goes
+ * First levels know nothing of each other, so each takes a piece's accesses alone, as a list that is made once. What they miss goes
  * on, in the order of the accesses, to the second levels. First levels are warmed by a pass of their own; second ones by one more pass,
  * before which and after which the first ones are as the pass of their own left them. That is what filter.c and hierarchy.c do, too.
  */

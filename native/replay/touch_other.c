@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The inner loop where a hit changes nothing: ROUND_ROBIN and RANDOM.
  *
- * Here, too, is no branch on hit or miss, since in code that is larger than the cache nobody could predict it. On a hit, ROUND_ROBIN
+ * Here, too, is no branch on hit or miss, since in code that is larger than the cache it could not be predicted. On a hit, ROUND_ROBIN
  * stores the set as it was, and RANDOM writes the tag elsewhere.
  */
 #include "replacement.h"

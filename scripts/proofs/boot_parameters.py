@@ -23,16 +23,16 @@ from telling import Aloud, a_row_a_line
 from kdelta.counts.model import KERNEL
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.files import write_atomic
-from kdelta.infer.effects import OperationEffect, Word
-from kdelta.infer.functions import FunctionEffect
+from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare
-from kdelta.studies.lab import open_store
-from kdelta.studies.reports import attachment
-from kdelta.studies.requests import CompareRequest, LabRequest, machine_like
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.reports import attachment
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, machine_like
 
 SPEC = "deb:linux-image-6.12-cloud-amd64"
 FOLDER = Path(__file__).parents[2] / "docs/cases/boot-parameters"

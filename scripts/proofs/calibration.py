@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,15 +25,16 @@ from kdelta import __version__
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
-from kdelta.infer.calibration_model import LEAST_LINKS, FittedPrice, ProgramFit, ProgramRows
-from kdelta.infer.nonnegative import rank_correlation
-from kdelta.report.calibration_json import JsonCalibration, JsonCheck, calibration_json, check_json
+from kdelta.infer.calibration.model import LEAST_LINKS, FittedPrice, ProgramFit, ProgramRows
+from kdelta.infer.calibration.nonnegative import rank_correlation
 from kdelta.spec.errors import UserError
 from kdelta.studies.calibrate.check import run_check
 from kdelta.studies.calibrate.held_out import held_out
+from kdelta.studies.calibrate.model import read_calibration
 from kdelta.studies.calibrate.study import CalibrateRequest, run_calibrate
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import Silent
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import Silent
 
 LEAST_RANK = 0.9
 """Of generated programs whose flow cannot be predicted."""
@@ -67,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     generated: tuple[ProgramFit, ...] = ()
     repeats: tuple[Repeat, ...] = ()
     only_once: tuple[str, ...] = ()
-    check: JsonCheck | None = None
+    check: dict[str, Any] | None = None
 
 
 def repeats(
@@ -171,7 +173,7 @@ def main() -> None:
     if "real" in options.only:
         record = msgspec.structs.replace(record, check=_checked(options))
         write_atomic(options.json, a_row_a_line(record))
-    for fits, generated in ((record.generated, True), (_real(record), False)):
+    for fits, generated in ((record.generated, True), (real(record), False)):
         for line in listing(fits, generated=generated):
             sys.stdout.write(f"{line}\n")
     for one in record.repeats:
@@ -179,8 +181,10 @@ def main() -> None:
         sys.stdout.write(f"{one.name}: {one.first[0]:.3g}, {one.second[0]:.3g}: {word}\n")
 
 
-def _real(record: Record) -> list[ProgramFit]:
-    return [one.fit for one in record.check.programs] if record.check else []
+def real(record: Record) -> list[ProgramFit]:
+    """How well each real program is predicted by the prices of generated ones."""
+    checked = record.check["programs"] if record.check else []
+    return msgspec.convert([one["fit"] for one in checked], list[ProgramFit])
 
 
 def _calibrated(record: Record, options: argparse.Namespace) -> Record:
@@ -192,15 +196,15 @@ def _calibrated(record: Record, options: argparse.Namespace) -> Record:
                 quick=options.quick, busy_ok=options.busy_ok, relinks=options.links, write=written
             )
             report = asyncio.run(run_calibrate(request, store, _Telling()))
-            text = calibration_json(report, __version__)
-            found.append(msgspec.json.decode(text, type=JsonCalibration))
+            text = document_text(report, __version__)
+            found.append(read_calibration(text))
     both, once = repeats(found[0].prices, found[1].prices)
     return msgspec.structs.replace(
         record, generated=tuple(found[0].quality), repeats=both, only_once=once
     )
 
 
-def _checked(options: argparse.Namespace) -> JsonCheck:
+def _checked(options: argparse.Namespace) -> dict[str, Any]:
     folder = cache_dir("held-out")
     wanted = [one for one in PROGRAMS if one.name in options.programs]
     programs = [held_out(str(built(one, folder))) for one in wanted]
@@ -211,7 +215,8 @@ def _checked(options: argparse.Namespace) -> JsonCheck:
     )
     with open_store() as store:
         report = asyncio.run(run_check(request, programs, store, _Telling()))
-    return msgspec.json.decode(check_json(report, __version__), type=JsonCheck)
+    found: dict[str, Any] = msgspec.json.decode(document_text(report, __version__))
+    return found
 
 
 class _Telling(Silent):
@@ -232,7 +237,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", nargs="*", choices=names, default=names)
     parser.add_argument("--links", type=int, default=30, help="of each generated program")
     parser.add_argument("--relinks", type=int, default=16, help="of each real program")
-    parser.add_argument("--cpu", default="", help="whose prices are held against; host")
+    parser.add_argument("--cpu", default="", help="whose prices are compared with; host")
     parser.add_argument("--quick", action="store_true", help="fewer generated programs")
     parser.add_argument("--busy-ok", action="store_true", help="though the host is busy")
     return parser.parse_args()

@@ -32,16 +32,16 @@ from kdelta.cpus.catalog import load_cpu  # noqa: E402
 from kdelta.guests.job import job_archive  # noqa: E402
 from kdelta.host.files import write_atomic  # noqa: E402
 from kdelta.host.work import work_folder  # noqa: E402
-from kdelta.kernels.failure import NoKernel  # noqa: E402
+from kdelta.kernels.build.failure import NoKernel  # noqa: E402
 from kdelta.kernels.model import Kernel  # noqa: E402
-from kdelta.machines.outcome import Outcome  # noqa: E402
+from kdelta.machines.outcome import GuestOutcome  # noqa: E402
 from kdelta.machines.snapshots import obtain_snapshot  # noqa: E402
 from kdelta.machines.tcg import Guest, Recording, Setting, Snapshot, run  # noqa: E402
 from kdelta.spec.errors import LabError  # noqa: E402
 from kdelta.spec.run import perturbation  # noqa: E402
-from kdelta.studies.compare import workload_work  # noqa: E402
-from kdelta.studies.lab import Lab, open_store  # noqa: E402
-from kdelta.studies.requests import LabRequest, Silent, machine_like  # noqa: E402
+from kdelta.studies.compare.study import workload_work  # noqa: E402
+from kdelta.studies.lab.lab import Lab, open_store  # noqa: E402
+from kdelta.studies.lab.requests import LabRequest, Silent, machine_like  # noqa: E402
 from kdelta.workloads.catalog import find_workload  # noqa: E402
 from tests.machines.digests import Digests, digests  # noqa: E402
 from tests.machines.stress import KINDS, stressed  # noqa: E402
@@ -110,7 +110,7 @@ async def _bench(options: argparse.Namespace) -> Bench:
         guest = lab.guest(kernel)
     with work_folder() as folder:
         snapshot = await obtain_snapshot(guest, Setting(folder, SECONDS))
-    if isinstance(snapshot, Outcome):
+    if isinstance(snapshot, GuestOutcome):
         sys.exit(f"{options.kernel} does not boot: {snapshot.detail}")
     return Bench(kernel, guest, snapshot)
 

@@ -146,13 +146,13 @@ def fetched(program: Program, folder: Path) -> Path:
 
 
 def source_files(program: Program, folder: Path) -> list[Path]:
-    """What is compiled of it, in an order that does not hang on the folder's."""
+    """What is compiled of it, in an order that does not depend on the folder's."""
     found = (file for pattern in program.sources for file in folder.glob(pattern))
     return sorted(file for file in found if file.name not in program.without)
 
 
 def built(program: Program, folder: Path) -> Path:
-    """The TOML file of --check for this program, beside its objects."""
+    """The TOML file of --check for this program, next to its objects."""
     sources = fetched(program, folder)
     objects = folder / program.name
     objects.mkdir(parents=True, exist_ok=True)

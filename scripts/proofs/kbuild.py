@@ -21,19 +21,19 @@ from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
 from kdelta.host.files import write_atomic
-from kdelta.infer.diff import DiffLine, diff_lines, figures_of
-from kdelta.infer.processes import Processes
-from kdelta.infer.profile import Part, Selection, Sort, region_profile
-from kdelta.kernels.failure import NoKernel
+from kdelta.infer.profiles.diff import DiffLine, diff_lines, figures_of
+from kdelta.infer.profiles.processes import Processes
+from kdelta.infer.profiles.profile import Part, Selection, Sort, region_profile
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.report.processes_text import processes_lines
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Lab, open_store
-from kdelta.studies.processes import run_processes
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Lab, open_store
+from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.processes.study import run_processes
+from kdelta.studies.processes.text import processes_lines
 from kdelta.workloads.catalog import find_workload
 
 SPECS = ("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64")
@@ -214,7 +214,7 @@ def main() -> int:
     """What was found, as text; and as JSON if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operation", default=OPERATION, help="what the listing is of")
-    parser.add_argument("--json", type=Path, help="keep the record, and beside it the tables")
+    parser.add_argument("--json", type=Path, help="keep the record, and next to it the tables")
     parser.add_argument("--again", action="store_true", help="see that it repeats")
     parser.add_argument("specs", nargs="*", default=SPECS)
     words = parser.parse_args()

@@ -93,7 +93,7 @@ def main() -> int:
                 for name, step in ended.steps.items()
             ]
             if not ended.whole:
-                oopses.append("the guest did not end by itself")
+                oopses.append("the guest did not power off")
             talk_to_stderr(f"{spent / 60:.1f} CPU-minutes, {len(oopses)} oopses")
             found = Stressed(banner, land.packages, round(spent, 1), tuple(oopses), tuple(rows))
             if given.json:

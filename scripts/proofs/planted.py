@@ -7,7 +7,7 @@
 
 makes a git repository of the distribution's 6.12 source with 40 commits and after them the reverts
 of all, the last one first, and searches from either end of the 40 and over the reverts: for all
-culprits, and for each by itself. Kernels and runs are kept: what was interrupted goes on where it
+culprits, and for each alone. Kernels and runs are kept: what was interrupted goes on where it
 was. docs/bisect.md tells what is looked at.
 """
 
@@ -20,18 +20,18 @@ from pathlib import Path
 
 import msgspec
 from repository import Edit, Repository
-from telling import Aloud
+from telling import Aloud, printed
 
 from kdelta.host.command import talk_to_stderr
 from kdelta.host.files import write_atomic
-from kdelta.infer.estimate import Estimate
-from kdelta.kernels.source import PatchFailure, source_of
-from kdelta.report.bisect import bisect_text
-from kdelta.report.bisect_model import BisectReport
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.kernels.sources.source import PatchFailure, source_of
 from kdelta.spec.kernel import DebSrcSpec
-from kdelta.studies.bisect import BisectRequest, run_bisect
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.bisect.study import run_bisect
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ class Plant(msgspec.Struct, frozen=True):
 
 
 def unused(file: str, name: str) -> Edit:
-    """A function that nobody calls."""
+    """A function that nothing calls."""
     text = f"\nint planted_{name}(int value);\nint planted_{name}(int value)\n"
     return file, "", text + "{\n\treturn value / 3 + 1;\n}\n"
 
@@ -71,7 +71,7 @@ def comment(file: str, line: str) -> Edit:
 
 
 def macro(file: str, line: str, name: str) -> Edit:
-    """A macro that nobody uses, before a line."""
+    """A macro that nothing uses, before a line."""
     return file, line, f"#define PLANTED_{name} 1\n{line}"
 
 
@@ -85,7 +85,7 @@ _LOCKED = "\tdown_read(&uts_sem);\n\tmemcpy(&tmp, utsname(), sizeof(tmp));\n\tup
 _COUNTER = "\nvoid planted_count(void);\nvoid planted_count(void)\n{\n" + _WORK + "}\n"
 
 PLANTS = (
-    Plant("MAINTAINERS: nobody", (("MAINTAINERS", "", "\n"),)),
+    Plant("MAINTAINERS: no effect", (("MAINTAINERS", "", "\n"),)),
     Plant("namei.h: a comment", (comment("include/linux/namei.h", "#include <linux/fs.h>\n"),)),
     Plant("drm: unused", (unused("drivers/gpu/drm/drm_drv.c", "drm"),)),
     Plant(
@@ -143,7 +143,7 @@ PLANTS = (
     Plant("slub: unused", (unused("mm/slub.c", "slub"),)),
     Plant("drm: unused too", (unused("drivers/gpu/drm/drm_drv.c", "drm_too"),)),
     Plant("array: unused", (unused("fs/proc/array.c", "array"),)),
-    Plant("MAINTAINERS: nobody still", (("MAINTAINERS", "", "\n"),)),
+    Plant("MAINTAINERS: no effect still", (("MAINTAINERS", "", "\n"),)),
 )
 
 
@@ -198,8 +198,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Commits that change something; several that were not told apart. functions: by region, what
-    they execute more, instructions an iteration. how: it was told.
+    """Commits that change something; several that were not distinguished. functions: by region,
+    what they execute more, instructions an iteration. how: it was told.
     """
 
     commits: tuple[str, ...]
@@ -239,7 +239,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def builds(self) -> int:
-        """Of kernels beside the ends, of such that failed as well."""
+        """Of kernels besides the ends, of such that failed as well."""
         return len(self.kernels) - 2
 
     @property
@@ -264,7 +264,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
             if change and not min(sign * change.low, sign * change.high) > 0:
                 yield f"{names}: {change.value} in {region}"
         if self.builds > self.most_builds:
-            yield f"{self.builds} builds beside the ends, and {self.most_builds:.1f} are allowed"
+            yield f"{self.builds} builds besides the ends, and {self.most_builds:.1f} are allowed"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,7 +371,7 @@ def main() -> int:
     for good, bad in RANGES:
         for region in ("", *CULPRITS):
             report = asyncio.run(search(folder, good, bad, region))
-            print(bisect_text(report), flush=True)
+            print(printed("bisect", report), flush=True)
             searches.append(kept(report, region, subjects))
             if arguments.json:
                 _write(arguments.json, report, searches)

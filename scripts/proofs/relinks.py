@@ -4,7 +4,7 @@
 
     scripts/proofs/relinks.py --json docs/cases/relinks/relinks.json
 
-links a kernel anew with some seeds and runs each link; runs and kernels are kept, so that what was
+relinks a kernel with some seeds and runs each link; runs and kernels are kept, so that what was
 interrupted goes on where it was. docs/proofs.md says what is looked at.
 """
 
@@ -24,19 +24,19 @@ from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
-from kdelta.infer.ensembles import Interval
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import DEFAULT_MARGIN, Code, PlacementEffect
-from kdelta.infer.prices import prices_of
-from kdelta.kernels.failure import NoKernel
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN, CodeChange, PlacementEffect
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare, workload_work
-from kdelta.studies.cycles import Cycles, Traced, traced_runs
-from kdelta.studies.lab import Lab, misses_of, open_store
-from kdelta.studies.predict import layout_in, misses_in
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.compare.study import Comparison, run_compare, workload_work
+from kdelta.studies.lab.lab import Lab, misses_of, open_store
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
+from kdelta.studies.tracing.predict import layout_in, misses_in
 from kdelta.workloads.catalog import find_workload
 
 SPEC = "deb-src:linux-source-6.12 +docs/cases/options/speed.config"
@@ -81,7 +81,7 @@ class Prediction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Words(msgspec.Struct, frozen=True):
-    """How often each word was said of a region in so many pairs. said: region -> what else than
+    """How often each word was given to a region in so many pairs. said: region -> what else than
     "same" was, and how often.
     """
 
@@ -104,7 +104,8 @@ class Words(msgspec.Struct, frozen=True):
 
 class Same(msgspec.Struct, frozen=True):
     """All pairs of the links, as `compare` judges them. unknown: the verdicts on model cycles if
-    nobody knew that the code is equal. bases: the seeds whose pairs with all later ones are here.
+    without knowing that the code is equal. bases: the seeds whose pairs with all later ones are
+    here.
     """
 
     bases: tuple[int, ...] = ()
@@ -119,7 +120,7 @@ class Change(msgspec.Struct, frozen=True):
     there: verdicts on the region that the patch adds work to; elsewhere: on all others. insns: the
     least and the largest effect on its path, an iteration. relative: the ends of all intervals of
     the effect on its model cycles, as a fraction. bases: seeds of the links without the patch.
-    more: in how many pairs an operation was run by itself, since chance might have made its
+    more: in how many pairs an operation was run alone, since chance might have made its
     verdict.
     """
 
@@ -265,8 +266,8 @@ class Proof:
         return found
 
     def same(self, seeds: Sequence[int], known: Same) -> Iterator[Same]:
-        """What is said of all pairs of links of the same objects; after each seed that is paired
-        with all later ones.
+        """What is reported of all pairs of links of the same objects; after each seed that is
+        paired with all later ones.
         """
         for number, seed in enumerate(seeds[:-1], 1):
             if seed in known.bases:
@@ -282,11 +283,13 @@ class Proof:
             yield known
 
     def _if_unknown(self, judged: Cycles) -> tuple[PlacementEffect, ...]:
-        regions = [msgspec.structs.replace(one, code=Code.DIFFERENT) for one in judged.regions]
+        regions = [
+            msgspec.structs.replace(one, code=CodeChange.DIFFERENT) for one in judged.regions
+        ]
         return placement_effects(regions, prices_of(self.cpu), DEFAULT_MARGIN)
 
     def change(self, known: Change, base: int, patched: Sequence[int]) -> Change:
-        """What is known of a change, and what is said of the link of one seed more with each of
+        """What is known of a change, and what is reported of the link of one seed more with each of
         these of the patched kernel.
         """
         others = [self.spec(known.patch, seed) for seed in patched]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kdelta.host.files import make_folder
-from kdelta.kernels.git import run_git
+from kdelta.kernels.sources.git import run_git
 
 WHO = "A Planter <planter@example.org>"
 

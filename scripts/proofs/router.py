@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A router whose speed moves by itself: the published tables, on a current kernel.
+"""A router whose speed changes without a cause: the published tables, on a current kernel.
 
     scripts/proofs/router.py docs/cases/router
 
@@ -8,7 +8,7 @@ builds Linux 6.12 for a Cortex-A9 with functions aligned to nothing in particula
 each as it is, with two chips more in a driver's table, and with PCRYPT; runs NAT on each, judges
 what each step did, and predicts from one run of the first what the others miss. Then the spread
 over random orders, and an order that is looked for, linked and measured. Kernels and runs are kept:
-what was interrupted goes on where it was. docs/cases/router/README.md says what came out.
+what was interrupted goes on where it was. docs/cases/README.md says what came out.
 """
 
 import argparse
@@ -26,25 +26,25 @@ from kdelta.counts.model import merged_regions
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.files import write_atomic
-from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.report.layout_model import LayoutReport
-from kdelta.report.place_model import PlaceReport
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare, workload_work
-from kdelta.studies.cycles import Traced, traced_runs
-from kdelta.studies.lab import Lab, misses_of, open_store
-from kdelta.studies.layout import run_layout
-from kdelta.studies.place import run_place
-from kdelta.studies.predict import layout_in, misses_in
-from kdelta.studies.requests import (
+from kdelta.studies.compare.study import Comparison, run_compare, workload_work
+from kdelta.studies.lab.lab import Lab, misses_of, open_store
+from kdelta.studies.lab.requests import (
     CompareRequest,
     LabRequest,
     LayoutRequest,
     PlaceRequest,
     machine_like,
 )
+from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.study import run_layout
+from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.study import run_place
+from kdelta.studies.tracing.cycles import Traced, traced_runs
+from kdelta.studies.tracing.predict import layout_in, misses_in
 from kdelta.workloads.catalog import find_workload
 
 ROOT = Path(__file__).parents[2]
@@ -201,7 +201,7 @@ class Study:
             )
 
     def steps(self) -> Iterator[Step]:
-        """Each change under each alignment, and each alignment by itself."""
+        """Each change under each alignment, and each alignment alone."""
         for alignment in ALIGNMENTS:
             others = [(alignment, change) for change in CHANGES if change]
             others += [(other, "") for other in ALIGNMENTS if not alignment and other]

@@ -8,7 +8,7 @@
 makes a git repository of the distribution's 6.12 source with four commits in each of their 24
 orders, a branch each: two additions that no packet meets, something that each forwarded packet pays
 for, and something that it no longer pays for. Then each commit is judged against the one before it,
-with the settings that `gate` has by itself, and on the router's CPU. Kernels and runs are kept:
+with the default settings of `gate`, and on the router's CPU. Kernels and runs are kept:
 what was interrupted goes on where it was.
 """
 
@@ -27,15 +27,15 @@ from telling import Aloud, a_row_a_line
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import talk_to_stderr
 from kdelta.host.files import write_atomic
-from kdelta.infer.effects import Word
-from kdelta.infer.gate import Exit, decide
-from kdelta.infer.placement_model import DEFAULT_MARGIN
-from kdelta.kernels.source import PatchFailure, source_of
+from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Exit, decide
+from kdelta.kernels.sources.source import PatchFailure, source_of
 from kdelta.spec.kernel import DebSrcSpec
-from kdelta.studies.compare import Comparison, run_compare
-from kdelta.studies.gate import failures_of, judge
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, LabRequest
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.gate.study import failures_of, judge
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import CompareRequest, LabRequest
 
 PACKAGE = "linux-source-6.12"
 ROOT = Path(__file__).parents[2]
@@ -153,7 +153,7 @@ def make(folder: Path) -> None:
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What was said of a region: the verdict on its path with the effect in instructions an
+    """What was reported of a region: the verdict on its path with the effect in instructions an
     iteration (value, low, high), and on its model cycles with the interval of the effect, as a
     fraction.
     """
@@ -179,10 +179,10 @@ class Judgement(msgspec.Struct, frozen=True):
         (plant,) = [plant for plant in PLANTS if plant.name == self.planted]
         step = f"{' '.join(self.before) or 'nothing'}, then {self.planted}"
         wanted = Exit.SLOWER if plant.sign > 0 else Exit.NOT_SLOWER
-        # What a change of the path does to model cycles hangs on prices that nobody calibrated.
+        # What a change of the path does to model cycles depends on prices that were not calibrated.
         on_cpu = {wanted} if plant.sign >= 0 else {wanted, Exit.CANNOT_TELL}
         for code, allowed, how in (
-            (self.code, {wanted}, "by itself"),
+            (self.code, {wanted}, "alone"),
             (self.code_cpu, on_cpu, f"on {CPU}"),
         ):
             if code not in allowed:

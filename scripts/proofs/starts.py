@@ -14,9 +14,9 @@ from pathlib import Path
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Lab, open_store
-from kdelta.studies.requests import LabRequest, Silent
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Lab, open_store
+from kdelta.studies.lab.requests import LabRequest, Silent
 from kdelta.workloads.catalog import find_workload
 
 WORKLOAD = "syscalls"

@@ -2,10 +2,21 @@
 """What proofs tell while they work, and how what they found is kept."""
 
 import sys
+import time
 
 import msgspec
 
-from kdelta.studies.requests import Progress
+import kdelta
+from kdelta.report.stored import Stored
+from kdelta.studies.forms import text
+from kdelta.studies.kinds import question_of
+from kdelta.studies.lab.requests import Progress
+
+
+def printed(kind: str, report: msgspec.Struct) -> str:
+    """Return a report as the command of that kind prints it."""
+    command, made = " ".join(sys.argv), (time.time(), kdelta.__version__)
+    return text(Stored(kind, question_of(kind, (report,)), command, *made, (report,)))
 
 
 class Aloud(Progress):

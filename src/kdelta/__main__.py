@@ -27,7 +27,7 @@ def main() -> None:
 def _say(line: str) -> None:
     try:  # noqa: SIM105  (contextlib is one more thing to import)
         sys.stderr.write(f"{line}\n")
-    except BaseException:  # noqa: BLE001  (nobody listens; the exit code says it)
+    except BaseException:  # noqa: BLE001  (there is no reader; the exit code says it)
         pass
 
 

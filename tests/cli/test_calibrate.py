@@ -4,16 +4,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.report.calibration_json import JsonCalibration, JsonCheck
-from kdelta.report.calibration_model import CalibrationReport, CheckReport
 from kdelta.store.store import Store
 from kdelta.studies.calibrate.held_out import HeldOut
+from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import CalibrateRequest
-from kdelta.studies.requests import Progress
+from kdelta.studies.documents import read_document
+from kdelta.studies.lab.requests import Progress
 from tests.report.example_calibration import calibration_report, check_report
 
 
@@ -63,7 +62,7 @@ def test_options_reach_the_study(study: Study, capsys: pytest.CaptureFixture[str
 
 def test_json(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.ended(["calibrate", "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCalibration)
+    found = read_document(capsys.readouterr().out)
     assert found.schema == "kdelta.calibration/1"
     assert study.requests[0].relinks == 30
 
@@ -74,7 +73,7 @@ def test_check(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     words = ["calibrate", "--check", f"p={tmp_path / 'a.o'}", "--json", "-o", str(output)]
     assert cli.ended(words) == 0
     out = capsys.readouterr().out
-    assert msgspec.json.decode(out, type=JsonCheck).cpu == "host"
+    assert read_document(out).cpu == "host"
     assert output.read_text() == out
     assert study.checked == ["p"]
     assert study.requests[0].relinks == 16
@@ -85,7 +84,7 @@ def test_dry_run_does_nothing(study: Study, capsys: pytest.CaptureFixture[str]) 
     assert not study.requests
     assert "links, timed on board and traced under deb:" in capsys.readouterr().out
     assert cli.ended(["calibrate", "--dry-run", "--from", "b/RESULTS"]) == 0
-    assert "reads b/RESULTS, and traces the links beside it" in capsys.readouterr().out
+    assert "reads b/RESULTS, and traces the links next to it" in capsys.readouterr().out
     assert cli.ended(["calibrate", "--dry-run", "--bundle", "/tmp/no/such"]) == 0
     assert "into the bundle /tmp/no/such" in capsys.readouterr().out
     assert not Path("/tmp/no/such").exists()

@@ -3,7 +3,6 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cli import main as cli
@@ -14,7 +13,7 @@ from kdelta.cpus.host import calibrated
 from kdelta.cpus.model import Calibration, Price
 from kdelta.cpus.text import write_cpu
 from kdelta.cpus.user import user_path
-from kdelta.report.cpus_json import JsonCpus
+from kdelta.studies.documents import read_document
 
 Captured = pytest.CaptureFixture[str]
 
@@ -84,7 +83,7 @@ def test_as_json(capsys: Captured) -> None:
     calibrated_host()
     user_path("zen4").write_text("")
     assert kdelta("cpus", "--json") == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCpus)
+    found = read_document(capsys.readouterr().out)
     assert [one.name for one in found.cpus] == [*list_cpus(), "host"]
     assert found.wrong == [f"{user_path('zen4')} has the name of a CPU that comes with kdelta"]
     host = found.cpus[-1]
@@ -93,7 +92,7 @@ def test_as_json(capsys: Captured) -> None:
     assert host.misses["conditional"].calibrated
     assert not found.cpus[0].misses["l1i"].calibrated
     assert kdelta("cpus", "--json", "host") == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCpus)
+    found = read_document(capsys.readouterr().out)
     assert [one.name for one in found.cpus] == ["host"]
 
 

@@ -3,16 +3,15 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.report.crossing_json import JsonCrossingReport
-from kdelta.report.crossing_model import CrossingReport
 from kdelta.spec.run import Mode
 from kdelta.store.store import Store
-from kdelta.studies.crossing import CrossingRequest
-from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.crossing.model import CrossingReport
+from kdelta.studies.crossing.study import CrossingRequest
+from kdelta.studies.documents import read_document
+from kdelta.studies.lab.requests import LabRequest, Progress
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 
 Captured = pytest.CaptureFixture[str]
@@ -45,7 +44,7 @@ def test_two_kernels_of_one_tree(study: Study, capsys: Captured) -> None:
     assert (asked.what.workload, asked.what.operations) == ("syscalls", ("getppid", "read"))
     assert asked.cpu is not None
     assert (asked.cpu.name, asked.lab.perturbations, asked.lab.mode) == ("zen2", 2, "user")
-    found = msgspec.json.decode(capsys.readouterr().out, type=JsonCrossingReport)
+    found = read_document(capsys.readouterr().out)
     assert found.schema == "kdelta.crossing/1"
 
 
@@ -109,7 +108,7 @@ def test_slips(study: Study, capsys: Captured, words: str, said: str) -> None:
 def test_a_missing_arm_is_told_by_the_exit_code(study: Study, capsys: Captured) -> None:
     study.answer = without_kernel_mode()
     assert cli.ended(["crossing", "./linux"]) == 1
-    assert "0001.patch does not apply" in capsys.readouterr().out
+    assert "0001.patch does not apply" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_was_found_can_be_shown_again(study: Study, capsys: Captured) -> None:

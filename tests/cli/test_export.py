@@ -2,21 +2,14 @@
 """`kdelta profile --export` and `--top` on runs of the store, as a user calls them."""
 
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kdelta.cli import export as cli_export
 from kdelta.cli import main as cli
-from kdelta.counts.model import Iterations, RegionCounts, RunCounts
-from kdelta.counts.profile import Profile
-from kdelta.counts.profile_file import encode_profiles
 from kdelta.report.exports import EXPORTS
-from kdelta.spec.run import RunStatus
-from kdelta.store.model import NewRun, Run
-from kdelta.store.store import Store
-from kdelta.studies.lab import PROFILES, SYMBOLS
+from tests.cli.stored_profile import stored
 from tests.report.exports.example import READ, example
 
 Captured = pytest.CaptureFixture[str]
@@ -25,28 +18,6 @@ WHOLE = sum(READ.values())
 
 def kdelta(*arguments: str) -> int:
     return cli.ended(arguments)
-
-
-def stored(folder: Path, profiles: Sequence[Profile], *, recorded: bool = True) -> Run:
-    """A run in the store of that folder, whose kernel is not there any more."""
-    new = NewRun(
-        key="key",
-        kernel_identity="a" * 64,
-        kernel_spec="image:/nowhere/$(reboot) <b>.img",
-        kernel_release="6.1.0-a",
-        machine={"name": "tcg", "qemu": "7.2.22", "cpu": "", "memory_mib": 1024},
-        workload="syscalls",
-        workload_identity="b" * 64,
-        perturbation=0,
-    )
-    regions = [
-        RegionCounts(profile.region, Iterations(), profile.function_costs()) for profile in profiles
-    ]
-    kept = {PROFILES: encode_profiles(profiles), SYMBOLS: b""} if recorded else {}
-    with Store.open(folder) as store:
-        started = store.start_run(new)
-        counts = RunCounts(tuple(regions))
-        return store.finish_run(started, RunStatus.OK, counts=counts, attachments=kept)
 
 
 def failed(arguments: list[str], words: list[str], capsys: Captured, code: int = 2) -> None:
@@ -108,13 +79,13 @@ def test_regions_contexts_and_code_are_chosen(own_data: Path, capsys: Captured) 
     assert whole("-o", "read", "--figure", "loads") == 100 + 3 + 4 + 30 + 60
 
 
-def test_that_there_are_no_lines_is_said(own_data: Path, capsys: Captured) -> None:
+def test_that_there_are_no_lines_is_reported(own_data: Path, capsys: Captured) -> None:
     stored(own_data, example())
     assert kdelta("profile", "--export", "folded", "--source") == 0
     assert capsys.readouterr().err.startswith("no source lines: there is no debug info")
 
 
-def test_slips_are_said_before_anything_is_run(
+def test_slips_are_reported_before_anything_is_run(
     own_data: Path, tmp_path: Path, capsys: Captured
 ) -> None:
     stored(own_data, example())

@@ -20,21 +20,27 @@ from kdelta.cli.gate import gate_code
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import load_cpu
 from kdelta.host.native import native_folder
-from kdelta.infer.effects import Word, compare
-from kdelta.infer.ensembles import Interval
-from kdelta.infer.gate import Decision, Exit, decide
-from kdelta.infer.placement_model import Bounds, Code, Compared, CycleVerdict, Draws
-from kdelta.infer.relinked import of_relinked
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.placement_model import (
+    Bounds,
+    CodeChange,
+    ComparedEnsembles,
+    CycleVerdict,
+    Draws,
+)
+from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.gate import Decision, Exit, decide
+from kdelta.infer.effects.relinked import of_relinked
 from kdelta.kernels.model import Kernel
-from kdelta.report.gate import gate_line
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, Side
-from kdelta.studies.cycles import Cycles
-from kdelta.studies.gate import Answer, judge
-from kdelta.studies.lab import Done
-from kdelta.studies.requests import CompareRequest, Progress
+from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.gate.study import GateAnswer, judge
+from kdelta.studies.gate.text import gate_line
+from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.requests import CompareRequest, Progress
+from kdelta.studies.tracing.cycles import Cycles
 from tests.report.example import report, stored
 from tests.report.example_cycles import cycle_effects
 from tests.synthetic import own, region, run
@@ -43,7 +49,7 @@ Captured = pytest.CaptureFixture[str]
 KERNELS = ("image:a", "image:b")
 
 
-def side(*costs: int | RunStatus, **more: int) -> Side:
+def side(*costs: int | RunStatus, **more: int) -> RunSide:
     """A kernel whose open-close costs that much in each run, or a run that failed so."""
     done = []
     for index, cost in enumerate(costs):
@@ -54,16 +60,16 @@ def side(*costs: int | RunStatus, **more: int) -> Side:
         counts = run(*(region(name, {own("f"): count}, 1) for name, count in regions.items()))
         done.append(Done(stored(index, RunStatus.OK), counts))
     kernel = Kernel("a" * 64, "image:a", "/vmlinuz", "x86_64", "6.1.0")
-    return Side("image:a", kernel, tuple(done))
+    return RunSide("image:a", kernel, tuple(done))
 
 
-def comparison(base: Side, other: Side) -> Comparison:
+def comparison(base: RunSide, other: RunSide) -> Comparison:
     both = base.counts and other.counts
     effects = compare(base.counts, other.counts) if both else None
     return Comparison("syscalls", base, other, effects)
 
 
-Answering = Callable[[Side, Side], list[CompareRequest]]
+Answering = Callable[[RunSide, RunSide], list[CompareRequest]]
 
 
 @pytest.fixture
@@ -71,7 +77,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Answering:
     """Makes comparisons find these two sides; what was asked for is in the list."""
     assert own_cache.is_dir()
 
-    def answer(base: Side, other: Side) -> list[CompareRequest]:
+    def answer(base: RunSide, other: RunSide) -> list[CompareRequest]:
         asked: list[CompareRequest] = []
 
         async def study(
@@ -82,7 +88,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Answering:
             assert progress
             return (comparison(base, other),)
 
-        monkeypatch.setattr("kdelta.studies.gate.run_compare", study)
+        monkeypatch.setattr("kdelta.studies.gate.study.run_compare", study)
         return asked
 
     return answer
@@ -92,7 +98,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     async def study(*_: object) -> tuple[Comparison, ...]:
         raise error
 
-    monkeypatch.setattr("kdelta.studies.gate.run_compare", study)
+    monkeypatch.setattr("kdelta.studies.gate.study.run_compare", study)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         (
             (
                 side(1000, 1000),
-                Side("./linux", None, failure="build-failed: no rule to make target"),
+                RunSide("./linux", None, failure="build-failed: no rule to make target"),
             ),
             125,
             "cannot tell: other: build-failed: no rule to make target\n",
@@ -135,7 +141,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     ],
 )
 def test_what_it_answers(
-    sides: tuple[Side, Side], code: int, line: str, answering: Answering, capsys: Captured
+    sides: tuple[RunSide, RunSide], code: int, line: str, answering: Answering, capsys: Captured
 ) -> None:
     asked = answering(*sides)
     assert cli.ended(["gate", *KERNELS]) == code
@@ -232,7 +238,7 @@ def test_other_commands_keep_their_codes(own_cache: Path) -> None:
     assert cli.ended(["compare", "gate"]) == 2
 
 
-def test_a_line_that_nobody_reads_does_not_turn_bad_into_good(
+def test_a_line_that_nothing_reads_does_not_turn_bad_into_good(
     answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Gone:
@@ -245,15 +251,15 @@ def test_a_line_that_nobody_reads_does_not_turn_bad_into_good(
     assert cli.ended(["gate", *KERNELS]) == 1
 
 
-def more_of(count: float) -> Compared:
+def more_of(count: float) -> ComparedEnsembles:
     """So many more in the other kernel."""
     draws = [Draws(one, one, one, one, one, None) for one in (5, 5 + count)]
-    return Compared(draws[0], draws[1], Bounds(count, count, count))
+    return ComparedEnsembles(draws[0], draws[1], Bounds(count, count, count))
 
 
 def on_zen3(
     word: Word,
-    code: Code = Code.DIFFERENT,
+    code: CodeChange = CodeChange.DIFFERENT,
     relative: tuple[float, float] = (0.02, 0.0345),
     unpriced: float = 0,
     **verdict: Any,
@@ -272,7 +278,7 @@ def on_zen3(
         unpriced={"hlt": more_of(unpriced)} if unpriced else {},
     )
     cycles = Cycles((effect,), {"open-close": code})
-    relinked = [name for name, one in cycles.codes.items() if one is Code.RELINKED]
+    relinked = [name for name, one in cycles.codes.items() if one is CodeChange.RELINKED]
     effects = of_relinked(plain.effects, relinked)
     return msgspec.structs.replace(plain, effects=effects, cpu=load_cpu("zen3"), cycles=cycles)
 
@@ -329,9 +335,9 @@ def on_zen3(
             for word in (Word.UNRESOLVED, Word.FASTER, Word.SAME)
         ),
         (on_zen3(Word.FASTER, unpriced=-2), "1", 0, "not slower: 1 faster, 1 same"),
-        # The same code linked anew is never slower.
+        # The same code relinked is never slower.
         (
-            on_zen3(Word.PLACEMENT_ONLY, Code.RELINKED),
+            on_zen3(Word.PLACEMENT_ONLY, CodeChange.RELINKED),
             "0",
             0,
             "not slower: 2 placement only",
@@ -376,16 +382,16 @@ def test_the_help_says_how_to_bisect(capsys: Captured) -> None:
 _GATE = """\
 import pathlib, sys
 from kdelta.cli import main as cli
-from kdelta.infer.effects import Word
-from kdelta.infer.gate import Judged, decide
-from kdelta.studies.gate import Answer
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Judged, decide
+from kdelta.studies.gate.study import GateAnswer
 
 async def run_gate(request, store, progress):
     cost = pathlib.Path("cost").read_text().strip()
     if cost == "crash":
         raise ZeroDivisionError
     judged = (Judged("op", Word.SLOWER if int(cost or 0) > 100 else Word.SAME),)
-    return Answer(decide(judged, () if cost else ("it does not build",)), judged)
+    return GateAnswer(decide(judged, () if cost else ("it does not build",)), judged)
 
 import kdelta.cli.gate
 sys.modules["kdelta.cli.gate"].run_gate = run_gate
@@ -414,6 +420,8 @@ def _bisect(folder: Path, costs: list[str]) -> str:
     return git("bisect", "run", sys.executable, "-c", _GATE)
 
 
+@pytest.mark.build
+@pytest.mark.slow
 def test_git_bisect_finds_the_commit_around_one_that_does_not_build(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "90", "80", "", "101", "200", "200"])
     # It was the one that does not build, or the one after it.
@@ -422,11 +430,13 @@ def test_git_bisect_finds_the_commit_around_one_that_does_not_build(tmp_path: Pa
     assert len(re.findall("^[0-9a-f]{40}$", left, re.MULTILINE)) == 2
 
 
+@pytest.mark.build
 def test_git_bisect_finds_the_commit(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "90", "80", "99", "101", "200", "200"])
     assert re.search("is the first bad commit(?s:.*) commit 4\n", said)
 
 
+@pytest.mark.build
 def test_git_bisect_stops_when_the_gate_crashes(tmp_path: Path) -> None:
     said = _bisect(tmp_path, ["100", "100", "crash", "200", "200"])
     assert "first bad commit" not in said
@@ -467,9 +477,9 @@ def test_the_installed_program_goes_that_way(
 def test_notes_on_what_was_cut_off_go_to_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    async def answer(*_: object) -> Answer:
+    async def answer(*_: object) -> GateAnswer:
         note = "on zen2, fork: its trace was cut off"
-        return Answer(Decision(Exit.NOT_SLOWER, ()), (), (note,))
+        return GateAnswer(Decision(Exit.NOT_SLOWER, ()), (), (note,))
 
     monkeypatch.setattr("kdelta.cli.gate.run_gate", answer)
     assert cli.ended(("gate", *KERNELS)) == 0

@@ -9,24 +9,18 @@ from kdelta.cli import html as cli_html
 from kdelta.cli import main as cli
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from tests.cli.test_main import Captured, Studies
+from tests.cli.studies import Captured, Studies
 
 COMPARE = ("compare", "image:a b", "image:c", "--no-flame", "--explain", "1")
 
 
-@pytest.fixture
-def studies(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Studies:
-    assert own_cache.is_dir()
-    return Studies(monkeypatch)
-
-
-def test_a_page_is_written_beside_what_is_printed(
+def test_a_page_is_written_besides_what_is_printed(
     studies: Studies, capsys: Captured, tmp_path: Path
 ) -> None:
     file = tmp_path / "a page.html"
     assert cli.ended([*COMPARE, "--html", str(file)]) == 0
     captured = capsys.readouterr()
-    assert captured.out.startswith("kdelta compare: ")
+    assert captured.out.startswith("other against base, ")
     assert str(file) in captured.err
     text = file.read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>")
@@ -90,7 +84,7 @@ def test_a_page_that_fails_at_the_end_loses_nothing(
     assert cli.ended([*COMPARE, "--html", str(file)]) == 3
     captured = capsys.readouterr()
     assert "No space left" in captured.err
-    assert captured.out.startswith("kdelta compare: ")
+    assert captured.out.startswith("other against base, ")
     assert file.read_text() == "an older one"
     with Store.open(own_data) as store:
         assert len(store.studies()) == 1

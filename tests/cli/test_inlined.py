@@ -3,19 +3,19 @@
 which one inlines a function and the other does not.
 """
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cli import main as cli
 from kdelta.host.target import host_target
 from kdelta.kernels.model import Kernel
-from kdelta.report.diff_json import JsonDiff
 from kdelta.store.model import Run
-from tests.cli.test_profile_views import recorded
+from kdelta.studies.documents import read_document
+from tests.cli.recorded import recorded
 from tests.profiles import Stack, profile_of
 
 Captured = pytest.CaptureFixture[str]
@@ -81,18 +81,16 @@ def two(
             "a" * 64, "image:vmlinux", image, "x86_64", "6.12.0", image_format="vmlinux"
         )
         runs.append(run)
-    monkeypatch.setattr("kdelta.studies.recorded.kernel_of", lambda run, *_: kernels[run.id])
+    monkeypatch.setattr(
+        "kdelta.studies.recorded.recorded.kernel_of", lambda run, *_: kernels[run.id]
+    )
     return runs[0], runs[1]
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """Of each function of a listing what stands before its name."""
-    found = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) > 2 and words[1].endswith("%"):
-            found[" ".join(words[2:])] = words[:2]
-    return found
+    """Of each function of a listing the difference, and the same in per cent."""
+    found = re.findall(r"^(\S.*?) +([+-]\S+) +([+-]\S+%) ", text, re.MULTILINE)
+    return {name: [diff, percent] for name, diff, percent in found}
 
 
 pytestmark = [
@@ -107,14 +105,14 @@ def test_what_one_kernel_inlined_is_compared_with_the_others_function(
     a, b = two(tmp_path, own_data, monkeypatch)
     assert cli.ended(["diff", a.id, b.id]) == 0
     plain = rows(capsys.readouterr().out)
-    assert plain["vfs_read"] == ["90", "90.0%"]
+    assert plain["vfs_read"] == ["+90", "+90.0%"]
     assert plain["small"] == ["-50", "-100.0%"]
     assert cli.ended(["diff", a.id, b.id, "--inlined"]) == 0
     found = rows(capsys.readouterr().out)
     # All that vfs_read's first instruction did in B is of the function that it has inlined.
-    assert found["small (inlined)"] == ["140", "280.0%"]
+    assert found["small (inlined)"] == ["+140", "+280.0%"]
     assert found["vfs_read"] == ["-100", "-100.0%"]
-    assert found["total"] == plain["total"] == ["40", "24.0%"]
+    assert found["total"] == plain["total"] == ["+40", "+24.0%"]
 
 
 def test_lines_are_those_of_the_function_wherever_it_was_compiled(
@@ -122,7 +120,7 @@ def test_lines_are_those_of_the_function_wherever_it_was_compiled(
 ) -> None:
     a, b = two(tmp_path, own_data, monkeypatch)
     assert cli.ended(["diff", a.id, b.id, "--source", "--json"]) == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=JsonDiff)
+    document = read_document(capsys.readouterr().out)
     assert document.source
     lines = {(one.function, one.a, one.b) for one in document.source}
     assert ("small", 0, 190) in lines
@@ -130,7 +128,7 @@ def test_lines_are_those_of_the_function_wherever_it_was_compiled(
     assert sum(one.b - one.a for one in document.source) == 40
 
 
-def test_without_debug_info_nothing_is_inlined_and_that_is_said(
+def test_without_debug_info_nothing_is_inlined_and_that_is_reported(
     tmp_path: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     a, b = two(tmp_path, own_data, monkeypatch, "-g0")

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from kdelta.cli.lab import SINGLE, makes_runs
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.lab.requests import LabRequest
 
 NAMES = [
     "perturb",
@@ -50,7 +50,7 @@ def test_they_stand_where_the_request_is() -> None:
     ]
 
 
-def test_what_is_said_is_in_the_request() -> None:
+def test_what_is_reported_is_in_the_request() -> None:
     seen: list[LabRequest] = []
     words = ["word", "--perturb", "7", "--again", "--no-snapshot", "-j", "3", "--memory", "512"]
     words += ["--append", "quiet", "--mode", "kernel", "--timeout", "5", "--qemu-cpu", "max"]

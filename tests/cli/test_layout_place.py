@@ -8,12 +8,11 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.cpus.catalog import load_cpu
-from kdelta.report.layout_json import JsonLayout
-from kdelta.report.layout_model import LayoutReport
-from kdelta.report.place_json import JsonPlace
-from kdelta.report.place_model import PlaceReport
 from kdelta.store.store import Store
-from kdelta.studies.requests import LayoutRequest, PlaceRequest, Progress
+from kdelta.studies.documents import read_document
+from kdelta.studies.lab.requests import LayoutRequest, PlaceRequest, Progress
+from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.place.model import PlaceReport
 from tests.report.example_layout import layout_report
 from tests.report.test_place_report import REPORT
 
@@ -77,8 +76,8 @@ def test_every_option_of_layout_reaches_the_study(studies: Studies, capsys: Capt
     machine = asked.lab.machine
     assert (machine.memory_mib, machine.append, machine.timeout_seconds) == (512, "quiet", 9)
     text = capsys.readouterr().out
-    assert text.count("collisions as shipped") == 1
-    assert "in 28 more pairs" in text
+    assert text.count("put out each other's lines as linked") == 1
+    assert "28 more pairs" in text
 
 
 @pytest.mark.parametrize("words", [["layout"], ["place", "-o", "order"]])
@@ -119,9 +118,9 @@ def test_every_option_of_place_reaches_the_study(studies: Studies, tmp_path: Pat
 
 def test_as_json(studies: Studies, capsys: Captured) -> None:
     assert cli.ended(("layout", "image:a", "--json")) == 0
-    assert msgspec.json.decode(capsys.readouterr().out, type=JsonLayout).workload == "syscalls"
+    assert read_document(capsys.readouterr().out).workload == "syscalls"
     assert cli.ended(("place", "image:a", "-o", "file", "--json")) == 0
-    assert msgspec.json.decode(capsys.readouterr().out, type=JsonPlace).payers == ["aes/cbc"]
+    assert read_document(capsys.readouterr().out).payers == ["aes/cbc"]
     assert len(studies.asked) == 2
 
 

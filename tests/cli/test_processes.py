@@ -3,13 +3,12 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.report.processes_json import JsonProcessesReport
-from tests.cli.test_export import stored
-from tests.infer.test_processes import STACKS, made
+from kdelta.studies.documents import read_document
+from tests.cli.stored_profile import stored
+from tests.infer.made_processes import STACKS, made
 
 Captured = pytest.CaptureFixture[str]
 
@@ -28,7 +27,7 @@ def test_the_table_the_document_and_the_page_say_the_same(
     file = tmp_path / "page.html"
     assert kdelta("profile", "last", "--processes", "--json", "--html", str(file)) == 0
     shown = capsys.readouterr().out
-    document = msgspec.json.decode(shown, type=JsonProcessesReport)
+    document = read_document(shown)
     assert document.run.id == run.id
     (region,) = document.regions
     assert (region.name, region.insns, region.residency) == ("make", sum(STACKS.values()), 81)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cli import main as cli
-from tests.cli.test_profile import Captured, failed, stored
+from tests.cli.captured import Captured, failed, stored
 from tests.report.example import base_counts
 
 

@@ -4,31 +4,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from kdelta.cli import main as cli
-from kdelta.counts.model import Iterations, RegionCounts, RunCounts
-from kdelta.counts.profile import Profile
-from kdelta.counts.profile_file import encode_profiles
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.kernels.model import Kernel
-from kdelta.report.diff_json import JsonDiff
-from kdelta.report.profile_json import JsonProfile
-from kdelta.spec.run import RunStatus
-from kdelta.store.model import NewRun, Run
-from kdelta.store.store import Store
-from kdelta.studies.lab import MODULE_SYMBOLS, PROFILES, SYMBOLS
-from tests.profiles import FUNCTION_BYTES, Stack, profile_of
+from kdelta.studies.documents import read_document
+from kdelta.studies.lab.lab import PROFILES
+from tests.cli.recorded import A, kdelta, recorded
+from tests.profiles import FUNCTION_BYTES, Stack
 
 Captured = pytest.CaptureFixture[str]
-A: dict[Stack, int] = {
-    ("work:main",): 10,
-    ("work:main", "entry"): 7,
-    ("work:main", "entry", "vfs_read"): 100,
-    ("work:main", "entry", "vfs_read", "small"): 50,
-    ("irq",): 3,
-}
 B: dict[Stack, int] = {
     ("work:main",): 10,
     ("work:main", "entry"): 7,
@@ -36,44 +21,6 @@ B: dict[Stack, int] = {
     ("irq",): 3,
 }
 KERNEL = Kernel("a" * 64, "tree:/linux", "/vmlinuz", "x86_64", "6.12.0")
-
-
-def kdelta(*arguments: str) -> int:
-    return cli.ended(arguments)
-
-
-def recorded(folder: Path, stacks: Mapping[Stack, int], calls: str = "all") -> Run:
-    """A run in the store of that folder, with its profile."""
-    profile = profile_of(stacks, contexts={("irq",): 1})
-    profile = msgspec.structs.replace(profile, calls=calls)
-    counts = RunCounts((RegionCounts("work", Iterations(), profile.function_costs()),))
-    new = NewRun(
-        key=f"key of {len(stacks)}",
-        kernel_identity="a" * 64,
-        kernel_spec="tree:/linux",
-        kernel_release="6.12.0",
-        machine={"name": "tcg", "cpu": "qemu64", "memory_mib": 1024, "qemu": "7.2"},
-        workload="syscalls",
-        workload_identity="b" * 64,
-        perturbation=0,
-    )
-    attachments = {
-        PROFILES: encode_profiles((profile,)),
-        SYMBOLS: symbols(profile),
-        MODULE_SYMBOLS: b"",
-    }
-    with Store.open(folder) as store:
-        return store.finish_run(
-            store.start_run(new),
-            RunStatus.OK,
-            counts=counts,
-            attachments=attachments,
-        )
-
-
-def symbols(profile: Profile) -> bytes:
-    rows = [f for f in profile.functions if f.origin == "kernel"]
-    return "".join(f"{f.address:016x} T {f.name}\n" for f in rows).encode()
 
 
 @pytest.fixture
@@ -90,8 +37,8 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
             }
         )
 
-    monkeypatch.setattr("kdelta.studies.recorded.kernel_of", lambda *_: KERNEL)
-    monkeypatch.setattr("kdelta.studies.views.read_lines", lines)
+    monkeypatch.setattr("kdelta.studies.recorded.recorded.kernel_of", lambda *_: KERNEL)
+    monkeypatch.setattr("kdelta.studies.profile.views.read_lines", lines)
 
 
 def shown(capsys: Captured) -> list[str]:
@@ -106,7 +53,7 @@ def test_what_each_function_called(own_data: Path, own_cache: Path, capsys: Capt
     assert "        insns      %   incl.  calls   loads  stores  function" in lines
     assert "          100  59.9%   89.8%      1       -       -  vfs_read" in lines
     assert kdelta("profile", "--sort", "inclusive", "--json") == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=JsonProfile)
+    document = read_document(capsys.readouterr().out)
     assert document.calls == "all"
     inclusive = {one.name: one.inclusive for one in document.regions[0].functions}
     assert inclusive == {"main": 167, "entry": 157, "vfs_read": 150, "small": 50, "irq": 3}
@@ -129,7 +76,7 @@ def test_calls_from_the_top_and_callers(own_data: Path, own_cache: Path, capsys:
     assert [line.split()[0] for line in lines[up + 2 : up + 7]] == ["50"] * 5
     assert lines[up + 3].endswith("    vfs_read")
     assert kdelta("profile", "--calls", "--callers", "small", "--json") == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=JsonProfile)
+    document = read_document(capsys.readouterr().out)
     assert document.tree
     assert sum(one.own for one in document.tree) == 167
     assert [one.name for one in document.callers[0].tree] == [
@@ -169,7 +116,7 @@ def test_instructions(own_data: Path, own_cache: Path, capsys: Captured) -> None
     assert lines[at + 2].split() == [f"dir/{address:x}.c:1"]
     assert lines[at + 3].split() == ["100", f"{address:x}", "nop"]
     assert kdelta("profile", "--annotate", "main work", "--json") == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=JsonProfile)
+    document = read_document(capsys.readouterr().out)
     (one,) = document.annotated
     assert (one.origin, [insn.executed for insn in one.insns]) == ("work", [10])
 
@@ -181,7 +128,7 @@ def test_both_runs_by_calls_lines_and_instructions(
     assert own_cache.is_dir()
     a, b = recorded(own_data, A), recorded(own_data, B)
     assert kdelta("diff", a.id, b.id) == 0
-    assert "  small was inlined into vfs_read" in shown(capsys)
+    assert "- small was inlined into vfs_read" in shown(capsys)
     views = ("--calls", "--cut", "0", "--annotate", "vfs_read", "--source")
     assert kdelta("diff", a.id, b.id, *views) == 0
     lines = shown(capsys)
@@ -194,7 +141,7 @@ def test_both_runs_by_calls_lines_and_instructions(
     source = lines.index("source lines")
     assert [line.split()[0] for line in lines[source + 2 : source + 5]] == ["90", "-50", "40"]
     assert kdelta("diff", a.id, b.id, *views, "--json") == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=JsonDiff)
+    document = read_document(capsys.readouterr().out)
     assert document.calls
     assert sum(one.b_own - one.a_own for one in document.calls) == document.total.added == 40
     assert document.source
@@ -217,13 +164,13 @@ def test_what_debug_info_says_was_inlined_is_matched(
             }
         )
 
-    monkeypatch.setattr("kdelta.studies.views.read_lines", lines)
+    monkeypatch.setattr("kdelta.studies.profile.views.read_lines", lines)
     # In A it is a function of its own, and what is at vfs_read stays there.
     a, b = recorded(own_data, {**A, ("work:main", "entry", "x"): 1}), recorded(own_data, B)
     assert kdelta("diff", a.id, b.id, "--inlined") == 0
-    found = [line.split() for line in shown(capsys)]
-    assert ["140", "280.0%", "small", "(inlined)"] in found
-    assert ["-100", "-100.0%", "vfs_read"] in found
+    found = [line.split()[:4] for line in shown(capsys)]
+    assert ["small", "(inlined)", "+140", "+280.0%"] in found
+    assert ["vfs_read", "-100", "-100.0%", "100"] in found
 
 
 @pytest.mark.parametrize("command", ["profile", "diff"])

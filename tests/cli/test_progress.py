@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress: lines where nobody watches, bars on a terminal."""
+"""Progress: lines where output is no terminal, bars on a terminal."""
 
 import os
 import pty
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli.progress import LineProgress, Timings
+from kdelta.cli.progress import LineProgress, StepTimes
 
 STEPS = (
     "from kdelta.cli.progress import shown_progress\n"
@@ -23,7 +23,7 @@ STEPS = (
 
 
 def test_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    progress = LineProgress(Timings(tmp_path / "timings.json"))
+    progress = LineProgress(StepTimes(tmp_path / "timings.json"))
     progress.say("fetching")
     progress.begin("boot 6.1")
     progress.doing("boot 6.1", "waiting")
@@ -40,7 +40,7 @@ def test_timings_are_remembered_by_step_and_by_kind(
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     path = tmp_path / "timings.json"
     path.write_text('{"boot a": 10, "boot b": 20, "run a": 1}')
-    timings = Timings(path)
+    timings = StepTimes(path)
     assert timings.begin("boot a") == 10
     assert timings.begin("boot c") == 15
     assert timings.begin("fetch") is None
@@ -49,18 +49,18 @@ def test_timings_are_remembered_by_step_and_by_kind(
     timings.end("fetch")  # at once, so there was nothing to do
     timings.save()
     monkeypatch.undo()
-    assert Timings(path).begin("fetch") == 100
+    assert StepTimes(path).begin("fetch") == 100
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b'{"a": "b"}'])
 def test_damaged_timings_are_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "timings.json"
     path.write_bytes(content)
-    assert Timings(path).begin("boot a") is None
+    assert StepTimes(path).begin("boot a") is None
 
 
 def test_timings_that_cannot_be_kept_are_no_error() -> None:
-    Timings(Path("/proc/kdelta/timings.json")).save()
+    StepTimes(Path("/proc/kdelta/timings.json")).save()
 
 
 def test_bars_on_a_terminal(own_cache: Path) -> None:

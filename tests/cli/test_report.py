@@ -12,13 +12,14 @@ import pytest
 from kdelta import __version__
 from kdelta.cli import main as cli
 from kdelta.cli.publish import command_line
-from kdelta.report.forms import FORMS
-from kdelta.report.stored import Stored, decode, encode
-from kdelta.report.studies_json import JsonStudies
+from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from tests.cli.test_main import Captured, Studies, make_run
+from kdelta.studies.documents import read_document
+from kdelta.studies.forms import FORMS
+from kdelta.studies.kept import stored_of
+from tests.cli.studies import Captured, Studies, make_run
 from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
 from tests.report.example_layout import layout_report
 
@@ -26,12 +27,6 @@ from tests.report.example_layout import layout_report
 def kdelta(*arguments: str) -> int:
     """Runs a command in this process; returns its exit code."""
     return cli.ended(arguments)
-
-
-@pytest.fixture
-def studies(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Studies:
-    assert own_cache.is_dir()
-    return Studies(monkeypatch)
 
 
 def compared(capsys: Captured, *more: str) -> str:
@@ -50,8 +45,8 @@ def test_text_and_json_are_what_the_study_printed(studies: Studies, capsys: Capt
     assert capsys.readouterr().out == document
     assert kdelta("report", "--format", "text") == 0
     text = capsys.readouterr().out
-    assert "model cycles" in text
-    assert "model cycles" not in printed
+    assert "Model cycles on zen3" in text
+    assert "Model cycles" not in printed
 
 
 def test_what_is_kept_of_a_study(studies: Studies, capsys: Captured, own_data: Path) -> None:
@@ -59,13 +54,13 @@ def test_what_is_kept_of_a_study(studies: Studies, capsys: Captured, own_data: P
     compared(capsys)
     with Store.open(own_data) as store:
         (study,) = store.studies()
-        kept = decode(store.get(study.report_blob))
+        kept = stored_of(store.get(study.report_blob))
     assert study.kind == kept.kind == "compare"
     assert study.command == kept.command == "kdelta compare 'image:a b' image:c --explain 1"
     assert study.version == kept.version == __version__
     assert study.started == kept.started > 1.7e9
     assert study.question == "Is image:a b faster or slower than image:a b under syscalls?"
-    assert kept.shown == {"explain": 1, "functions": 10}
+    assert kept.shown == {"explain": 1, "functions": 10, "least_ppm": 5000}
 
 
 def test_the_list(studies: Studies, capsys: Captured, own_data: Path) -> None:
@@ -83,7 +78,7 @@ def test_the_list(studies: Studies, capsys: Captured, own_data: Path) -> None:
     assert "zen3?" in " ".join(lines[1:3])
     assert max(map(len, lines)) < 80
     assert kdelta("report", "--list", "-n", "1", "--format", "json") == 0
-    listed = msgspec.json.decode(capsys.readouterr().out, type=JsonStudies)
+    listed = read_document(capsys.readouterr().out)
     assert [one.id for one in listed.studies] == [latest.id]
     assert kdelta("report", first.id[:9]) == 0
     assert "model cycles" not in capsys.readouterr().out
@@ -106,7 +101,7 @@ def test_a_file_is_written_in_the_form_of_its_name(
 ) -> None:
     assert not studies.asked
     printed = compared(capsys)
-    for name, begins in (("report", "kdelta"), ("r.txt", "kdelta"), ("r.json", "{")):
+    for name, begins in (("report", "other"), ("r.txt", "other"), ("r.json", "{")):
         file = tmp_path / name
         file.write_text("old")
         assert kdelta("report", "-o", str(file)) == 0
@@ -214,12 +209,12 @@ def test_a_report_that_cannot_be_kept_is_still_printed(
     monkeypatch.setattr("kdelta.cli.publish.keep", full)
     assert kdelta("compare", "image:a", "image:b") == 0
     out, said = capsys.readouterr()
-    assert out.startswith("kdelta compare: workload syscalls")
+    assert out.startswith("other against base, 10 operations of syscalls: ")
     assert "the report is printed and not kept: writing the store: no space left" in said
     monkeypatch.setattr("kdelta.cli.publish.keep", failing(TypeError("cannot keep a set")))
     assert kdelta("compare", "image:a", "image:b") == 3
     out, said = capsys.readouterr()
-    assert out.startswith("kdelta compare: workload syscalls")
+    assert out.startswith("other against base, 10 operations of syscalls: ")
     assert "this is a bug in kdelta: TypeError: cannot keep a set" in said
 
 
@@ -299,7 +294,7 @@ def test_every_study_is_kept_as_it_was_printed(
     """The same text and the same JSON, with as much of it as was asked for."""
     words, example = COMMANDS[kind]
     # An example has whole numbers where a study has floats: 0 and not 0.0.
-    (found,) = decode(encode(Stored(kind, "", "", 0.0, "", (example,)))).reports
+    (found,) = stored_of(encode(Stored(kind, "", "", 0.0, "", (example,)))).reports
 
     async def study(*_: object) -> msgspec.Struct:
         return found
@@ -334,7 +329,7 @@ def test_mails_that_bisect_prints_are_no_usual_text(
     assert kdelta("bisect", "v6.12..v6.13", "/src/linux", "--mail") == 0
     assert capsys.readouterr().out.startswith("To: A U Thor")
     assert kdelta("report") == 0
-    assert capsys.readouterr().out.startswith("kdelta bisect: which commits account for")
+    assert "2 commits and 1 group of commits account for" in capsys.readouterr().out
     assert kdelta("report", "--format", "mail") == 0
     assert "Subject: [REGRESSION] open-close" in capsys.readouterr().out
 
@@ -342,7 +337,7 @@ def test_mails_that_bisect_prints_are_no_usual_text(
 def test_a_gate_and_a_difference_are_kept(
     studies: Studies, monkeypatch: pytest.MonkeyPatch, capsys: Captured, own_data: Path
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.gate.run_compare", studies.compare)
+    monkeypatch.setattr("kdelta.studies.gate.study.run_compare", studies.compare)
     code = kdelta("gate", "image:a", "image:b")
     printed = capsys.readouterr().out
     assert kdelta("report") == 0

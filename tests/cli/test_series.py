@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from kdelta.cli import main as cli
-from kdelta.infer.series_model import View
-from kdelta.report.series_json import JsonSeries
-from kdelta.report.series_model import SeriesReport
+from kdelta.infer.search.series_model import View
 from kdelta.store.store import Store
-from kdelta.studies.requests import Progress
-from kdelta.studies.series import SeriesRequest
+from kdelta.studies.documents import read_document
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.series.model import SeriesReport
+from kdelta.studies.series.request import SeriesRequest
 from tests.report.test_series_report import REPORT
 
 Captured = pytest.CaptureFixture[str]
@@ -50,7 +50,7 @@ def test_every_option_reaches_the_study(study: Study, capsys: Captured) -> None:
     assert (asked.max_builds, asked.keep, asked.drop) == (7, "/r:b", True)
     assert (asked.rule_out, asked.recompile, asked.minimal) == (False, False, False)
     assert (asked.lab.perturbations, asked.lab.again) == (5, True)
-    found = msgspec.json.decode(capsys.readouterr().out, type=JsonSeries)
+    found = read_document(capsys.readouterr().out)
     assert found.schema == "kdelta.series/1"
 
 
@@ -58,7 +58,7 @@ def test_what_is_asked_by_default(study: Study, capsys: Captured) -> None:
     assert cli.ended(("series", "./linux", "queue")) == 0
     (asked,) = study.asked
     assert asked == SeriesRequest(tree="tree:./linux", patches=("queue",), lab=asked.lab)
-    assert capsys.readouterr().out.startswith("kdelta series: what each of 7 patches")
+    assert capsys.readouterr().out.startswith("All patches together change the path")
 
 
 def test_ends_that_failed(study: Study) -> None:

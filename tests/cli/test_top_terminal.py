@@ -164,7 +164,7 @@ def test_it_stops_and_goes_on(session: Callable[..., Session]) -> None:
     assert one.ends() == 0
 
 
-def test_a_terminal_that_is_too_small_is_said(session: Callable[..., Session]) -> None:
+def test_a_terminal_that_is_too_small_is_reported(session: Callable[..., Session]) -> None:
     one = session(40, 12)
     assert one.ends() == 2
     assert "the terminal has 40 columns and 12 lines; --top needs 50 and 8" in one.said

@@ -41,7 +41,7 @@ def test_binaries_at_one_address_are_told_apart() -> None:
 
 
 def test_one_that_is_loaded_at_many_places() -> None:
-    """Each process has its libraries elsewhere, beside others."""
+    """Each process has its libraries elsewhere, next to others."""
     text = code(3)
     bases = [0x7FFFF7C00000 + n * 0x5000 for n in range(9)]
     found = [block for base in bases for block in blocks(text, base)]

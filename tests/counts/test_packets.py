@@ -73,9 +73,9 @@ def test_counts_that_were_stored_before_there_were_packets() -> None:
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        (b"a 10\n", "told packets so: 'a 10'"),
-        (b"a ten 10\n", "told packets so"),
-        (b"a 10 -1\n", "told packets so"),
+        (b"a 10\n", "reported packets so: 'a 10'"),
+        (b"a ten 10\n", "reported packets so"),
+        (b"a 10 -1\n", "reported packets so"),
         (b"b 10 1000\n", "packets of b, which is no region"),
         (b"a 10 1000\na 10 1000\n", "packets of a, which is no region"),
     ],

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from kdelta.counts.profile import CallTree, Entry, Profile
+from kdelta.counts.profile import CallTree, NodeEntry, Profile
 from kdelta.counts.profile_file import (
     decode_profiles,
     encode_profiles,
@@ -109,23 +109,23 @@ def _names(profile: Profile) -> dict[tuple[str, ...], tuple[int, int]]:
     }
 
 
-ROOT: Node = (0, 0, 0, NONE, Entry.ROOT)
+ROOT: Node = (0, 0, 0, NONE, NodeEntry.ROOT)
 
 
 def test_code_of_another_function_is_a_tail_call_and_calls_from_there_hang_below(
     tmp_path: Path,
 ) -> None:
-    nodes = [ROOT, (BASE + 0x1005, 1, 2, 1, Entry.CALL)]
+    nodes = [ROOT, (BASE + 0x1005, 1, 2, 1, NodeEntry.CALL)]
     cells = [(1, 1, 0), (4, 1, 1), (4, 2, 2)]
     file = _file(tmp_path, nodes, cells, {0: 1, 1: 4, 2: 4})
     (profile,) = read_profiles(*file)
     assert _names(profile) == {("a",): (0, 10), ("a", "b"): (4, 44), ("a", "b", "c"): (1, 48)}
-    assert Entry.TAIL in profile.tree.entry
+    assert NodeEntry.TAIL in profile.tree.entry
 
 
 def test_a_root_that_became_known_later_hangs_below_its_caller(tmp_path: Path) -> None:
     """The plugin gives numbers as nodes come about: a parent may have the higher one."""
-    nodes = [(BASE, 2, 1, 0, Entry.CALL), ROOT]
+    nodes = [(BASE, 2, 1, 0, NodeEntry.CALL), ROOT]
     file = _file(tmp_path, nodes, [(2, 1, 1), (1, 2, 0)], {0: 1, 1: 2})
     (profile,) = read_profiles(*file)
     assert _names(profile) == {("a",): (0, 10), ("a", "b"): (1, 22)}

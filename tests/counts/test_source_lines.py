@@ -84,7 +84,7 @@ def test_lines_of_a_program_and_what_was_inlined(folder: Path) -> None:
     assert line
     assert line[0] == name
     assert line[1] in (6, 7, 8)
-    # Without a root, the file has the name that the compiler was told.
+    # Without a root, the file has the name that the compiler was given.
     whole = read_source_lines({"a": addresses[:1]}, {"a": DebugFile(made)}, arch())
     assert whole.line("a", addresses[0]) == (str(folder / name), line[1])
 

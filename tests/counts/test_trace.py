@@ -106,7 +106,7 @@ def test_a_blob_with_a_wrong_byte_is_no_other_trace(where: int, change: int) -> 
         assert decode_trace(bytes(blob)) == trace()
 
 
-def test_a_wrong_byte_in_the_middle_is_said() -> None:
+def test_a_wrong_byte_in_the_middle_is_reported() -> None:
     blob = bytearray(encode_trace(trace()))
     blob[len(blob) // 2] ^= 0xFF
     with pytest.raises(LabError, match="cannot be read"):
@@ -307,7 +307,7 @@ def test_where_the_region_began_at_a_block_and_ended_within_one(path: Path) -> N
     assert found.executed_blocks() == 4
 
 
-def test_a_trace_that_was_cut_is_not_held_against_the_counters(path: Path) -> None:
+def test_a_trace_that_was_cut_is_not_compared_with_the_counters(path: Path) -> None:
     (found,) = read_traces(file_of(path, Written(flags=1, entered={(3, 0, 0): 900})))
     assert found.truncated
 

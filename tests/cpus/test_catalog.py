@@ -79,7 +79,7 @@ def test_a_cpu_that_is_emulated_brings_in_no_entropy_of_the_host(cpu: CPU) -> No
 
 
 @every_cpu
-def test_a_path_that_is_not_emulated_says_what_hangs_on_it(cpu: CPU) -> None:
+def test_a_path_that_is_not_emulated_says_what_depends_on_it(cpu: CPU) -> None:
     for path in cpu.paths:
         assert path.functions or path.specials or path.strings or path.entries, path.name
         assert set(path.foreign) >= set(path.mitigations), path.name

@@ -5,8 +5,7 @@ import pytest
 
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.model import Cache, MissPrice
-
-from .test_model import GOOD
+from tests.cpus.good_file import GOOD
 
 TLBS = """
 [dtlb]

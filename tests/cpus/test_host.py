@@ -12,8 +12,7 @@ from kdelta.cpus.model import CPU, Calibration, MissPrice, Price
 from kdelta.cpus.text import to_toml, write_cpu
 from kdelta.cpus.user import user_path, user_paths
 from kdelta.spec.errors import UserError
-
-from .test_front_end_tables import WHOLE
+from tests.cpus.whole_file import WHOLE
 
 X86 = """\
 processor\t: 0

@@ -79,7 +79,7 @@ def test_what_there_is_not(name: str, what: str, hint: str) -> None:
     assert hint in raised.value.hint
 
 
-def test_lru_beside_it() -> None:
+def test_lru_besides_it() -> None:
     cpu = A9.least_recent
     assert cpu.btb is not None
     assert {cache.replacement for cache in (A9.l1i, A9.l1d, A9.l2)} == {"random", "round-robin"}

@@ -74,7 +74,7 @@ def test_the_machines_default_cpu_is_none_of_them() -> None:
     assert "CPU buffers cleared on the way out (MDS)" in names
 
 
-def test_a_cpu_priced_as_another_is_said() -> None:
+def test_a_cpu_priced_as_another_is_reported() -> None:
     names = [one.path.name for one in differences(load_cpu("zen3"), *guest("skylake-server"))]
     assert names[0] == "no page-table isolation"
     names = [one.path.name for one in differences(load_cpu("zen2"), *guest("zen3"))]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A CPU that is written to a file and read again is the same CPU."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -17,8 +18,7 @@ from kdelta.cpus.model import CPU, Calibration, Core, KernelPath, MissKind, Miss
 from kdelta.cpus.text import to_toml, write_cpu
 from kdelta.cpus.user import load_file
 from kdelta.spec.errors import LabError
-
-from .test_front_end_tables import WHOLE
+from tests.cpus.whole_file import WHOLE
 
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip)
 SOURCES = WORDS.map(str.strip).map(lambda text: f"a document, {text}".strip()) | st.sampled_from(
@@ -75,14 +75,11 @@ def front_ends(
     )
 
 
-@st.composite
-def cpus(draw: st.DrawFn) -> CPU:
-    """Any CPU that a file can describe."""
-    decoupled = draw(st.booleans())
-    rate = draw(NUMBERS)
-    btb = draw(st.none() | caches(line_bytes=1))
-    front = draw(st.none() | front_ends(btb, draw(st.just(rate) | NUMBERS), ahead=decoupled))
-    tlb = caches(line_bytes=4096)
+PRICES = intervals().map(lambda ends: Price(*ends))
+
+
+def kinds_of(btb: object, front: FrontEnd | None) -> list[MissKind]:
+    """The kinds of misses that such a CPU has."""
     kinds: list[MissKind] = ["l1i", "itlb", "l2", "l1d", "l1d-store", "l2-data"]
     kinds += ["btb"] if btb else []
     if front:
@@ -90,11 +87,19 @@ def cpus(draw: st.DrawFn) -> CPU:
         kinds += ["conditional"] if front.conditional else []
         kinds += ["return"] if front.returns else []
         kinds += ["fetch-waits"] if front.run_ahead and front.run_ahead.delivery_cycles else []
-    misses = {kind: MissPrice(*draw(intervals()), draw(st.booleans())) for kind in kinds}
-    specials = draw(st.dictionaries(WORDS, intervals().map(lambda ends: Price(*ends)), max_size=3))
-    names = draw(st.lists(WORDS, unique=True, max_size=2))
-    dtlb = draw(st.none() | tlb)
-    fields = {
+    return kinds
+
+
+def source_fields(
+    btb: object,
+    front: FrontEnd | None,
+    *,
+    dtlb: bool,
+    named: tuple[Iterable[str], Iterable[str], Iterable[str]],
+) -> set[str]:
+    """What of a file has a source. named: kinds of misses, special instructions and paths."""
+    misses, specials, names = named
+    return {
         "frontend", "l1i", "l1d", "l2", "itlb", "itlb_small", "base", "clock", "strings", "core",
         *(["btb"] if btb else []),
         *(["dtlb", "stlb"] if dtlb else []),
@@ -108,6 +113,22 @@ def cpus(draw: st.DrawFn) -> CPU:
         *(f"special.{kind}" for kind in specials),
         *(f"path.{name}" for name in names),
     }  # fmt: skip
+
+
+@st.composite
+def cpus(draw: st.DrawFn) -> CPU:
+    """Any CPU that a file can describe."""
+    decoupled, rate = draw(st.booleans()), draw(NUMBERS)
+    btb = draw(st.none() | caches(line_bytes=1))
+    front = draw(st.none() | front_ends(btb, draw(st.just(rate) | NUMBERS), ahead=decoupled))
+    tlb = caches(line_bytes=4096)
+    misses = {
+        kind: MissPrice(*draw(intervals()), draw(st.booleans())) for kind in kinds_of(btb, front)
+    }
+    specials = draw(st.dictionaries(WORDS, PRICES, max_size=3))
+    names = draw(st.lists(WORDS, unique=True, max_size=2))
+    dtlb = draw(st.none() | tlb)
+    fields = source_fields(btb, front, dtlb=bool(dtlb), named=(misses, specials, names))
     texts = draw(st.lists(SOURCES, min_size=1, max_size=4))
     sources = {field: texts[at % len(texts)] for at, field in enumerate(sorted(fields))}
     if btb and front:  # one that is assumed is the front end's alone

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Archives for the guest: read back by a reader that is not ours, and the same each time."""
 
-import io
 import shutil
 import stat
 import subprocess
@@ -13,26 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.guests.cpio import Entry, archive, file, folder
-
-FIELDS = 13
-
-
-def read(data: bytes) -> list[tuple[str, list[int], bytes]]:
-    """A second reading of the format: name, the header's numbers, content."""
-    stream = io.BytesIO(data)
-    found: list[tuple[str, list[int], bytes]] = []
-    while True:
-        header = stream.read(110)
-        assert header[:6] == b"070701"
-        numbers = [int(header[6 + 8 * n : 14 + 8 * n], 16) for n in range(FIELDS)]
-        name = stream.read(numbers[11])
-        stream.seek(-stream.tell() % 4, io.SEEK_CUR)
-        content = stream.read(numbers[6])
-        stream.seek(-stream.tell() % 4, io.SEEK_CUR)
-        if name == b"TRAILER!!!\0":
-            assert stream.read() == b""
-            return found
-        found.append((name[:-1].decode(), numbers, content))
+from tests.guests.cpio_reader import read
 
 
 def test_entries_come_back_with_the_folders_above() -> None:

@@ -10,7 +10,7 @@ import pytest
 from kdelta.guests.image import base_image
 from kdelta.host.dirs import cache_dir
 from kdelta.host.native import build
-from tests.guests.test_cpio import read
+from tests.guests.cpio_reader import read
 
 
 def test_content() -> None:
@@ -26,7 +26,7 @@ def test_content() -> None:
     assert stat.S_ISDIR(found["proc"][0])
 
 
-def test_the_same_bytes_when_all_is_built_anew(
+def test_the_same_bytes_when_all_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     images = []
@@ -52,7 +52,7 @@ def test_programs_that_are_compiled_again_make_another_image(
     assert second.identity == hashlib.sha256(second.path.read_bytes()).hexdigest()
 
 
-def test_damaged_image_is_made_anew(own_cache: Path) -> None:
+def test_damaged_image_is_made_again(own_cache: Path) -> None:
     assert own_cache
     image = base_image("x86_64")
     content = image.path.read_bytes()

@@ -4,14 +4,24 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.guests.job import Job, JobFile, job_archive, job_identity, job_text
+from kdelta.guests.job import (
+    PIECE_BYTES,
+    Job,
+    JobFile,
+    handed_over,
+    job_archive,
+    job_identity,
+    job_text,
+    later_words,
+)
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import Perturbation
-from tests.guests.test_cpio import read
+from tests.guests.cpio_reader import read
 
 WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 
@@ -90,6 +100,21 @@ def test_archive_holds_the_job_and_its_files(tmp_path: Path) -> None:
     assert found["usr/bin/two"] == (0o755, b"22")
     assert found["data/one"] == (0o644, b"1")
     assert found["modules/x.ko"] == (0o644, b"module")
+
+
+def test_words_for_later_begin_a_piece_of_their_own() -> None:
+    plain, asking = Job(("/a",)), Job(("/a",), later=("--level", "1", "stat"))
+    content = handed_over(asking)
+    start = len(content) - len(later_words(asking))
+    assert content[start:] == b"--level\n1\nstat\n"
+    assert start % PIECE_BYTES == 0
+    assert content.startswith(job_archive(plain))
+    assert not content[len(job_archive(plain)) : start].strip(b"\0")
+    nothing_yet = msgspec.structs.replace(asking, later=())
+    assert handed_over(nothing_yet) == content[:start]
+    assert handed_over(plain) == job_archive(plain)
+    keys = {job_identity(one) for one in (plain, asking, nothing_yet)}
+    assert len(keys) == 3
 
 
 def test_archive_and_identity_have_optional_modules(tmp_path: Path) -> None:

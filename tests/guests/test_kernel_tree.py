@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A part of a kernel made ready for guests: what is shipped, and what is said when it cannot be."""
+"""A part of a kernel made ready for guests: what is shipped, and what is reported when it cannot
+be.
+"""
 
 import shutil
 import zlib
@@ -75,7 +77,7 @@ def test_it_is_made_ready_once(
     assert not any("to be compiled in guests" in line for line in said)
 
 
-def test_another_compiler_makes_it_ready_anew(
+def test_another_compiler_makes_it_ready_again(
     tmp_path: Path, wanted: KernelTreeWanted, programs: Userland
 ) -> None:
     first = made(tmp_path, wanted, programs)

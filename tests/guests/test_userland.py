@@ -122,7 +122,7 @@ def distribution(
 ) -> Distribution:
     assert own_cache
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
-    monkeypatch.setattr("kdelta.kernels.apt.SYSTEM_LISTS", tmp_path)
+    monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
         fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
     return Distribution(tmp_path)
@@ -213,6 +213,27 @@ def test_a_foreign_architecture_has_lists_and_packages_of_its_own(
     assert [file.guest for file in found.files] == FILES
     assert (own_cache / "userland/tool_1_arm64").is_dir()
     assert not (own_cache / "userland/tool_1_amd64").exists()
+
+
+def test_lists_that_were_loaded_in_part_are_used(
+    distribution: Distribution, pauses: list[float]
+) -> None:
+    distribution.state |= {"renewed": 4, "loaded_meanwhile": distribution.state["own_lists"]}
+    distribution.save()
+    assert [file.guest for file in distribution.userland(arch="arm64").files] == FILES
+    assert len(pauses) == 3
+    assert sum("some package lists could not be loaded" in line for line in distribution.said) == 1
+
+
+def test_a_package_that_a_missing_list_may_name(
+    distribution: Distribution, pauses: list[float]
+) -> None:
+    libc = {"libc6": distribution.state["packages"]["libc6"]}
+    distribution.state |= {"renewed": 4, "loaded_meanwhile": libc}
+    distribution.save()
+    with pytest.raises(LabError, match="tool is not in the package lists, of which some"):
+        distribution.userland(arch="arm64")
+    assert len(pauses) == 3
 
 
 def test_a_package_that_is_not_what_the_lists_say(distribution: Distribution) -> None:

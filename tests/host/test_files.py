@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.dirs import cache_dir, data_dir
-from kdelta.host.files import new_folder, remove, sha256_file, write_atomic
+from kdelta.host.files import copy_sparse, new_folder, remove, sha256_file, write_atomic
 from kdelta.spec.errors import LabError
 
 
@@ -104,3 +104,17 @@ def test_sha256_of_a_file(tmp_path: Path) -> None:
     assert sha256_file(tmp_path / "file") == expected
     with pytest.raises(LabError, match="reading"):
         sha256_file(tmp_path / "none")
+
+
+def test_copy_keeps_holes_and_data(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    with source.open("wb") as file:
+        for place in (1 << 20, 5 << 20):
+            file.seek(place)
+            file.write(b"data" * 2048)
+        file.truncate(9 << 20)
+    copy_sparse(source, target)
+    assert target.read_bytes() == source.read_bytes()
+    assert target.stat().st_blocks <= source.stat().st_blocks < (1 << 20) // 512
+    with pytest.raises(LabError):  # it replaces nothing
+        copy_sparse(source, target)

@@ -14,7 +14,7 @@ from kdelta.host.interrupt import interruptible
 
 @pytest.fixture(autouse=True)
 def _ctrl_c_as_usual() -> Iterator[None]:
-    """Whoever started the tests may have it ignored."""
+    """The parent of the tests may have it ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

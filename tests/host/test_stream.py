@@ -92,7 +92,7 @@ def test_an_interrupt_ends_all_processes(tmp_path: Path, *, stubborn: bool, stay
     assert unfinished.exists() is stays
 
 
-def test_what_ends_by_itself_is_finished_also_when_it_fails(tmp_path: Path) -> None:
+def test_what_ends_alone_is_finished_also_when_it_fails(tmp_path: Path) -> None:
     unfinished = tmp_path / "unfinished"
     assert run_logged(["false"], tmp_path / "log", unfinished=unfinished) == 1
     assert not unfinished.exists()

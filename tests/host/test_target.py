@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Architectures of guests on this host: their compilers and emulators, and what is said without."""
+"""Architectures of guests on this host: their compilers and emulators, and what is reported
+without.
+"""
 
 import os
 import subprocess

@@ -55,7 +55,7 @@ def test_what_a_killed_process_left_goes_when_the_next_one_starts() -> None:
         assert list(cache_dir("work").iterdir()) == [mine]
 
 
-def test_what_nobody_holds_goes_by_its_age() -> None:
+def test_what_no_process_holds_goes_by_its_age() -> None:
     old, young = cache_dir("work") / "tmpold", cache_dir("work") / "tmpyoung"
     for folder in (old, young):
         folder.mkdir(parents=True)

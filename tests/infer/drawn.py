@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from kdelta.cpus.model import MissPrice, Price
-from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, PlacementEffect, Region
-from kdelta.infer.prices import Prices
+from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion, PlacementEffect
+from kdelta.infer.cycles.prices import Prices
+from kdelta.infer.effects.estimate import Estimate
 
 
 def priced(
@@ -29,7 +29,7 @@ NARROW = priced(0.5, l1i=(1, 4), itlb=(8, 20))
 """A core whose prices were measured."""
 
 WIDE = priced(0.5, l1i=(0, 12), itlb=(0, 30), calibrated=False)
-"""One whose front end runs ahead, and whose prices nobody measured."""
+"""One whose front end runs ahead, and whose prices were not measured."""
 
 INSNS = 7200
 """Of an open and close, an iteration; 2000 of these had the misses below (64 layouts)."""
@@ -46,7 +46,9 @@ def cost(
     shipped: Mapping[str, float] | None = None,
     first_draw: int = 0,
 ) -> RegionCost:
-    """A region of these instructions and misses; the shipped layout is the first, if not given."""
+    """A region of these instructions and misses; the layout as linked is the first, if not
+    given.
+    """
     found = {kind: np.array(counts, dtype=np.float64) for kind, counts in misses.items()}
     count = len(next(iter(found.values()))) if found else 0
     return RegionCost(
@@ -89,7 +91,7 @@ def effect(
     other: RegionCost,
     prices: Prices = NARROW,
     margin: float = 0.01,
-    code: Code = Code.DIFFERENT,
+    code: CodeChange = CodeChange.DIFFERENT,
 ) -> PlacementEffect:
-    (found,) = placement_effects([Region("op", base, other, code)], prices, margin)
+    (found,) = placement_effects([ComparedRegion("op", base, other, code)], prices, margin)
     return found

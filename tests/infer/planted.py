@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.search_model import Failed, Measured, Outcome
-from kdelta.infer.series_model import SeriesPatch
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.search_model import Failed, Measured, Outcome
+from kdelta.infer.search.series_model import SeriesPatch
 from kdelta.spec.run import RunStatus
 
 Effects = Mapping[str, int]
@@ -21,7 +21,7 @@ class World(msgspec.Struct, frozen=True):
     """A series of n patches named p00, p01, ...
 
     effects    what a patch does wherever it is
-    pairs      what two patches do only together, beside that
+    pairs      what two patches do only together, besides that
     needs      what a patch's text needs: without it the patch does not apply
     builds     what it needs to build; may be a later patch
     boots      the same to boot
@@ -94,7 +94,7 @@ def exactly(value: int) -> Estimate:
 
 
 def by_region(effects: Mapping[str, Estimate]) -> dict[str, int]:
-    """What is not nought."""
+    """What is not zero."""
     return {name: int(one.value) for name, one in effects.items() if one.value}
 
 

@@ -6,10 +6,10 @@ import hashlib
 import msgspec
 from hypothesis import strategies as st
 
-from kdelta.infer.alive import Side
-from kdelta.kernels.digest import Digest, GeneratedFile, ObjectDigest
-from kdelta.kernels.mentions import Mention, Mentions
-from kdelta.kernels.objects import Code
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.kernels.config.mentions import Mention, Mentions
+from kdelta.kernels.objects.digest import Digest, GeneratedFile, ObjectDigest
+from kdelta.kernels.objects.objects import CodePiece
 
 OPTIONS = tuple(f"CONFIG_{letter}" for letter in "ABCDEF")
 START = "start"
@@ -98,9 +98,9 @@ class Program(msgspec.Struct, frozen=True):
             guards |= {listed_by.get(ref) for ref in (*element.refs, *element.more)}
         options = {guard for guard in (*guards, thing.initcall) if guard}
 
-        def codes(elements: tuple[Element, ...]) -> dict[str, Code]:
+        def codes(elements: tuple[Element, ...]) -> dict[str, CodePiece]:
             return {
-                element.name: Code(thing.content(element, refs, config), 1, ".text", refs)
+                element.name: CodePiece(thing.content(element, refs, config), 1, ".text", refs)
                 for element in elements
                 for refs in [self.refs_in(element, config)]
             }
@@ -109,7 +109,7 @@ class Program(msgspec.Struct, frozen=True):
         collected = {}
         if thing.has_initcall(config):
             name = thing.functions[0].name
-            collected[".initcall6.init"] = Code(1, 4, ".initcall6.init", (name,))
+            collected[".initcall6.init"] = CodePiece(1, 4, ".initcall6.init", (name,))
         return ObjectDigest(
             path=thing.path,
             source=thing.path.replace(".o", ".c"),
@@ -143,11 +143,11 @@ class Program(msgspec.Struct, frozen=True):
                 pending += refs
         return found
 
-    def side(self, config: Config) -> Side:
+    def side(self, config: Config) -> BuiltSide:
         digest = self.digest(config)
         functions = frozenset().union(*(thing.functions for thing in digest.objects.values()))
         executed = functions & self.trace(config).keys()
-        return Side(digest, executed, executed)
+        return BuiltSide(digest, executed, executed)
 
     def mentions(self) -> Mentions:
         found: dict[str, tuple[Mention, ...]] = {}

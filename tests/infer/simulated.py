@@ -7,16 +7,16 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.closed_sets import Needs
-from kdelta.infer.estimate import estimate
-from kdelta.infer.search import Search, begin
-from kdelta.infer.search_model import (
-    Answer,
+from kdelta.infer.effects.estimate import estimate
+from kdelta.infer.search.closed_sets import Needs
+from kdelta.infer.search.search import Search, begin
+from kdelta.infer.search.search_model import (
     Failed,
     FlipSet,
     Limits,
     Measured,
     Outcome,
+    SearchAnswer,
     SearchUnit,
     Step,
 )
@@ -29,7 +29,7 @@ Terms = Mapping[FlipSet, Mapping[str, int]]
 
 class World(msgspec.Struct, frozen=True):
     """terms: what it costs, by region, when these units are all flipped. Sets fail that have one of
-    `failing` in them and nothing of what stands beside it.
+    `failing` in them and nothing of what stands next to it.
     """
 
     units: tuple[SearchUnit, ...]
@@ -69,7 +69,7 @@ class World(msgspec.Struct, frozen=True):
 
 class Found(msgspec.Struct, frozen=True):
     search: Search
-    answer: Answer
+    answer: SearchAnswer
     asked: tuple[FlipSet, ...]
 
     @property

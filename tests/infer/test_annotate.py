@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.disassembly import Block
-from kdelta.infer.annotate import (
+from kdelta.infer.profiles.annotate import (
     AnnotatedFunction,
     Insn,
     annotated,
@@ -16,7 +16,7 @@ from kdelta.infer.annotate import (
     plain_text,
     side_by_side,
 )
-from kdelta.infer.profile import Selection
+from kdelta.infer.profiles.profile import Selection
 from tests.profiles import FUNCTION_BYTES, profile_of
 
 OWN = Selection()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.infer import calibration
-from kdelta.infer.calibration import predicted, program_fit
-from kdelta.infer.calibration_model import Fitted, FittedPrice, ProgramRows
-from kdelta.infer.nonnegative import nonnegative, rank_correlation, ranks
+from kdelta.infer.calibration import fit as calibration
+from kdelta.infer.calibration.fit import predicted, program_fit
+from kdelta.infer.calibration.model import Fitted, FittedPrice, ProgramRows
+from kdelta.infer.calibration.nonnegative import nonnegative, rank_correlation, ranks
 from kdelta.spec.errors import UserError
 
 KINDS = ("btb", "conditional", "l1i")
@@ -61,7 +61,7 @@ def test_known_prices_are_found_within_their_intervals(
         assert price.value == pytest.approx(truth, rel=0.05)
 
 
-def test_an_interval_ends_no_lower_than_what_programs_say_by_themselves() -> None:
+def test_an_interval_ends_no_lower_than_what_programs_say_alone() -> None:
     """Some programs pay in full what others hide."""
     paid, hidden = made({"l1i": 8.0}, programs=8), made({}, programs=4, seed=2)
     hidden = [msgspec.structs.replace(one, name=f"hidden-{one.name}") for one in hidden]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.profile import Profile
-from kdelta.infer.calls import (
+from kdelta.infer.profiles.calls import (
     TASK,
     Calls,
     called_profile,
@@ -15,8 +15,8 @@ from kdelta.infer.calls import (
     merged_calls,
     shown_calls,
 )
-from kdelta.infer.matching import Key
-from kdelta.infer.profile import Part, Selection
+from kdelta.infer.profiles.matching import Key
+from kdelta.infer.profiles.profile import Part, Selection
 from tests.profiles import Stack, profile_of
 
 OWN = Selection()

@@ -4,9 +4,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.calls_diff import CallChange, matched_calls, shown_changes
-from kdelta.infer.matching import match_functions
-from kdelta.infer.profile import Selection
+from kdelta.infer.profiles.calls_diff import CallChange, matched_calls, shown_changes
+from kdelta.infer.profiles.matching import match_functions
+from kdelta.infer.profiles.profile import Selection
 from tests.profiles import Stack, profile_of
 
 OWN = Selection()

@@ -9,37 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kdelta.counts.model import Context, Cost, FunctionCost, Iterations, RegionCounts, RunCounts
-from kdelta.infer.chance import CLEAR, ENOUGH, LARGE, by_chance, left_open, with_operations
-from kdelta.infer.effects import Word, compare
-from kdelta.infer.estimate import APART, apart_by_chance, effect_between, estimate
+from kdelta.counts.model import RunCounts
+from kdelta.infer.effects.chance import CLEAR, ENOUGH, LARGE, by_chance, left_open, with_operations
+from kdelta.infer.effects.effects import Word, compare
+from kdelta.infer.effects.estimate import APART, apart_by_chance, effect_between, estimate
+from tests.infer.timed_runs import ITERATIONS, TIMER, ran, steady
 from tests.synthetic import own, region, run
-
-ITERATIONS = 100
-TIMER = 5000
-"""What an interrupt executes itself."""
-
-
-def ran(own: Sequence[int], interrupts: Sequence[int] = ()) -> RunCounts:
-    """A run of one region, whose iterations execute so much."""
-    theirs = [*interrupts, *[0] * len(own)][: len(own)]
-    costs: list[tuple[Context, str, int]] = [
-        ("own", "f", sum(own)),
-        ("interrupts", "tick", sum(theirs)),
-    ]
-    functions = tuple(
-        FunctionCost(context, "kernel", name, Cost(insns))
-        for context, name, insns in costs
-        if insns
-    )
-    none = (0,) * len(own)
-    rows = Iterations(none, tuple(own), tuple(theirs), none)
-    return RunCounts((RegionCounts("op", rows, functions, 10**6),))
-
-
-def steady(insns: int, more: int = 0, timer: int = 0) -> RunCounts:
-    """Each iteration executes `insns`, one of them `more`; a timer ends in that one."""
-    return ran([insns + more, *[insns] * (ITERATIONS - 1)], [timer])
 
 
 def doubted(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Codes: units told apart by few kernels, whatever they need."""
+"""Codes: units distinguished by few kernels, whatever they need."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.closed_sets import NOTHING, Needs
-from kdelta.infer.codes import LOW, MOST, code_length, code_sets, low_groups
-from kdelta.infer.search_model import SearchUnit
+from kdelta.infer.search.closed_sets import NOTHING, Needs
+from kdelta.infer.search.codes import LOW, MOST, code_length, code_sets, low_groups
+from kdelta.infer.search.search_model import SearchUnit
 
 
 def alone(names: Iterable[str]) -> list[frozenset[str]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Arms of one run taken apart: what adds up, what is missing, and what it costs on a CPU."""
+"""Arms of one run broken down: what adds up, what is missing, and what it costs on a CPU."""
 
 from fractions import Fraction
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.crossing import ARMS, PARTS, ArmName, Crossing, check, crossing
-from kdelta.infer.cycles import model_cycles
+from kdelta.infer.cycles.crossing import ARMS, PARTS, ArmName, Crossing, check, crossing
+from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.spec.errors import LabError
 from tests.report.example_crossing import KERNEL, WAY, counts
 from tests.synthetic import interrupts, other, own, region, run, user
@@ -161,7 +161,7 @@ def test_a_difference_is_priced_and_prices_are_not_subtracted() -> None:
     assert cycles.high == pytest.approx(base + 2 * price.high)
 
 
-def test_what_has_no_price_is_said_and_has_a_range() -> None:
+def test_what_has_no_price_is_reported_and_has_a_range() -> None:
     arms: dict[ArmName, tuple[RunCounts, ...]] = {
         "stock": (run(region("a", {own("f"): Cost(10, specials={"odd": 3, "syscall": 1})}, 1)),),
         "kernel": (run(region("a", {own("f"): 10}, 1)),),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from kdelta.counts.model import Cost
 from kdelta.cpus import CPU, list_cpus, load_cpu
 from kdelta.cpus.model import MissKind, MissPrice, Price
-from kdelta.infer import cycles
-from kdelta.infer.cycles import Priced, check, executed_amounts, model_cycles, priced
-from kdelta.infer.ensembles import Interval
+from kdelta.infer.cycles import cycles
+from kdelta.infer.cycles.cycles import Priced, check, executed_amounts, model_cycles, priced
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.spec.errors import LabError
 
 CORE = msgspec.structs.replace(
@@ -81,7 +81,7 @@ def test_iterations_loads_and_stores_are_in_no_price() -> None:
     assert executed_amounts(busy) == {"insns": 10, "string_bytes": 64}
 
 
-def test_what_has_no_price_is_said() -> None:
+def test_what_has_no_price_is_reported() -> None:
     found = priced(Cost(insns=4, specials={"hlt": 1, "lock": 1}), {}, CORE)
     assert found.unpriced == ("hlt",)
     assert found.total == Interval(6, 22)

@@ -8,11 +8,11 @@ import pytest
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, MISS_KINDS, MissPrice, Price
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Interval, RegionCost
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.placement_model import Code
-from kdelta.infer.prices import FIXED, L2, L2_CODE, L2_DATA, Prices, prices_of
+from kdelta.infer.cycles.ensembles import Interval, RegionCost
+from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.infer.cycles.prices import FIXED, L2, L2_CODE, L2_DATA, Prices, prices_of
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import Estimate
 
 from .drawn import cost, effect
 
@@ -59,13 +59,13 @@ def test_what_data_misses_more_is_slower_by_its_price() -> None:
     assert found.guessed == ()
 
 
-def test_fewer_misses_are_dearest_at_the_lowest_price() -> None:
+def test_fewer_misses_are_most_expensive_at_the_lowest_price() -> None:
     found = effect(with_data(flat(), l1d=30), with_data(flat(), l1d=10), prices())
     assert found.verdict.word is Word.FASTER
     assert found.data_cycles == Interval(-200, -40)
 
 
-def test_a_price_that_nobody_measured_may_be_nought() -> None:
+def test_a_price_that_nothing_measured_may_be_zero() -> None:
     found = effect(with_data(flat(), l1d=10), with_data(flat(), l1d=30), prices(calibrated=False))
     assert found.verdict.word is Word.UNRESOLVED
     assert found.verdict.reason.endswith("never calibrated for this CPU: l1d")
@@ -80,7 +80,7 @@ def test_a_kind_without_a_price_is_shown_and_costs_nothing() -> None:
     assert found.data_cycles == Interval(0, 0)
 
 
-def test_without_data_nothing_is_said_of_it() -> None:
+def test_without_data_nothing_is_reported_of_it() -> None:
     found = effect(flat(), flat(), prices())
     assert (found.data, found.data_cycles) == ({}, None)
 
@@ -88,7 +88,7 @@ def test_without_data_nothing_is_said_of_it() -> None:
 def test_the_same_path_is_the_same_wherever_data_lie() -> None:
     """The same code with another number of misses of data: no effect of a change."""
     sides = with_data(flat(), l1d=10), with_data(flat(), l1d=11)
-    assert effect(*sides, prices(), code=Code.SAME).verdict.word is Word.SAME
+    assert effect(*sides, prices(), code=CodeChange.SAME).verdict.word is Word.SAME
 
 
 def test_prices_of_data_are_among_those_of_the_path() -> None:

@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kdelta.cpus.model import MissPrice, Price
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
-from kdelta.infer.placement_model import Code, PlacementEffect
-from kdelta.infer.prices import Prices
+from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
+from kdelta.infer.cycles.placement_model import CodeChange, PlacementEffect
+from kdelta.infer.cycles.prices import Prices
+from kdelta.infer.effects.effects import Word
 from tests.infer.drawn import amount, cost, effect, priced
 
 WIDE = Prices(
@@ -44,7 +44,7 @@ def test_all_counts_fall_and_prices_decide_by_how_much_is_not_slower() -> None:
     found = effect(region(1000, 20.0), region(999, 15.0), WIDE)
     assert found.verdict.word is Word.NOT_SLOWER
     assert found.verdict.reason == (
-        "nothing that is counted grows; not called faster, since it hangs on what a miss costs; "
+        "nothing that is counted grows; not called faster, since it depends on what a miss costs; "
         "never calibrated for this CPU: l1i, itlb"
     )
     assert found.cycles == Interval(-70.5, -0.5)
@@ -103,7 +103,7 @@ def test_one_run_on_a_side_has_no_interval() -> None:
 
 def test_the_same_code_in_one_run_has_an_interval() -> None:
     once = cost(amount(1000, n=1), {})
-    found = effect(once, once, priced(1), code=Code.RELINKED)
+    found = effect(once, once, priced(1), code=CodeChange.RELINKED)
     assert (found.verdict.word, found.cycles) == (Word.SAME, Interval(0, 0))
 
 
@@ -126,7 +126,7 @@ WIDE_PRICES = st.builds(
     st.floats(0.3, 1),
     st.floats(5, 20),
 )
-"""Those of a CPU whose misses nobody measured."""
+"""Those of a CPU whose misses were not measured."""
 
 rows = st.lists(st.floats(0, 100), min_size=8, max_size=8)
 

@@ -8,51 +8,23 @@ import msgspec
 import pytest
 
 from kdelta.counts.model import (
-    Context,
-    Cost,
-    FunctionCost,
-    Iterations,
-    RegionCounts,
     RunCounts,
 )
-from kdelta.infer.additive import Kernels, difference, less
-from kdelta.infer.bisect import begin as begin_bisect
-from kdelta.infer.bisect_model import History
-from kdelta.infer.chance import ENOUGH
-from kdelta.infer.doubt import is_doubtful, region_runs
-from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.means import MEAN, is_seen, mean_percent
-from kdelta.infer.paths import function_paths, region_paths
-from kdelta.infer.search import begin
-from kdelta.infer.search_model import FlipSet, Measured, SearchUnit
-from kdelta.infer.series import begin_series
-from kdelta.infer.series_model import SeriesPatch
-
-ITERATIONS = 100
-TIMER = 5000
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.doubt import is_doubtful, region_runs
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.means import MEAN, is_seen, mean_percent
+from kdelta.infer.effects.paths import function_paths, region_paths
+from kdelta.infer.search.additive import ObservedKernels, difference, less
+from kdelta.infer.search.bisect import begin as begin_bisect
+from kdelta.infer.search.bisect_model import History
+from kdelta.infer.search.search import begin
+from kdelta.infer.search.search_model import FlipSet, Measured, SearchUnit
+from kdelta.infer.search.series import begin_series
+from kdelta.infer.search.series_model import SeriesPatch
+from tests.infer.steady_runs import TIMER, steady
 
 A: FlipSet = frozenset()
-
-
-def steady(insns: int, more: int = 0, timer: int = 0, lookups: int = 0) -> RunCounts:
-    """Each iteration executes `insns`, one of them `more`; a timer ends in that one."""
-    rows: list[tuple[Context, str, int]] = [
-        ("own", "do_open", insns * ITERATIONS + more),
-        ("own", "search_extable", lookups),
-        ("interrupts", "tick", timer),
-    ]
-    own = (insns + more, *[insns] * (ITERATIONS - 1))
-    none = (0,) * ITERATIONS
-    return RunCounts(
-        (
-            RegionCounts(
-                "open",
-                Iterations(none, own, (timer, *none[1:]), none),
-                tuple(FunctionCost(c, "kernel", name, Cost(n)) for c, name, n in rows if n),
-                10**6,
-            ),
-        )
-    )
 
 
 def measured(runs: Sequence[RunCounts]) -> Measured:
@@ -66,9 +38,9 @@ TIMED = [steady(1000, 953, TIMER)] * 3
 REAL = [steady(1016)] * 3
 
 
-def kernels(*sides: Sequence[RunCounts]) -> Kernels:
+def kernels(*sides: Sequence[RunCounts]) -> ObservedKernels:
     names = [A, frozenset({"X"}), frozenset({"Y"}), frozenset({"X", "Y"})]
-    return Kernels(zip(names, map(measured, sides), strict=False))
+    return ObservedKernels(zip(names, map(measured, sides), strict=False))
 
 
 X, Y = frozenset({"X"}), frozenset({"Y"})
@@ -93,7 +65,7 @@ def test_a_difference_that_iterations_tell_is_one() -> None:
 
 def test_without_runs_the_ranges_decide_alone() -> None:
     plain = [msgspec.structs.replace(measured(side), runs={}) for side in (PLAIN, TIMED)]
-    held = Kernels(zip([A, X], plain, strict=True))
+    held = ObservedKernels(zip([A, X], plain, strict=True))
     assert not held.same(A, X)
     assert held.doubted == set()
 
@@ -183,7 +155,7 @@ def test_the_mean_has_the_range_of_the_means_of_runs() -> None:
     assert account.remainder.value == 0
 
 
-def mean_of(found: dict[str, Estimate], held: Kernels) -> Estimate:
+def mean_of(found: dict[str, Estimate], held: ObservedKernels) -> Estimate:
     costs = {name: held.first[name] for name in ("r0", "r1")}
     mean = mean_percent(found, costs)
     assert mean is not None
@@ -208,6 +180,38 @@ def test_a_mean_is_as_doubtful_as_its_regions() -> None:
 
 def test_without_runs_there_is_no_mean_of_runs() -> None:
     plain = [msgspec.structs.replace(measured(side), runs={}) for side in (PLAIN, REAL)]
-    held = Kernels(zip([A, X], plain, strict=True))
+    held = ObservedKernels(zip([A, X], plain, strict=True))
     assert MEAN not in held.with_mean(difference(X, A))
     assert held.mean_sum(difference(X, A), {}) is None
+
+
+def shaken(more: int, by: Sequence[int] = range(8)) -> list[RunCounts]:
+    """Runs that each perturbation moves as far in all kernels."""
+    return [regions_of(1000 + more + one, 2000 + more + one) for one in by]
+
+
+def test_what_a_perturbation_moves_in_all_kernels_cancels_with_runs_enough() -> None:
+    """Two parts and the whole: A counts twice in what is left over."""
+    sides = [shaken(more) for more in (0, 10, 20, 30)]
+    both = {X: 1, Y: 1, A: -2}
+    whole = difference(X | Y, A)
+    held = kernels(*sides)
+    account = held.mean_sum(whole, both)
+    assert account is not None
+    assert account.remainder.exact
+    assert account.remainder.value == 0
+    rest = held.estimates(less(whole, both))["r0"]
+    assert rest.high - rest.low > 7, "of a region, which are many, ranges of kernels count"
+    few = kernels(*(side[: ENOUGH - 1] for side in sides))
+    account = few.mean_sum(whole, both)
+    assert account is not None
+    assert account.remainder.high - account.remainder.low > Fraction(1, 2), "ranges of kernels add"
+
+
+def test_what_perturbations_move_otherwise_in_one_kernel_does_not_cancel() -> None:
+    by = (7, 0, 6, 1, 5, 2, 4, 3)
+    held = kernels(shaken(0), shaken(10), shaken(20), shaken(30, by))
+    account = held.mean_sum(difference(X | Y, A), {X: 1, Y: 1, A: -2})
+    assert account is not None
+    assert account.remainder.low < -Fraction(1, 4) < Fraction(1, 4) < account.remainder.high
+    assert account.remainder.n == ENOUGH

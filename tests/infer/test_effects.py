@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, RunCounts
-from kdelta.infer.effects import Effects, OperationEffect, Verdict, Word, check, compare
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.functions import FunctionChange, FunctionEffect
+from kdelta.infer.effects.effects import Effects, OperationEffect, Verdict, Word, check, compare
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
 from kdelta.spec.errors import LabError
 from tests.synthetic import Function, interrupts, other, own, region, run, user
 
@@ -92,12 +92,12 @@ def test_faster() -> None:
     assert operation.other == value(337)
 
 
-def test_the_same_is_within_nought() -> None:
+def test_the_same_is_within_zero() -> None:
     operation = only(compare(three({own("f"): 33800}), three({own("f"): 33800})))
     assert operation.verdict == same_within(0)
 
 
-def test_a_spread_that_reaches_nought_is_same_within_it() -> None:
+def test_a_spread_that_reaches_zero_is_same_within_it() -> None:
     base = three({own("f"): 1000}, {own("f"): 1100}, {own("f"): 1200})
     others = three({own("f"): 1100}, {own("f"): 1200}, {own("f"): 1300})
     operation = only(compare(base, others))
@@ -108,7 +108,7 @@ def test_a_spread_that_reaches_nought_is_same_within_it() -> None:
     assert operation.verdict == same_within(5)
 
 
-def test_a_spread_that_does_not_reach_nought() -> None:
+def test_a_spread_that_does_not_reach_zero() -> None:
     base = three({own("f"): 1000}, {own("f"): 1100}, {own("f"): 1100})
     others = three({own("f"): 1300}, {own("f"): 1300}, {own("f"): 1400})
     assert only(compare(base, others)).verdict.word is Word.SLOWER
@@ -203,7 +203,7 @@ def test_code_that_went_from_a_module_into_the_image_is_one_function() -> None:
     moved = function(operation, "ext4_read")
     assert (moved.origin, moved.moved_from) == ("kernel", "[ext4]")
     assert moved.change is FunctionChange.CHANGED
-    # Two modules have an init each: which of them the image's is, nobody knows.
+    # Two modules have an init each: which of them is the image's is unknown.
     assert sorted(one.change for one in operation.functions if one.name == "init") == [
         FunctionChange.ADDED,
         FunctionChange.REMOVED,
@@ -237,7 +237,7 @@ def test_interrupts_and_other_tasks_have_rows_of_their_own() -> None:
     assert costs.background.effect.exact
 
 
-def test_the_median_stands_beside_the_mean() -> None:
+def test_the_median_stands_besides_the_mean() -> None:
     steady = region("op", {own("f"): 10_000}, iterations=100)
     refill = region("op", {own("f"): 10_099}, iterations=1)
     costs = only(compare([run(steady)] * 3, [run(steady, refill)] * 3)).costs

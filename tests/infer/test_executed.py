@@ -2,7 +2,7 @@
 """What regions execute an iteration, over runs."""
 
 from kdelta.counts.model import Cost
-from kdelta.infer.executed import executed_estimates
+from kdelta.infer.cycles.executed import executed_estimates
 from tests.synthetic import interrupts, other, own, region, run
 
 
@@ -17,7 +17,7 @@ def test_own_work_alone_an_iteration() -> None:
     }
 
 
-def test_what_one_run_alone_does_is_nought_in_the_others() -> None:
+def test_what_one_run_alone_does_is_zero_in_the_others() -> None:
     one = run(region("loop", {own("f"): Cost(40)}, 10))
     more = run(region("loop", {own("f"): Cost(60, specials={"lock": 5})}, 10))
     found = executed_estimates([one, more])["loop"]

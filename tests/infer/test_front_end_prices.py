@@ -10,13 +10,13 @@ from kdelta.counts.model import Cost
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.host import calibrated
 from kdelta.cpus.model import CPU, Calibration, MissKind, Price
-from kdelta.infer.cycles import priced
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Ensemble, Interval, RegionCost, box
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, PlacementEffect, Region
-from kdelta.infer.prices import INSNS, priced_kinds, prices_of
+from kdelta.infer.cycles.cycles import priced
+from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost, box
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion, PlacementEffect
+from kdelta.infer.cycles.prices import INSNS, priced_kinds, prices_of
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import Estimate
 
 LAYOUTS = 32
 FOUND = Calibration("2026-11-22", "A core", 12, 30, (0.8, 0.9), "kdelta")
@@ -46,7 +46,7 @@ def cost(insns: float, seed: int, **misses: float) -> RegionCost:
 
 def effect(cpu: CPU, base: RegionCost, other: RegionCost) -> PlacementEffect:
     """Of one region whose code differs."""
-    region = Region("r", base, other, Code.DIFFERENT)
+    region = ComparedRegion("r", base, other, CodeChange.DIFFERENT)
     return placement_effects([region], prices_of(cpu))[0]
 
 

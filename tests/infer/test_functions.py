@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.functions import strip_suffixes
+from kdelta.infer.effects.functions import strip_suffixes
 
 SUFFIXES = [
     ".isra.0",

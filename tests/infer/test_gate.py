@@ -4,8 +4,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects import Word
-from kdelta.infer.gate import BOUNDED, Decision, Exit, Judged, decide
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import BOUNDED, Decision, Exit, Judged, decide
 
 words = st.lists(st.sampled_from(Word))
 
@@ -24,7 +24,7 @@ def test_one_slower_region_is_bad_whatever_the_others_are() -> None:
     assert decide(found) == Decision(Exit.SLOWER, ("region2",))
 
 
-def test_what_nobody_knows_is_skipped_with_its_reason() -> None:
+def test_what_nothing_knows_is_skipped_with_its_reason() -> None:
     found = [Judged("fork", Word.UNRESOLVED, "few layouts"), Judged("mmap", Word.NOT_COMPARABLE)]
     assert decide([*judged(Word.SAME), *found]) == Decision(
         Exit.CANNOT_TELL, ("fork: few layouts", "mmap: not comparable")

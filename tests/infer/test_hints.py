@@ -3,9 +3,9 @@
 
 from fractions import Fraction
 
-from kdelta.infer.diff import DiffLine, diff_lines
-from kdelta.infer.hints import Fate, Hint, callers_of, hints
-from kdelta.infer.profile import Selection
+from kdelta.infer.profiles.diff import DiffLine, diff_lines
+from kdelta.infer.profiles.hints import Hint, HintFate, callers_of, hints
+from kdelta.infer.profiles.profile import Selection
 from tests.profiles import Stack, profile_of
 
 OWN = Selection()
@@ -29,10 +29,18 @@ def test_inlined_into_its_callers() -> None:
     a: dict[Stack, int] = {("f",): 10, ("g",): 10, ("f", "small"): 9, ("g", "small"): 9, ("h",): 1}
     b: dict[Stack, int] = {("f",): 16, ("g",): 17, ("h",): 1}
     (hint,) = guessed(a, b)
-    assert (hint.fate, hint.key, hint.others) == (Fate.INLINED, *kernel("small"), kernel("f", "g"))
+    assert (hint.fate, hint.key, hint.others) == (
+        HintFate.INLINED,
+        *kernel("small"),
+        kernel("f", "g"),
+    )
     assert [hint.figure, hint.added] == [Fraction(18), Fraction(13)]
     (back,) = guessed(b, a)
-    assert (back.fate, back.key, back.others) == (Fate.OUTLINED, *kernel("small"), kernel("f", "g"))
+    assert (back.fate, back.key, back.others) == (
+        HintFate.OUTLINED,
+        *kernel("small"),
+        kernel("f", "g"),
+    )
     assert back.added == -13
 
 
@@ -53,7 +61,7 @@ def test_renamed() -> None:
     }
     (hint,) = guessed(a, b)
     assert (hint.fate, hint.key, hint.others) == (
-        Fate.RENAMED,
+        HintFate.RENAMED,
         *kernel("alloc"),
         kernel("alloc_new"),
     )

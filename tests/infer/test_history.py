@@ -6,10 +6,10 @@ import math
 import pytest
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.chance import ENOUGH
-from kdelta.infer.effects import Effects, Word, compare
-from kdelta.infer.history import LEFT_OPEN, overall_change, step_effects
-from tests.infer.test_chance import TIMER, steady
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.effects import Effects, Word, compare
+from kdelta.infer.effects.history import LEFT_OPEN, overall_change, step_effects
+from tests.infer.timed_runs import TIMER, steady
 from tests.synthetic import own, region, run
 
 
@@ -45,7 +45,7 @@ def test_what_chance_may_have_made_is_open() -> None:
     assert (found.verdict.word, found.verdict.reason) == (Word.UNRESOLVED, LEFT_OPEN)
 
 
-def test_runs_of_it_by_itself_decide() -> None:
+def test_runs_of_it_alone_decide() -> None:
     """They are asked for nothing else, and only where they are needed."""
     asked = []
 
@@ -63,7 +63,7 @@ def test_runs_of_it_by_itself_decide() -> None:
 
 
 @pytest.mark.parametrize("runs", [0, 2])
-def test_too_few_runs_by_itself_decide_nothing(runs: int) -> None:
+def test_too_few_runs_alone_decide_nothing(runs: int) -> None:
     sides = [steady(1000)] * runs, [steady(1000, 953 + by, TIMER) for by in range(runs)]
     (found,) = step_effects(BASE, CHANCE, lambda _: sides).operations
     assert found.verdict.word is Word.UNRESOLVED

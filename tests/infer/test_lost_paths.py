@@ -5,26 +5,26 @@ import pytest
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Effects, OperationEffect, Word, compare
-from kdelta.infer.ensembles import RegionCost
-from kdelta.infer.lost_paths import (
-    Guest,
+from kdelta.infer.cycles.ensembles import RegionCost
+from kdelta.infer.cycles.lost_paths import (
+    GuestFacts,
     decided_path,
     known_mitigations,
     lost_paths,
     one_sided,
     region_without,
 )
-from kdelta.infer.placement_model import Code, Region
+from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion
+from kdelta.infer.effects.effects import Effects, OperationEffect, Word, compare
 from tests.infer.drawn import amount
 from tests.synthetic import own, region, run
 
-ATTEMPTED = Guest("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
-LOST = Guest("", "tsa: Vulnerable: No microcode\n")
-CHOSEN = Guest("", "tsa: Vulnerable\n")
-OLDER = Guest("", "mds: Not affected\n")
-SAFE_RET = Guest("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n")
-NO_SAFE_RET = Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n")
+ATTEMPTED = GuestFacts("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
+LOST = GuestFacts("", "tsa: Vulnerable: No microcode\n")
+CHOSEN = GuestFacts("", "tsa: Vulnerable\n")
+OLDER = GuestFacts("", "mds: Not affected\n")
+SAFE_RET = GuestFacts("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n")
+NO_SAFE_RET = GuestFacts("", "spec_rstack_overflow: Vulnerable: No microcode\n")
 ZEN4 = load_cpu("zen4")
 
 
@@ -82,10 +82,12 @@ def test_lost_functions_that_decide_nothing_leave_the_verdict() -> None:
 
 @pytest.mark.parametrize(
     ("base", "other"),
-    [(ATTEMPTED, CHOSEN), (ATTEMPTED, OLDER), (ATTEMPTED, ATTEMPTED), (ATTEMPTED, Guest())],
-    ids=["by choice", "not known to an older kernel", "attempted by both", "nothing was said"],
+    [(ATTEMPTED, CHOSEN), (ATTEMPTED, OLDER), (ATTEMPTED, ATTEMPTED), (ATTEMPTED, GuestFacts())],
+    ids=["by choice", "not known to an older kernel", "attempted by both", "nothing was reported"],
 )
-def test_a_verw_that_is_not_lost_is_a_difference_of_the_kernels(base: Guest, other: Guest) -> None:
+def test_a_verw_that_is_not_lost_is_a_difference_of_the_kernels(
+    base: GuestFacts, other: GuestFacts
+) -> None:
     found = operation(runs(100, 1), runs(99, 0))
     assert one_sided(found, lost_paths(ZEN4, base, other)) == ()
 
@@ -108,7 +110,7 @@ def test_a_kernel_that_executes_what_it_says_it_lost_has_not_lost_it() -> None:
 
 def test_what_the_cpu_is_not_affected_by_is_not_lost() -> None:
     cpu = load_cpu("sapphire-rapids")
-    said = Guest("", "mds: Vulnerable: No microcode\n")
+    said = GuestFacts("", "mds: Vulnerable: No microcode\n")
     found = operation(runs(100, 1), runs(99, 0))
     assert one_sided(found, lost_paths(cpu, OLDER, said)) == ()
     assert len(one_sided(found, lost_paths(ZEN4, OLDER, said))) == 1
@@ -132,8 +134,8 @@ def test_functions_of_a_path_under_other_names_are_no_lost_path() -> None:
 
 def test_a_path_of_the_cpu_that_one_kernel_alone_took_otherwise_is_found() -> None:
     zen = load_cpu("zen4")
-    guarded = Guest("", "spectre_v2: Mitigation: Enhanced / Automatic IBRS\n")
-    thunks = Guest("", "spectre_v2: Mitigation: Retpolines\n")
+    guarded = GuestFacts("", "spectre_v2: Mitigation: Enhanced / Automatic IBRS\n")
+    thunks = GuestFacts("", "spectre_v2: Mitigation: Retpolines\n")
     found = operation(runs(100, 0), runs(100, 0, __x86_indirect_thunk_rax=4))
     (part,) = one_sided(found, lost_paths(zen, guarded, thunks))
     assert part.text.startswith(
@@ -144,7 +146,7 @@ def test_a_path_of_the_cpu_that_one_kernel_alone_took_otherwise_is_found() -> No
 
 def test_a_feature_that_one_kernel_does_not_list_is_no_lost_path() -> None:
     said = "tsa: Not affected\n"
-    listed, hidden = Guest("flags\t: fsgsbase\n", said), Guest("flags\t: none\n", said)
+    listed, hidden = GuestFacts("flags\t: fsgsbase\n", said), GuestFacts("flags\t: none\n", said)
     found = operation(runs(100, 0), runs(100, 0, save_fsgs=4))
     assert one_sided(found, lost_paths(ZEN4, listed, hidden)) == ()
 
@@ -154,7 +156,7 @@ def test_a_region_without_a_replaced_special_has_not_its_price() -> None:
     parts = one_sided(found, lost_paths(ZEN4, ATTEMPTED, LOST))
     base = RegionCost({"insns": amount(100), "verw": amount(1), "swapgs": amount(2)})
     other = RegionCost({"insns": amount(99), "swapgs": amount(2)})
-    without = region_without(Region("getppid", base, other, Code.DIFFERENT), parts)
+    without = region_without(ComparedRegion("getppid", base, other, CodeChange.DIFFERENT), parts)
     assert without.base.executed == {"insns": amount(100), "swapgs": amount(2)}
     assert without.other.executed == other.executed
 
@@ -163,7 +165,7 @@ def test_a_region_without_functions_has_not_their_instructions() -> None:
     found = operation(runs(100, 0, srso_safe_ret=8), runs(100, 0))
     parts = one_sided(found, lost_paths(None, SAFE_RET, NO_SAFE_RET))
     sides = RegionCost({"insns": amount(108)}), RegionCost({"insns": amount(100)})
-    without = region_without(Region("getppid", *sides, Code.DIFFERENT), parts)
+    without = region_without(ComparedRegion("getppid", *sides, CodeChange.DIFFERENT), parts)
     assert without.base.executed == without.other.executed == {"insns": amount(100)}
 
 

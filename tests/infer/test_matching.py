@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.diff import diff_lines
-from kdelta.infer.matching import How, Inlined, Key, match_functions, match_inlined
+from kdelta.infer.profiles.diff import diff_lines
+from kdelta.infer.profiles.matching import Inlined, Key, MatchKind, match_functions, match_inlined
 
 ORIGINS = ["kernel", "[nf_nat]", "[ext4]", "[vdso]", "[unknown]", "libc.so.6", "syscalls"]
 NAMES = ["f", "g", "f.isra.0", "f.part.0.cold", "g.cold", "g.constprop.1", "[no symbol]", "<b>$(x)"]
 KEYS = st.sets(st.tuples(st.sampled_from(ORIGINS), st.sampled_from(NAMES)))
-MIRROR = {How.ONLY_A: How.ONLY_B, How.ONLY_B: How.ONLY_A}
+MIRROR = {MatchKind.ONLY_A: MatchKind.ONLY_B, MatchKind.ONLY_B: MatchKind.ONLY_A}
 
 
 @given(KEYS, KEYS)
@@ -24,8 +24,8 @@ def test_each_function_is_in_one_match(a: set[Key], b: set[Key]) -> None:
     assert Counter(key for match in matches for key in match.b) == Counter(b)
     for match in matches:
         assert match.a or match.b
-        assert (match.how is How.ONLY_A) == (not match.b)
-        assert (match.how is How.ONLY_B) == (not match.a)
+        assert (match.how is MatchKind.ONLY_A) == (not match.b)
+        assert (match.how is MatchKind.ONLY_B) == (not match.a)
 
 
 @given(KEYS, KEYS)
@@ -39,7 +39,7 @@ def test_sides_may_be_swapped(a: set[Key], b: set[Key]) -> None:
 def test_a_side_matches_itself(keys: set[Key]) -> None:
     for match in match_functions(keys, keys):
         assert match.a == match.b
-        assert match.how is How.SAME
+        assert match.how is MatchKind.SAME
 
 
 @given(
@@ -58,19 +58,24 @@ def test_sums_stay(a: dict[Key, Fraction], b: dict[Key, Fraction]) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "how", "moved_from"),
     [
-        ([("kernel", "f")], [("kernel", "f")], How.SAME, None),
-        ([("kernel", "f")], [("kernel", "f.isra.0")], How.VARIANT, None),
-        ([("kernel", "f.constprop.0")], [("kernel", "f.constprop.1")], How.VARIANT, None),
-        ([("kernel", "f")], [("kernel", "f"), ("kernel", "f.part.0")], How.VARIANT, None),
-        ([("kernel", "f.lto_priv.0")], [("kernel", "f"), ("kernel", "f.cold")], How.VARIANT, None),
-        ([("[nf_nat]", "f")], [("kernel", "f")], How.MOVED, "[nf_nat]"),
-        ([("[a]", "f.isra.0")], [("[b]", "f")], How.MOVED, "[a]"),
-        ([("libc.so.6", "f")], [("libc-2.31.so", "f")], How.MOVED, "libc.so.6"),
-        ([("kernel", "f")], [], How.ONLY_A, None),
-        ([], [("kernel", "f")], How.ONLY_B, None),
+        ([("kernel", "f")], [("kernel", "f")], MatchKind.SAME, None),
+        ([("kernel", "f")], [("kernel", "f.isra.0")], MatchKind.VARIANT, None),
+        ([("kernel", "f.constprop.0")], [("kernel", "f.constprop.1")], MatchKind.VARIANT, None),
+        ([("kernel", "f")], [("kernel", "f"), ("kernel", "f.part.0")], MatchKind.VARIANT, None),
+        (
+            [("kernel", "f.lto_priv.0")],
+            [("kernel", "f"), ("kernel", "f.cold")],
+            MatchKind.VARIANT,
+            None,
+        ),
+        ([("[nf_nat]", "f")], [("kernel", "f")], MatchKind.MOVED, "[nf_nat]"),
+        ([("[a]", "f.isra.0")], [("[b]", "f")], MatchKind.MOVED, "[a]"),
+        ([("libc.so.6", "f")], [("libc-2.31.so", "f")], MatchKind.MOVED, "libc.so.6"),
+        ([("kernel", "f")], [], MatchKind.ONLY_A, None),
+        ([], [("kernel", "f")], MatchKind.ONLY_B, None),
     ],
 )
-def test_one_match(a: list[Key], b: list[Key], how: How, moved_from: str | None) -> None:
+def test_one_match(a: list[Key], b: list[Key], how: MatchKind, moved_from: str | None) -> None:
     (match,) = match_functions(a, b)
     assert (match.name, match.how, match.moved_from) == ("f", how, moved_from)
     assert (match.a, match.b) == (tuple(a), tuple(b))
@@ -85,20 +90,20 @@ def test_one_match(a: list[Key], b: list[Key], how: How, moved_from: str | None)
         # The kernel's own is no user's.
         ([("kernel", "memcpy")], [("libc.so.6", "memcpy")]),
         ([("kernel", "memcpy")], [("[vdso]", "memcpy")]),
-        # What has no name is nobody's.
+        # What has no name belongs to none.
         ([("a.out", "[no symbol]")], [("b.out", "[no symbol]")]),
         ([("kernel", "f")], [("kernel", "g")]),
     ],
 )
 def test_no_match(a: list[Key], b: list[Key]) -> None:
-    assert {match.how for match in match_functions(a, b)} == {How.ONLY_A, How.ONLY_B}
+    assert {match.how for match in match_functions(a, b)} == {MatchKind.ONLY_A, MatchKind.ONLY_B}
 
 
 def test_a_partner_is_not_taken_away() -> None:
     """What is in both stays where it is, though a module has gained one of that name."""
     a, b = [("kernel", "f")], [("kernel", "f"), ("[a]", "f")]
     found = {match.origin: match.how for match in match_functions(a, b)}
-    assert found == {"kernel": How.SAME, "[a]": How.ONLY_B}
+    assert found == {"kernel": MatchKind.SAME, "[a]": MatchKind.ONLY_B}
 
 
 HOSTS = st.dictionaries(
@@ -133,16 +138,16 @@ def test_what_was_inlined_has_its_partner() -> None:
     inlined: Inlined = {("kernel", "f"): {("g",): Fraction(900), ("other",): Fraction(100)}}
     lines = {line.match.name: line for line in diff_lines(a, b, ({}, inlined))}
     assert [lines["g"].a, lines["g"].b] == [Fraction(1000), Fraction(900)]
-    assert lines["g"].match.how is How.INLINED
+    assert lines["g"].match.how is MatchKind.INLINED
     assert lines["g"].match.hosts == (("kernel", "f"),)
     assert [lines["f"].a, lines["f"].b] == [Fraction(500), Fraction(500)]
-    assert lines["f"].match.how is How.SAME
-    assert lines["h"].match.how is How.ONLY_B
-    # What both have by itself stays with its host, wherever it is inlined as well.
+    assert lines["f"].match.how is MatchKind.SAME
+    assert lines["h"].match.how is MatchKind.ONLY_B
+    # What both have alone stays with its host, wherever it is inlined as well.
     both = {("kernel", "f"): Fraction(5), ("kernel", "g"): Fraction(1)}
     matches, ours, theirs = match_inlined(both, both, (inlined, inlined))
     assert ours == theirs == both
-    assert {match.how for match in matches} == {How.SAME}
+    assert {match.how for match in matches} == {MatchKind.SAME}
 
 
 def test_what_is_inlined_within_an_inlined_function_is_its_own() -> None:

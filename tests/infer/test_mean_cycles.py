@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.ensembles import Ensemble, RegionCost
-from kdelta.infer.estimate import Estimate, effect_between
-from kdelta.infer.mean_cycles import mean_cycles
-from kdelta.infer.prices import prices_of
+from kdelta.infer.cycles.ensembles import Ensemble, RegionCost
+from kdelta.infer.cycles.mean_cycles import mean_cycles
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.infer.effects.estimate import Estimate, effect_between
 
 PRICES = prices_of(load_cpu("generic-x86-64"))
 MIDDLE = sum((PRICES.misses["l1i"].hidden, PRICES.misses["l1i"].exposed)) / 2

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import (
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.means import (
     NARROW,
     STEADY,
     Adds,

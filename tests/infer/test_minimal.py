@@ -9,31 +9,33 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from kdelta.infer.minimal import (
+from kdelta.infer.search.minimal import (
     MinimalAnswer,
     MinimalSearch,
-    Role,
+    PatchRole,
+    SetVerdict,
     Trial,
-    Verdict,
     begin_minimal,
 )
-from kdelta.infer.search_model import Failed
-from kdelta.infer.series_plan import words_of
+from kdelta.infer.search.search_model import Failed
+from kdelta.infer.search.series_plan import words_of
 from tests.infer.planted import World
 
 PATCHES, PLANTINGS = 100, 200
 
 
-def judge(world: World, culprits: frozenset[str], patches: frozenset[str]) -> tuple[Verdict, str]:
+def judge(
+    world: World, culprits: frozenset[str], patches: frozenset[str]
+) -> tuple[SetVerdict, str]:
     outcome = world.outcome(patches)
     if isinstance(outcome, Failed):
-        return Verdict.UNRESOLVED, words_of(outcome)
-    return (Verdict.HAS if culprits <= patches else Verdict.LACKS), ""
+        return SetVerdict.UNRESOLVED, words_of(outcome)
+    return (SetVerdict.HAS if culprits <= patches else SetVerdict.LACKS), ""
 
 
 def begun(world: World, suspects: Mapping[str, tuple[str, ...]] | None = None) -> MinimalSearch:
-    everything = Trial(frozenset(world.names), Verdict.HAS)
-    nothing = Trial(frozenset(), Verdict.LACKS)
+    everything = Trial(frozenset(world.names), SetVerdict.HAS)
+    nothing = Trial(frozenset(), SetVerdict.LACKS)
     patches = world.patches((), suspects)
     return begin_minimal(patches, [nothing, everything])
 
@@ -48,24 +50,24 @@ def finished(search: MinimalSearch, world: World, culprits: frozenset[str]) -> M
     return search.answer()
 
 
-def members(answer: MinimalAnswer) -> dict[str, Role]:
+def members(answer: MinimalAnswer) -> dict[str, PatchRole]:
     return {one.name: one.role for one in answer.members}
 
 
-def ddmin(names: Sequence[str], test: Callable[[frozenset[str]], Verdict]) -> frozenset[str]:
+def ddmin(names: Sequence[str], test: Callable[[frozenset[str]], SetVerdict]) -> frozenset[str]:
     """Plain ddmin, as Zeller and Hildebrandt have it (section 3.2, figure 7)."""
     left, parts = list(names), 2
     while len(left) >= 2:
         bounds = [len(left) * part // parts for part in range(parts + 1)]
         subsets = [left[a:b] for a, b in itertools.pairwise(bounds)]
         for subset in subsets:
-            if test(frozenset(subset)) is Verdict.HAS:
+            if test(frozenset(subset)) is SetVerdict.HAS:
                 left, parts = subset, 2
                 break
         else:
             for subset in subsets if parts > 2 else []:
                 rest = [name for name in left if name not in set(subset)]
-                if test(frozenset(rest)) is Verdict.HAS:
+                if test(frozenset(rest)) is SetVerdict.HAS:
                     left, parts = rest, max(parts - 1, 2)
                     break
             else:
@@ -110,6 +112,7 @@ def wanted(world: World, culprits: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+@pytest.mark.slow
 def test_planted_sets_are_found_in_every_planting(
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -122,16 +125,16 @@ def test_planted_sets_are_found_in_every_planting(
         assert frozenset(members(answer)) == wanted(world, culprits), seed
         assert answer.complete
         assert answer.confirmed
-        known: dict[frozenset[str], Verdict] = {}
+        known: dict[frozenset[str], SetVerdict] = {}
 
         def test(
             patches: frozenset[str],
             world: World = world,
             culprits: frozenset[str] = culprits,
-            known: dict[frozenset[str], Verdict] = known,
-        ) -> Verdict:
+            known: dict[frozenset[str], SetVerdict] = known,
+        ) -> SetVerdict:
             if patches not in known:
-                known[patches] = Verdict.UNRESOLVED
+                known[patches] = SetVerdict.UNRESOLVED
                 if world.applies(patches):
                     known[patches] = judge(world, culprits, patches)[0]
             return known[patches]
@@ -153,15 +156,19 @@ def test_one_culprit_takes_about_the_logarithm() -> None:
     world = World(64)
     culprits = frozenset({"p37"})
     answer = finished(begun(world), world, culprits)
-    assert members(answer) == {"p37": Role.CULPRIT}
+    assert members(answer) == {"p37": PatchRole.CULPRIT}
     assert answer.tests <= 7
     assert answer.members[0].text == "without it the effect is not there"
 
 
-def test_what_a_culprit_needs_is_said_with_the_reason() -> None:
+def test_what_a_culprit_needs_is_reported_with_the_reason() -> None:
     world = World(16, needs={"p09": ("p03",)}, boots={"p09": ("p05",)})
     answer = finished(begun(world), world, frozenset({"p09"}))
-    assert members(answer) == {"p03": Role.NEEDED, "p05": Role.NEEDED, "p09": Role.CULPRIT}
+    assert members(answer) == {
+        "p03": PatchRole.NEEDED,
+        "p05": PatchRole.NEEDED,
+        "p09": PatchRole.CULPRIT,
+    }
     texts = {one.name: one.text for one in answer.members}
     assert texts["p03"] == "p09 does not apply without it"
     assert texts["p05"] == "without it boot-failed: p09 without p05"
@@ -172,30 +179,30 @@ def test_what_the_text_makes_likely_is_tried_first() -> None:
     culprits = frozenset({"p50"})
     blind = finished(begun(world), world, culprits)
     guided = finished(begun(world, {"p50": ("p30", "p07")}), world, culprits)
-    assert members(blind) == members(guided) == {"p07": Role.NEEDED, "p50": Role.CULPRIT}
+    assert members(blind) == members(guided) == {"p07": PatchRole.NEEDED, "p50": PatchRole.CULPRIT}
     text = {one.name: one.text for one in guided.members}["p07"]
     assert text == "p50 needs it: without it build-failed: p50 without p07"
     assert guided.tests < blind.tests
 
 
-def test_a_patch_that_breaks_what_the_next_one_mends_is_left_out() -> None:
+def test_a_patch_that_breaks_what_the_next_one_fixes_is_left_out() -> None:
     """Whatever point the halving hits, the pair has no effect and is no part of the answer."""
     for place in range(1, 15):
-        broken, mending = f"p{place:02}", f"p{place + 1:02}"
-        needs = {broken: (mending,)}
+        broken, fixing = f"p{place:02}", f"p{place + 1:02}"
+        needs = {broken: (fixing,)}
         for culprit in ("p00", "p15", "p07"):
-            if culprit in (broken, mending):
+            if culprit in (broken, fixing):
                 continue
             world = World(16, builds=needs)
             answer = finished(begun(world), world, frozenset({culprit}))
-            assert members(answer) == {culprit: Role.CULPRIT}, place
+            assert members(answer) == {culprit: PatchRole.CULPRIT}, place
             # The same where neither builds without the other.
-            world = World(16, builds={broken: (mending,), mending: (broken,)})
+            world = World(16, builds={broken: (fixing,), fixing: (broken,)})
             answer = finished(begun(world), world, frozenset({culprit}))
-            assert members(answer) == {culprit: Role.CULPRIT}, place
-        world = World(16, builds=needs, needs={mending: (broken,)})
+            assert members(answer) == {culprit: PatchRole.CULPRIT}, place
+        world = World(16, builds=needs, needs={fixing: (broken,)})
         answer = finished(begun(world), world, frozenset({broken}))
-        assert set(members(answer)) == {broken, mending}
+        assert set(members(answer)) == {broken, fixing}
 
 
 def test_patches_that_only_do_it_together() -> None:
@@ -216,7 +223,7 @@ def test_an_effect_that_a_later_patch_takes_away_again() -> None:
     search = begun(world)
     while builds := search.next_builds():
         chosen = builds[0].patches
-        search = search.observe(chosen, Verdict.HAS if has(chosen) else Verdict.LACKS)
+        search = search.observe(chosen, SetVerdict.HAS if has(chosen) else SetVerdict.LACKS)
     found = frozenset(members(search.answer()))
     assert has(found)
     assert not any(has(found - {name}) for name in found)
@@ -231,7 +238,7 @@ def test_an_end_to_the_builds() -> None:
     answer = finished(search, world, culprits)
     assert answer.tests == 9
     assert not answer.complete
-    assert members(answer) == {"p50": Role.CULPRIT}
+    assert members(answer) == {"p50": PatchRole.CULPRIT}
     assert answer.note == "the search ended after 9 builds"
 
 
@@ -240,7 +247,7 @@ def test_sets_that_are_known_to_be_refused_are_no_tests() -> None:
     search = begun(world)
     while builds := search.next_builds():
         verdict, reason = judge(world, frozenset({"p05"}), builds[0].patches)
-        built = verdict is not Verdict.UNRESOLVED
+        built = verdict is not SetVerdict.UNRESOLVED
         search = search.observe(builds[0].patches, verdict, reason, built=built)
     answer = search.answer()
     assert answer.refused > 0
@@ -248,8 +255,8 @@ def test_sets_that_are_known_to_be_refused_are_no_tests() -> None:
     assert set(members(answer)) == {"p02", "p05"}
 
 
-@pytest.mark.parametrize("verdict", [Verdict.LACKS, Verdict.UNRESOLVED])
-def test_a_series_without_the_effect_has_no_answer(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [SetVerdict.LACKS, SetVerdict.UNRESOLVED])
+def test_a_series_without_the_effect_has_no_answer(verdict: SetVerdict) -> None:
     world = World(4)
     search = begin_minimal(world.patches(), [Trial(frozenset(world.names), verdict)])
     assert search.next_builds() == ()

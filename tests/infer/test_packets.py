@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Packets, RegionCounts, RunCounts
-from kdelta.infer.effects import Word
-from kdelta.infer.packets import PacketEffect, packet_effects
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.packets import PacketEffect, packet_effects
 from tests.synthetic import interrupts, other, own, region, run
 
 

@@ -10,11 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kdelta.cpus.model import MissPrice, Price
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
-from kdelta.infer.prices import Prices
+from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import (
+    CodeChange,
+    ComparedRegion,
+    CycleVerdict,
+    PlacementEffect,
+)
+from kdelta.infer.cycles.prices import Prices
+from kdelta.infer.effects.effects import Word
 from tests.infer.drawn import INSNS, NARROW, WIDE, amount, cost, effect, priced, realistic
 
 ONE_PRICE = priced(1, l1i=(10, 10))
@@ -69,11 +74,11 @@ def test_where_the_shipped_layouts_stand() -> None:
 def test_the_same_code_in_two_layouts_is_placement_only() -> None:
     base = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 0})
     other = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 30})
-    for code in (Code.RELINKED, Code.SAME):
+    for code in (CodeChange.RELINKED, CodeChange.SAME):
         found = effect(base, other, ONE_PRICE, code=code)
         assert found.verdict == CycleVerdict(Word.PLACEMENT_ONLY)
         assert found.shipped.placement == Interval(300, 300)
-    # If nobody knows that the code is the same, the ensembles must show it: these are too wide.
+    # If it is unknown whether the code is the same, the ensembles must show it: these are too wide.
     apart = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 30}, first_draw=100)
     assert effect(base, apart, ONE_PRICE).verdict.word is Word.UNRESOLVED
 
@@ -81,10 +86,10 @@ def test_the_same_code_in_two_layouts_is_placement_only() -> None:
 def test_the_same_code_without_a_difference_beyond_the_margin_is_the_same() -> None:
     base = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 10})
     slightly = cost(1000, {"l1i": [0, 10, 20, 30]}, {"l1i": 10.5})
-    assert effect(base, slightly, ONE_PRICE, code=Code.SAME).verdict == CycleVerdict(
+    assert effect(base, slightly, ONE_PRICE, code=CodeChange.SAME).verdict == CycleVerdict(
         Word.SAME, within=0.01
     )
-    assert effect(base, base, ONE_PRICE, code=Code.SAME).verdict == CycleVerdict(
+    assert effect(base, base, ONE_PRICE, code=CodeChange.SAME).verdict == CycleVerdict(
         Word.SAME, within=0.0
     )
 
@@ -102,19 +107,19 @@ def test_an_equal_path_with_equal_ensembles_is_placement_only_too() -> None:
 def test_relinked_code_is_never_slower_whatever_its_path_and_its_alignment_do() -> None:
     base = realistic(1)
     searched = msgspec.structs.replace(base, executed={"insns": amount(INSNS + 500)})
-    assert effect(base, searched, code=Code.RELINKED).verdict == CycleVerdict(
+    assert effect(base, searched, code=CodeChange.RELINKED).verdict == CycleVerdict(
         Word.PLACEMENT_ONLY, reason="addresses move the path too"
     )
     aligned = realistic(2, times=1.5)
     aligned = msgspec.structs.replace(aligned, shipped=base.shipped)
-    found = effect(base, aligned, code=Code.RELINKED)
+    found = effect(base, aligned, code=CodeChange.RELINKED)
     assert found.verdict.word is Word.PLACEMENT_ONLY
     assert "alignment" in found.verdict.reason
 
 
 def test_the_same_executed_code_on_another_path_may_be_slower() -> None:
     other = msgspec.structs.replace(realistic(1), executed={"insns": amount(INSNS + 500)})
-    assert effect(realistic(1), other, code=Code.SAME).verdict.word is Word.SLOWER
+    assert effect(realistic(1), other, code=CodeChange.SAME).verdict.word is Word.SLOWER
 
 
 def test_too_few_layouts_say_how_many_would_do() -> None:
@@ -173,21 +178,21 @@ def test_an_effect_as_large_as_the_margin_is_settled_by_no_number() -> None:
     )
 
 
-def test_a_verdict_that_hangs_on_what_is_executed_says_so() -> None:
+def test_a_verdict_that_depends_on_what_is_executed_says_so() -> None:
     special = Prices(
         {"insns": Price(1, 1), "wrmsr": Price(0, 300)}, {"l1i": MissPrice(0, 1, False)}
     )
     without, with_one = cost(1000, {"l1i": [0.0] * 8}), cost(1005, {"l1i": [0.0] * 8})
     with_one = msgspec.structs.replace(with_one, executed={**with_one.executed, "wrmsr": amount(1)})
     found = effect(without, with_one, special)
-    reason = "it hangs on what special instructions and string operations cost"
+    reason = "it depends on what special instructions and string operations cost"
     assert found.verdict == CycleVerdict(Word.UNRESOLVED, reason=reason)
 
 
-def test_a_verdict_that_hangs_on_prices_is_unresolved() -> None:
+def test_a_verdict_that_depends_on_prices_is_unresolved() -> None:
     wide = priced(1, l1i=(0, 10))
     found = effect(steady(1000, 10), steady(1000, 15), wide)
-    assert found.verdict == CycleVerdict(Word.UNRESOLVED, reason="it hangs on what a miss costs")
+    assert found.verdict == CycleVerdict(Word.UNRESOLVED, reason="it depends on what a miss costs")
     assert found.hidden.effect.value == 0
     assert found.exposed.effect.value == 50
     assert found.cycles == Interval(0, 50)
@@ -207,7 +212,7 @@ def test_prices_that_were_never_calibrated_carry_no_verdict_alone() -> None:
     assert effect(base, steady(1001, 10), guessed).verdict.word is Word.SAME
 
 
-def test_only_prices_that_were_never_calibrated_may_be_nought() -> None:
+def test_only_prices_that_were_never_calibrated_may_be_zero() -> None:
     prices = Prices(
         {"insns": Price(1, 1)},
         {"l1i": MissPrice(10, 10, calibrated=True), "itlb": MissPrice(10, 10, calibrated=False)},
@@ -235,7 +240,7 @@ def test_the_paths_spread_is_part_of_the_interval() -> None:
     found = effect(cost(amount(1000, 4), {}), cost(amount(1010, 6), {}), ONE_PRICE)
     assert found.cycles == Interval(0, 20)
     assert found.verdict == CycleVerdict(
-        Word.UNRESOLVED, reason="it hangs on the path's spread over perturbed runs"
+        Word.UNRESOLVED, reason="it depends on the path's spread over perturbed runs"
     )
 
 
@@ -249,9 +254,9 @@ def test_one_run_or_one_layout_has_no_spread() -> None:
         Word.UNRESOLVED, layouts=2, reason="one layout has no spread"
     )
     assert found.cycles == Interval(-math.inf, math.inf)
-    assert effect(steady(1, 1, n=1), steady(1, 1, n=1), code=Code.RELINKED).verdict == CycleVerdict(
-        Word.SAME, within=0.0
-    )
+    assert effect(
+        steady(1, 1, n=1), steady(1, 1, n=1), code=CodeChange.RELINKED
+    ).verdict == CycleVerdict(Word.SAME, within=0.0)
 
 
 def test_layouts_of_the_same_draws_are_compared_one_by_one_in_whatever_order() -> None:
@@ -288,7 +293,7 @@ def test_what_cannot_be_judged_is_refused() -> None:
         Ensemble((1, 1), {"l1i": np.zeros(2)})
     with pytest.raises(ValueError, match="misses for 3 layouts"):
         Ensemble((1, 2, 3), {"l1i": np.zeros(2)})
-    with pytest.raises(ValueError, match="the shipped layout has misses"):
+    with pytest.raises(ValueError, match="the layout as linked has misses"):
         RegionCost({}, Ensemble((1, 2), {"l1i": np.zeros(2)}), {"l2": 1.0})
 
 
@@ -325,9 +330,9 @@ def mirrored(interval: Interval) -> Interval:
     return Interval(-interval.high, -interval.low)
 
 
-@given(costs(), costs(), prices, margins, st.sampled_from(Code))
+@given(costs(), costs(), prices, margins, st.sampled_from(CodeChange))
 def test_swapping_the_kernels_negates(
-    base: RegionCost, other: RegionCost, prices: Prices, margin: float, code: Code
+    base: RegionCost, other: RegionCost, prices: Prices, margin: float, code: CodeChange
 ) -> None:
     forth = effect(base, other, prices, margin, code)
     back = effect(other, base, prices, margin, code)
@@ -345,9 +350,9 @@ def test_swapping_the_kernels_negates(
         assert (back.misses[kind].base, back.misses[kind].other) == (one.other, one.base)
 
 
-@given(costs(), prices, margins, st.sampled_from(Code), st.booleans())
+@given(costs(), prices, margins, st.sampled_from(CodeChange), st.booleans())
 def test_identical_ensembles_are_never_slower_or_faster(
-    one: RegionCost, prices: Prices, margin: float, code: Code, paired: bool
+    one: RegionCost, prices: Prices, margin: float, code: CodeChange, paired: bool
 ) -> None:
     again = one
     if not paired:
@@ -356,7 +361,7 @@ def test_identical_ensembles_are_never_slower_or_faster(
     found = effect(one, again, prices, margin, code)
     assert found.verdict.word in {Word.SAME, Word.NOT_SLOWER, Word.UNRESOLVED}
     assert found.cycles.low <= 0 <= found.cycles.high
-    if code is Code.RELINKED:
+    if code is CodeChange.RELINKED:
         assert found.verdict.word is Word.SAME
 
 
@@ -365,7 +370,7 @@ def test_relinked_code_is_placement_only_or_the_same(
     base: RegionCost, other: RegionCost, prices: Prices, margin: float
 ) -> None:
     words = {Word.SAME, Word.PLACEMENT_ONLY}
-    assert effect(base, other, prices, margin, Code.RELINKED).verdict.word in words
+    assert effect(base, other, prices, margin, CodeChange.RELINKED).verdict.word in words
 
 
 @given(costs(), prices, st.floats(0.001, 0.2))
@@ -374,11 +379,11 @@ def test_more_work_than_the_margin_is_slower_for_any_draws(
 ) -> None:
     rate = prices.executed["insns"]
     assume(rate.low > 0.01)
-    dearest = sum(
+    highest = sum(
         prices.misses[kind].exposed * max(row) for kind, row in base.ensemble.misses.items()
     )
     path = base.executed["insns"]
-    most = float(path.high) * rate.high + dearest
+    most = float(path.high) * rate.high + highest
     more = math.ceil(3 * margin * most / rate.low + 4 * (path.high - path.low)) + 1
     slower = msgspec.structs.replace(
         base, executed={"insns": amount(int(path.value) + more, int(path.high - path.low))}
@@ -407,7 +412,7 @@ def test_the_word_is_what_the_interval_says() -> None:
     margin = 0.01
     chance = np.random.default_rng(5)
     regions = [
-        Region(
+        ComparedRegion(
             f"op{number}",
             realistic(2 * number, first_draw=0, layouts=40),
             realistic(
@@ -435,9 +440,9 @@ def test_the_word_is_what_the_interval_says() -> None:
 
 
 def test_only_what_draws_decide_counts_among_the_many() -> None:
-    undecided = Region("op", realistic(1), realistic(2, first_draw=1000, times=1.05))
-    exact = Region("exact", cost(1000, {}), cost(2000, {}))
-    relinked = Region("relinked", realistic(3), realistic(4), Code.RELINKED)
+    undecided = ComparedRegion("op", realistic(1), realistic(2, first_draw=1000, times=1.05))
+    exact = ComparedRegion("exact", cost(1000, {}), cost(2000, {}))
+    relinked = ComparedRegion("relinked", realistic(3), realistic(4), CodeChange.RELINKED)
     found = placement_effects([exact, undecided, relinked, undecided], NARROW)
     assert [one.verdict.word for one in found[:2]] == [Word.SLOWER, Word.UNRESOLVED]
     assert {one.confidence for one in found} == {0.975}

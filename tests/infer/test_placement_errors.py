@@ -6,19 +6,19 @@ import math
 import numpy as np
 import pytest
 
-from kdelta.infer.effects import Word
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, Region
-from kdelta.infer.prices import Prices
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion
+from kdelta.infer.cycles.prices import Prices
+from kdelta.infer.effects.effects import Word
 from tests.infer.drawn import INSNS, NARROW, WIDE, cost, effect, priced, realistic
 
 LINKS = 12
 
 
 @pytest.mark.parametrize("prices", [NARROW, WIDE])
-@pytest.mark.parametrize("code", list(Code))
+@pytest.mark.parametrize("code", list(CodeChange))
 def test_of_66_pairs_of_links_of_one_source_none_is_slower_or_faster(
-    prices: Prices, code: Code
+    prices: Prices, code: CodeChange
 ) -> None:
     """Each link with ensembles of its own draws, in three regions of different spread."""
     links = [
@@ -34,11 +34,11 @@ def test_of_66_pairs_of_links_of_one_source_none_is_slower_or_faster(
     for left in range(LINKS):
         for right in range(left):
             pairs = zip(links[left], links[right], strict=True)
-            regions = [Region("op", base, other, code) for base, other in pairs]
+            regions = [ComparedRegion("op", base, other, code) for base, other in pairs]
             words += [one.verdict.word for one in placement_effects(regions, prices)]
     assert len(words) == 66 * 3
     assert not {Word.SLOWER, Word.FASTER} & set(words)
-    if code is not Code.DIFFERENT:
+    if code is not CodeChange.DIFFERENT:
         assert set(words) == {Word.SAME, Word.PLACEMENT_ONLY}
 
 
@@ -56,6 +56,7 @@ def test_one_and_a_half_per_cent_are_found_with_the_default_number_of_layouts() 
     assert Word.FASTER not in words
 
 
+@pytest.mark.slow
 def test_a_wrong_word_is_rare_where_the_effect_is_just_the_margin() -> None:
     """There a verdict is most often wrong: the other kernel costs 1 + margin times the base."""
     prices = priced(0.5, l1i=(4, 4))
@@ -69,6 +70,7 @@ def test_a_wrong_word_is_rare_where_the_effect_is_just_the_margin() -> None:
     assert wrong <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.0, 0.95])
 def test_intervals_hold_the_effect_as_often_as_they_say(alike: float) -> None:
     prices = priced(0.5, l1i=(4, 4))
@@ -83,6 +85,7 @@ def test_intervals_hold_the_effect_as_often_as_they_say(alike: float) -> None:
     assert 25 <= missed <= 75
 
 
+@pytest.mark.slow
 def test_of_many_regions_few_words_are_wrong() -> None:
     """Forty regions, of which ten differ, many times over; regions at the margin err most."""
     prices = priced(0.5, l1i=(4, 4))
@@ -95,7 +98,7 @@ def test_of_many_regions_few_words_are_wrong() -> None:
             times = 1.10 if number < 10 else 1.01
             base = cost(INSNS, {"l1i": rows[0]})
             other = cost(round(INSNS * times), {"l1i": times * rows[1]}, first_draw=1000)
-            regions.append(Region(f"op{number}", base, other))
+            regions.append(ComparedRegion(f"op{number}", base, other))
         words = [one.verdict.word for one in placement_effects(regions, prices)]
         wrong = sum(word is not Word.UNRESOLVED for word in words[10:])
         right = sum(word is Word.SLOWER for word in words[:10])

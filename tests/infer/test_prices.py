@@ -5,11 +5,11 @@ from fractions import Fraction
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.model import CPU, Cache, MissPrice, Price, Qemu
-from kdelta.infer.effects import compare
-from kdelta.infer.ensembles import Interval, RegionCost
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Region
-from kdelta.infer.prices import executed_of, prices_of
+from kdelta.infer.cycles.ensembles import Interval, RegionCost
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import ComparedRegion
+from kdelta.infer.cycles.prices import executed_of, prices_of
+from kdelta.infer.effects.effects import compare
 from tests.synthetic import interrupts, own, region, run
 
 CORE = CPU(
@@ -50,7 +50,7 @@ def test_all_that_has_a_price_is_weighed_by_it() -> None:
         "pause": Fraction(3),
     }
     (found,) = placement_effects(
-        [Region("op", RegionCost(base), RegionCost(other))], prices_of(CORE)
+        [ComparedRegion("op", RegionCost(base), RegionCost(other))], prices_of(CORE)
     )
     # 40 instructions, 64 bytes at 16 to 32 a cycle, 3 locked instructions; a pause has no price.
     assert found.cycles == Interval(20 + 2 + 30, 20 + 4 + 60)

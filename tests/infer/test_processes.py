@@ -2,44 +2,13 @@
 """A region by process adds up to what was counted, and its table says so."""
 
 import msgspec
-import numpy as np
 import pytest
 
-from kdelta.counts.model import Cost, Iterations, RegionCounts
-from kdelta.counts.profile import Profile, Task
-from kdelta.infer.processes import Processes, ProgramCost, processes
-from kdelta.report.processes_text import processes_text
+from kdelta.counts.model import Cost
+from kdelta.infer.profiles.processes import ProgramCost, processes
 from kdelta.spec.errors import LabError
-from tests.profiles import profile_of
-
-STACKS = {
-    ("entry",): 10,
-    ("entry", "sys_read"): 50,
-    ("cc1:main",): 300,
-    ("sh:main",): 40,
-    ("fork",): 2,
-    ("fork", "do_exit"): 3,
-    ("timer",): 7,
-    ("worker",): 9,
-}
-CONTEXTS: dict[tuple[str, ...], int] = {("timer",): 1, ("worker",): 2}
-TASKS = ("cc1", "cc1", "sh", "kernel")
-TASK_OF = (0, 0, 1, 2, 2, 2, 1, 3)
-
-
-def made() -> Profile:
-    profile = profile_of(STACKS, region="make", contexts=CONTEXTS)
-    tree = msgspec.structs.replace(profile.tree, task=np.array(TASK_OF, np.int32))
-    return msgspec.structs.replace(profile, tree=tree, tasks=tuple(map(Task, TASKS)))
-
-
-def counted(profile: Profile, ticks: int | None = None) -> RegionCounts:
-    return RegionCounts("make", Iterations(), profile.function_costs(), ticks)
-
-
-def found(ticks: int | None = None) -> Processes:
-    """By process, what `made` has."""
-    return processes(made(), counted(made(), ticks))
+from kdelta.studies.processes.text import processes_text
+from tests.infer.made_processes import STACKS, counted, made
 
 
 def test_each_program_has_its_own_and_the_kernels_work_for_it() -> None:

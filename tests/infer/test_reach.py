@@ -2,19 +2,19 @@
 """Which units reach executed code: no planted effect is ever ruled out."""
 
 import msgspec
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kdelta.infer.alive import Side, find_alive
-from kdelta.infer.reach import Kept, RuledOut, reach
-from kdelta.infer.recompiled import (
+from kdelta.infer.reach.alive import BuiltSide, find_alive
+from kdelta.infer.reach.reach import Kept, RuledOut, reach
+from kdelta.infer.reach.recompiled import (
     compare_objects,
     differences_that_matter,
     objects_to_recompile,
 )
-from kdelta.kernels.digest import ANY_OPTION, GeneratedFile
-from kdelta.kernels.mentions import EVERYTHING, Mention, Mentions
-from kdelta.kernels.objects import Code
+from kdelta.kernels.config.mentions import EVERYTHING, Mention, Mentions
+from kdelta.kernels.objects.digest import ANY_OPTION, GeneratedFile
+from kdelta.kernels.objects.objects import CodePiece
 from tests.infer.programs import OPTIONS, Element, Program, Thing, programs
 
 UNITS = {option: (option,) for option in OPTIONS}
@@ -23,7 +23,6 @@ NOTHING: frozenset[str] = frozenset()
 EVERY = frozenset(OPTIONS)
 
 
-@settings(max_examples=150, deadline=None)
 @given(programs(), CONFIGS)
 def test_what_is_ruled_out_changes_nothing_that_is_executed(
     program: Program, a: frozenset[str]
@@ -40,7 +39,6 @@ def test_what_is_ruled_out_changes_nothing_that_is_executed(
         assert program.trace(a ^ (EVERY - ruled_out)) == program.trace(b)
 
 
-@settings(max_examples=150, deadline=None)
 @given(programs(), CONFIGS)
 def test_what_recompiling_clears_changes_nothing_that_is_executed(
     program: Program, a: frozenset[str]
@@ -127,7 +125,7 @@ def test_object_that_another_unit_brings_is_decided_where_it_is() -> None:
     assert brings.undecided == ("live.o comes or goes",)
     assert objects_to_recompile(kept, program.digest(NOTHING)) == []
     assert _matters(program, both, "CONFIG_A", set(kept.only_b))
-    # What only A has is decided there, whoever takes it away.
+    # What only A has is decided there, whatever removes it.
     back = reach(program.side(both), program.side(NOTHING), units, program.mentions())["A"]
     assert isinstance(back, Kept)
     assert (back.only_b, back.undecided) == ((), ())
@@ -155,7 +153,7 @@ def test_folder_of_a_mention_is_reached_with_all_below_it() -> None:
         assert isinstance(_only(_program(live), mentions), kind)
 
 
-def test_linker_script_keeps_a_unit_until_it_is_made_anew() -> None:
+def test_linker_script_keeps_a_unit_until_it_is_made_again() -> None:
     script = "arch/x86/kernel/vmlinux.lds"
     options = frozenset({"CONFIG_A"})
     sides = []
@@ -212,9 +210,9 @@ def test_dead_object_that_another_unit_brings_is_looked_at_where_it_is() -> None
     assert (kept.unseen, kept.only_b, kept.undecided) == ((), ("new.o",), ())
 
 
-def _with_section(section: str, side: Side) -> Side:
+def _with_section(section: str, side: BuiltSide) -> BuiltSide:
     dead = side.digest.objects["dead.o"]
-    held = msgspec.structs.replace(dead, collected={section: Code(1, 8, section, ())})
+    held = msgspec.structs.replace(dead, collected={section: CodePiece(1, 8, section, ())})
     side.digest.objects["dead.o"] = held
     return side
 

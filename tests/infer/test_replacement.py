@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.ensembles import Ensemble, Floats, RegionCost
-from kdelta.infer.replacement import rank_correlation, replaced
+from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
+from kdelta.infer.cycles.replacement import rank_correlation, replaced
 
 few = st.integers(0, 4)
 
@@ -45,7 +45,7 @@ def test_the_correlation_is_that_of_ranks(pairs: list[tuple[int, int]]) -> None:
     assert rank_correlation(np.zeros(0), np.zeros(0)) is None
 
 
-def test_what_hangs_on_the_policy() -> None:
+def test_what_depends_on_the_policy() -> None:
     """The same order of layouts under both, however many misses; and the very opposite one."""
     draws = np.array([5.0, 1.0, 3.0, 9.0])
     own, lru = cost(draws * draws, 4.0), cost(draws, 4.0)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Regions whose path hangs on what a guest's kernel did otherwise than on a CPU."""
+"""Regions whose path depends on what a guest's kernel did otherwise than on a CPU."""
 
 from kdelta.counts.model import Cost, FunctionCost, Iterations, RegionCounts, RunCounts
 from kdelta.cpus.model import KernelPath
 from kdelta.cpus.representative import Difference
-from kdelta.infer.representative import MarkedRegion, marked_regions
+from kdelta.infer.effects.representative import MarkedRegion, marked_regions
 
 
 def difference(name: str, **what: object) -> Difference:

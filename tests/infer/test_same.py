@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where two runs part that should have been the same."""
 
-from kdelta.counts.model import Cost, FunctionCost, Iterations, RegionCounts
-from kdelta.infer.same import partings
+from kdelta.counts.model import Cost, FunctionCost, Iterations, RegionCounts, RunCounts
+from kdelta.infer.effects.same import CUT_MOST, partings
 from tests.synthetic import own, region, run, user
 
 
@@ -31,3 +31,17 @@ def test_the_first_iteration_and_each_function_that_differ() -> None:
     ]
     fewer = one((5, 5), Cost(15, loads=2), 15)
     assert list(partings(run(first), run(fewer))) == ["op: 3 and 2 iterations"]
+
+
+def test_a_block_that_is_cut_elsewhere_is_no_difference() -> None:
+    labels = own("entry_SYSCALL_64"), own("entry_SYSCALL_64_after_hwframe")
+
+    def counted(*insns: int, to_user: int = 0) -> RunCounts:
+        costs = dict(zip(labels, insns, strict=True)) | {user("main"): 9 + to_user}
+        return run(region("op", costs))
+
+    whole = counted(500, 100)
+    assert list(partings(whole, counted(486, 114))) == []
+    assert list(partings(whole, counted(486, 100)))  # less altogether
+    assert list(partings(whole, counted(486, 100, to_user=14)))  # to another program
+    assert list(partings(whole, counted(500 - CUT_MOST - 1, 100 + CUT_MOST + 1)))

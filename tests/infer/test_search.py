@@ -7,11 +7,11 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.closed_sets import Needs
-from kdelta.infer.estimate import effect_between
-from kdelta.infer.means import Adds
-from kdelta.infer.search import begin
-from kdelta.infer.search_model import (
+from kdelta.infer.effects.estimate import effect_between
+from kdelta.infer.effects.means import Adds
+from kdelta.infer.search.closed_sets import Needs
+from kdelta.infer.search.search import begin
+from kdelta.infer.search.search_model import (
     Failed,
     FlipSet,
     How,
@@ -86,7 +86,7 @@ def test_where_the_whole_changes_nothing_all_are_cleared_unbuilt() -> None:
     assert "cancel exactly" in found.answer.notes[0]
 
 
-def test_what_was_cleared_costs_nought_within_the_interval_of_its_group() -> None:
+def test_what_was_cleared_costs_zero_within_the_interval_of_its_group() -> None:
     found = searched(world_of(6, 0, seed=2, spread=20))
     for unit in found.answer.units:
         assert {one.value for one in unit.effects.values()} == {0}
@@ -153,7 +153,7 @@ def test_three_that_interact_only_together_are_named_together() -> None:
     assert group.effects["r0"].value == 4000
 
 
-def test_a_remainder_that_hardly_matters_is_said_and_not_searched() -> None:
+def test_a_remainder_that_hardly_matters_is_reported_and_not_searched() -> None:
     terms = {"W": 300, "X": 500, "Y": 200, "Z": 5, "XY": 9}
     found = searched(hand(terms))
     assert found.answer.interactions == ()
@@ -246,7 +246,7 @@ def test_a_unit_that_fails_alone_is_taken_out_of_the_whole() -> None:
 
 
 def test_a_unit_of_which_no_pair_of_kernels_runs_is_unresolved_with_the_reason() -> None:
-    """X needs Y to boot and Y needs X: neither can be had without the other."""
+    """X needs Y to boot and Y needs X: neither is possible without the other."""
     failing = ((flips("X"), flips("Y")), (flips("Y"), flips("X")))
     found = searched(hand({"W": 70, "X": 500, "Y": 200, "Z": 50}, failing=failing))
     assert hows(found)["X"] is hows(found)["Y"] is How.UNRESOLVED

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.infer.closed_sets import Needs
-from kdelta.infer.means import Adds
-from kdelta.infer.search_model import FlipSet, How, Limits, SearchUnit, Step
+from kdelta.infer.effects.means import Adds
+from kdelta.infer.search.closed_sets import Needs
+from kdelta.infer.search.search_model import FlipSet, How, Limits, SearchUnit, Step
 from tests.infer.simulated import REGIONS, Found, World, named, searched, steps_of, world_of
 
 KNOWN = {How.ALONE, How.DIFFERENCE, How.CLEARED, How.INFERRED}
@@ -76,7 +76,7 @@ def failing_worlds(draw: st.DrawFn) -> World:
     )
 
 
-def check_what_is_said(world: World, found: Found) -> None:
+def check_what_is_reported(world: World, found: Found) -> None:
     """Each figure is the truth about the two kernels it comes from, each sum is complete."""
     needs = Needs(world.units)
     for flips in found.asked:
@@ -106,11 +106,10 @@ def cancel_exactly(world: World, group: FlipSet) -> bool:
     return any(len(key) > 1 and key <= group for key in world.terms)
 
 
-@settings(max_examples=120, deadline=None)
 @given(additive_worlds())
 def test_additive_effects_are_found(world: World) -> None:
     found = searched(world)
-    check_what_is_said(world, found)
+    check_what_is_reported(world, found)
     for unit in found.answer.units:
         assert values(unit.effects) == world.alone(unit.name), unit
     assert found.answer.interactions == ()
@@ -122,11 +121,10 @@ def test_additive_effects_are_found(world: World) -> None:
         assert found.builds <= count
 
 
-@settings(max_examples=120, deadline=None)
 @given(worlds_with_pairs())
 def test_pairs_do_not_make_it_say_what_is_not_true(world: World) -> None:
     found = searched(world, Limits(interaction_builds=40))
-    check_what_is_said(world, found)
+    check_what_is_reported(world, found)
     evidence = found.search._plan.account.evidence
     notes = " ".join(found.answer.notes)
     for unit in found.answer.units:
@@ -136,11 +134,10 @@ def test_pairs_do_not_make_it_say_what_is_not_true(world: World) -> None:
         assert row.adds is not Adds.LEFT_OVER or "left over" in notes
 
 
-@settings(max_examples=120, deadline=None)
 @given(failing_worlds())
 def test_failures_are_searched_around(world: World) -> None:
     found = searched(world)
-    check_what_is_said(world, found)
+    check_what_is_reported(world, found)
     for unit in found.answer.units:
         if unit.how in KNOWN:
             assert values(unit.effects) == world.alone(unit.name), unit
@@ -155,7 +152,7 @@ def test_failures_are_searched_around(world: World) -> None:
 @given(failing_worlds(), st.integers(0, 12))
 def test_no_more_builds_than_allowed(world: World, limit: int) -> None:
     found = searched(world, Limits(max_builds=limit))
-    check_what_is_said(world, found)
+    check_what_is_reported(world, found)
     assert len(found.asked) <= limit
 
 

@@ -6,14 +6,19 @@ from fractions import Fraction
 
 import pytest
 
-from kdelta.infer.additive import Combination, Kernels, added, difference, less
-from kdelta.infer.closed_sets import Needs
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.evidence import Account, find_evidence
-from kdelta.infer.interactions import Culprits, Lost, Question, smallest
-from kdelta.infer.one_at_a_time import pairs_for
-from kdelta.infer.screening import Row, by_what_they_need, check_sets, seen_on_top
-from kdelta.infer.search_model import Failed, FlipSet, How, Measured, Outcome, SearchUnit
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.closed_sets import Needs
+from kdelta.infer.search.evidence import Account, find_evidence
+from kdelta.infer.search.interactions import Culprits, Lost, Question, smallest
+from kdelta.infer.search.one_at_a_time import pairs_for
+from kdelta.infer.search.screening import (
+    ScreenedKernels,
+    by_what_they_need,
+    check_sets,
+    seen_on_top,
+)
+from kdelta.infer.search.search_model import Failed, FlipSet, How, Measured, Outcome, SearchUnit
 from kdelta.spec.run import RunStatus
 
 FAILED = Failed(RunStatus.BUILD_FAILED, "no memory")
@@ -28,10 +33,10 @@ def kernel(value: int, spread: int = 0, *regions: str) -> Measured:
     return Measured(dict.fromkeys(regions or ("r",), one))
 
 
-def kernels(measured: Mapping[str, int], failed: str = "") -> Kernels:
+def kernels(measured: Mapping[str, int], failed: str = "") -> ObservedKernels:
     """What sets of letters cost; `failed` are sets that failed."""
     rows: list[tuple[FlipSet, Outcome]] = [(flips(k), kernel(v)) for k, v in measured.items()]
-    return Kernels([*rows, *((flips(letters), FAILED) for letters in failed.split())])
+    return ObservedKernels([*rows, *((flips(letters), FAILED) for letters in failed.split())])
 
 
 def needs_of(letters: str, **needs: str) -> Needs:
@@ -39,7 +44,9 @@ def needs_of(letters: str, **needs: str) -> Needs:
 
 
 def test_a_kernel_on_both_sides_cancels_with_its_spread() -> None:
-    found = Kernels([(flips(k), kernel(v, 5)) for k, v in {"": 10, "X": 30, "XY": 90}.items()])
+    found = ObservedKernels(
+        [(flips(k), kernel(v, 5)) for k, v in {"": 10, "X": 30, "XY": 90}.items()]
+    )
     x, y = difference(flips("X"), flips("")), difference(flips("XY"), flips("X"))
     whole = difference(flips("XY"), flips(""))
     assert added([x, y]) == whole
@@ -50,7 +57,7 @@ def test_a_kernel_on_both_sides_cancels_with_its_spread() -> None:
 
 def test_ranges_of_many_kernels_do_not_simply_add_up() -> None:
     names = [flips(letter) for letter in "ABCDEFGH"]
-    found = Kernels([(flips(""), kernel(0, 5)), *((name, kernel(7, 5)) for name in names)])
+    found = ObservedKernels([(flips(""), kernel(0, 5)), *((name, kernel(7, 5)) for name in names)])
     combination: Combination = dict.fromkeys(names, 1)
     effect = found.estimates(combination)["r"]
     assert effect.value == 56
@@ -60,10 +67,10 @@ def test_ranges_of_many_kernels_do_not_simply_add_up() -> None:
 
 def test_a_range_that_is_small_by_luck_counts_as_the_usual_one() -> None:
     rows = {"": (100, 5), "X": (100, 5), "Y": (112, 0), "Z": (141, 5)}
-    found = Kernels([(flips(k), kernel(*row)) for k, row in rows.items()])
+    found = ObservedKernels([(flips(k), kernel(*row)) for k, row in rows.items()])
     assert found.same(flips("Y"), flips(""))
     assert not found.same(flips("Z"), flips(""))
-    exact = Kernels([(flips(k), kernel(row[0], 0)) for k, row in rows.items()])
+    exact = ObservedKernels([(flips(k), kernel(row[0], 0)) for k, row in rows.items()])
     assert not exact.same(flips("Y"), flips(""))
 
 
@@ -98,7 +105,7 @@ def test_a_group_seen_from_a_goes_before_a_unit_seen_on_top_of_others() -> None:
     assert found["Z"].group == flips("XZ")
 
 
-def test_a_group_whose_steps_cancel_clears_nobody() -> None:
+def test_a_group_whose_steps_cancel_clears_none() -> None:
     found = find_evidence(needs_of("XYZ"), kernels({"": 10, "X": 30, "XYZ": 10}), "XYZ")
     assert set(found) == {"X"}
 
@@ -156,19 +163,19 @@ def test_a_unit_whose_kernels_fail_is_given_up_after_some_tries() -> None:
     }
 
 
-def test_a_row_is_parted_beside_a_kernel_that_failed_a_few_times() -> None:
+def test_a_row_is_parted_besides_a_kernel_that_failed_a_few_times() -> None:
     priors = dict.fromkeys("STUVWX", 0.1)
-    row = Row("STUVWX", kernels({"": 1, "STUVWX": 9}))
+    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}))
     assert row.middle(row.segments[0], priors, 2) == flips("STU")
-    row = Row("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU"))
+    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU"))
     assert row.middle(row.segments[0], priors, 2) == flips("ST")
-    row = Row("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU ST"))
+    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU ST"))
     assert row.middle(row.segments[0], priors, 2) is None
     assert row.middle(row.segments[0], priors, 3) == flips("STUV")
 
 
 def test_a_row_is_parted_where_both_halves_are_as_likely() -> None:
-    row = Row("STUVWX", kernels({"": 1, "STUVWX": 9}))
+    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}))
     priors = {**dict.fromkeys("STUVW", 0.01), "X": 0.9}
     assert row.middle(row.segments[0], priors, 2) == flips("STUVW")
 

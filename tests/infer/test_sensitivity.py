@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.cpus.model import MissPrice, Price
-from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
-from kdelta.infer.estimate import estimate
-from kdelta.infer.prices import INSNS, Prices
-from kdelta.infer.sensitivity import cycle_range, distribution, percentile
+from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
+from kdelta.infer.cycles.prices import INSNS, Prices
+from kdelta.infer.cycles.sensitivity import cycle_range, distribution, percentile
+from kdelta.infer.effects.estimate import estimate
 
 PRICES = Prices(
     executed={INSNS: Price(0.5, 0.5), "lock": Price(10, 20)},

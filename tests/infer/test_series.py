@@ -5,14 +5,14 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import Adds
-from kdelta.infer.search_model import Measured
-from kdelta.infer.series import SeriesSearch, begin_series
-from kdelta.infer.series_model import (
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.means import Adds
+from kdelta.infer.search.search_model import Measured
+from kdelta.infer.search.series import SeriesSearch, begin_series
+from kdelta.infer.search.series_model import (
     PatchFate,
     SeriesAnswer,
     SeriesLimits,
@@ -130,7 +130,7 @@ def test_the_proof_settles_what_was_ruled_out() -> None:
     assert fates.count(PatchFate.RULED_OUT) == 37
 
 
-def test_ruling_out_that_was_wrong_is_said_and_searched() -> None:
+def test_ruling_out_that_was_wrong_is_reported_and_searched() -> None:
     world = World(20, {"p05": {"open/do_open": 3}, "p11": {"read/do_read": 4}})
     pruned = set(world.names) - {"p05"}
     answer, _ = finished(begun(world, patches=world.patches(pruned)), world)
@@ -151,7 +151,7 @@ def test_a_proof_takes_along_what_the_kept_need_to_apply() -> None:
     assert not steps
 
 
-def test_a_proof_that_fails_to_build_is_said() -> None:
+def test_a_proof_that_fails_to_build_is_reported() -> None:
     world = World(6, {"p03": {"open/do_open": 3}}, builds={"p03": ("p01",)})
     answer, _ = finished(begun(world, patches=world.patches(set(world.names) - {"p03"})), world)
     assert answer.proof.held is None
@@ -277,11 +277,11 @@ def test_an_interaction_seen_from_one_side_only() -> None:
     assert one.text.startswith("with later patches")
 
 
-def test_the_budget_is_kept_and_what_is_open_is_said() -> None:
+def test_the_budget_is_kept_and_what_is_open_is_reported() -> None:
     world = World(32, {f"p{n:02}": {"open/do_open": 1 + n} for n in range(32)})
     answer, steps = finished(begun(world, limits=SeriesLimits(max_builds=5)), world)
     assert len(steps) == 5
-    assert answer.notes[-1] == "the search ended after 5 builds, as it was told to"
+    assert answer.notes[-1] == "the search ended after 5 builds, as it was asked to"
     assert all(not one.remainder.value for one in answer.sums.values())
     assert sum(sum(by_region(one.effects).values()) for one in answer.groups) + sum(
         sum(part.values()) for part in found(answer).values()
@@ -325,7 +325,6 @@ def worlds(draw: st.DrawFn) -> World:
     return World(n, effects, needs=needs)
 
 
-@settings(max_examples=150, deadline=None)
 @given(worlds())
 def test_in_order_everything_adds_up_to_what_was_planted(world: World) -> None:
     answer, steps = finished(begun(world), world)

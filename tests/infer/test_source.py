@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.source_lines import Frame, SourceLines
-from kdelta.infer.profile import Selection
-from kdelta.infer.source import Line, by_line, executed_addresses, inlined_in, line_changes
+from kdelta.infer.profiles.profile import Selection
+from kdelta.infer.profiles.source import (
+    SourceLine,
+    by_line,
+    executed_addresses,
+    inlined_in,
+    line_changes,
+)
 from tests.profiles import FUNCTION_BYTES, profile_of
 
 OWN = Selection()
@@ -28,14 +34,14 @@ LINES = SourceLines(
 
 def test_each_instruction_is_of_its_innermost_line() -> None:
     assert by_line([PROFILE, PROFILE], OWN, LINES) == {
-        Line("work", "", 0, "main"): 20,
-        Line("kernel", "lib/inner.h", 3, "inner"): 10,
-        Line("kernel", "lib/f.c", 30, "g"): 14,
+        SourceLine("work", "", 0, "main"): 20,
+        SourceLine("kernel", "lib/inner.h", 3, "inner"): 10,
+        SourceLine("kernel", "lib/f.c", 30, "g"): 14,
     }
     everything = Selection(contexts=("own", "interrupts", "other"))
-    assert by_line([PROFILE], everything, LINES)[Line("kernel", "", 0, "irq")] == 2
+    assert by_line([PROFILE], everything, LINES)[SourceLine("kernel", "", 0, "irq")] == 2
     only = frozenset({("kernel", "g")})
-    assert by_line([PROFILE], OWN, LINES, only) == {Line("kernel", "lib/f.c", 30, "g"): 7}
+    assert by_line([PROFILE], OWN, LINES, only) == {SourceLine("kernel", "lib/f.c", 30, "g"): 7}
 
 
 def test_which_addresses_are_asked_for() -> None:
@@ -52,7 +58,7 @@ def test_what_was_inlined() -> None:
 FILES = st.sampled_from(["", "a.c", "b.h"])
 SIDES = st.dictionaries(
     st.builds(
-        lambda file, line, function: Line("kernel", file, line if file else 0, function),
+        lambda file, line, function: SourceLine("kernel", file, line if file else 0, function),
         FILES,
         st.integers(1, 6),
         st.sampled_from(["f", "g", "f.isra.0"]),
@@ -64,7 +70,10 @@ TEXTS = st.one_of(st.none(), st.lists(st.sampled_from("xyz"), min_size=6, max_si
 
 @given(SIDES, SIDES, TEXTS, TEXTS)
 def test_sums_stay(
-    a: dict[Line, int], b: dict[Line, int], ours: list[str] | None, theirs: list[str] | None
+    a: dict[SourceLine, int],
+    b: dict[SourceLine, int],
+    ours: list[str] | None,
+    theirs: list[str] | None,
 ) -> None:
     changes = line_changes(a, b, lambda _o, _f: ours, lambda _o, _f: theirs)
     assert sum(one.a for one in changes) == sum(a.values())
@@ -82,8 +91,8 @@ def test_lines_that_moved_are_the_same_lines() -> None:
     def new(_origin: str, _file: str) -> Sequence[str]:
         return ["/* said */", "int f(void)", "{", "  one();", "  more();", "  two();", "}"]
 
-    def line(number: int, function: str = "f") -> Line:
-        return Line("kernel", "a.c", number, function)
+    def line(number: int, function: str = "f") -> SourceLine:
+        return SourceLine("kernel", "a.c", number, function)
 
     a = {line(3): 10, line(4): 20}
     b = {line(4): 10, line(5): 30, line(6, "f.isra.0"): 21}
@@ -95,7 +104,7 @@ def test_lines_that_moved_are_the_same_lines() -> None:
 
 
 def test_a_line_that_is_gone() -> None:
-    a = {Line("kernel", "a.c", 2, "f"): 5, Line("kernel", "", 0, "g"): 1}
-    (kept, gone) = line_changes(a, {Line("kernel", "", 0, "g"): 1})
-    assert (gone.a_line, gone.b_line, gone.added) == (Line("kernel", "a.c", 2, "f"), None, -5)
+    a = {SourceLine("kernel", "a.c", 2, "f"): 5, SourceLine("kernel", "", 0, "g"): 1}
+    (kept, gone) = line_changes(a, {SourceLine("kernel", "", 0, "g"): 1})
+    assert (gone.a_line, gone.b_line, gone.added) == (SourceLine("kernel", "a.c", 2, "f"), None, -5)
     assert kept.added == 0

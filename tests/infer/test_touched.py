@@ -3,24 +3,24 @@
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kdelta.infer.alive import Side
-from kdelta.infer.reach import NOT_EXECUTED, Kept, Reach, RuledOut
-from kdelta.infer.touched import (
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.infer.reach.reach import NOT_EXECUTED, Kept, Reach, RuledOut
+from kdelta.infer.reach.touched import (
     HARMLESS,
     NOTHING_BUILT,
-    Change,
+    TouchedFiles,
     Tree,
     chances,
     reach_of_changes,
     touches_config,
     tree_of,
 )
-from kdelta.kernels.dependencies import Dependencies
-from kdelta.kernels.digest import Digest, GeneratedFile, ObjectDigest
-from kdelta.kernels.objects import Code
+from kdelta.kernels.objects.dependencies import Dependencies
+from kdelta.kernels.objects.digest import Digest, GeneratedFile, ObjectDigest
+from kdelta.kernels.objects.objects import CodePiece
 from tests.infer.programs import OPTIONS, Program, programs
 
 NOTHING: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ EVERY = frozenset(OPTIONS)
 class Planted(msgspec.Struct, frozen=True):
     """A program whose options are changes: on means applied. `headers`: for each object the one
     through which changes reach it, or "" for its own source; `unknown`: generated headers of which
-    nobody knows that they are made from their source.
+    it is unknown that they are made from their source.
     """
 
     program: Program
@@ -50,7 +50,7 @@ class Planted(msgspec.Struct, frozen=True):
         generated = {path: frozenset({source}) for path, source in known.items()}
         return Tree(side, made_from, generated, self.unknown)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[TouchedFiles]:
         files: dict[str, set[str]] = {option: {"CREDITS"} for option in OPTIONS}
         every = self.program.digest(EVERY).objects
         for thing, header in zip(self.program.things, self.headers, strict=True):
@@ -61,7 +61,7 @@ class Planted(msgspec.Struct, frozen=True):
                 files[thing.header].add(self._source(f"include/generated/{thing.header}.h"))
         for option in self.program.mentions().by_option:
             files[option].add("Makefile")
-        return [Change(option, frozenset(files[option])) for option in OPTIONS]
+        return [TouchedFiles(option, frozenset(files[option])) for option in OPTIONS]
 
     def _source(self, generated: str) -> str:
         return generated.replace("include/generated/", "kernel/").replace(".h", ".c")
@@ -80,7 +80,6 @@ def planted(draw: st.DrawFn) -> Planted:
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(planted())
 def test_what_is_ruled_out_changes_nothing_that_is_executed(planted: Planted) -> None:
     program = planted.program
@@ -94,7 +93,6 @@ def test_what_is_ruled_out_changes_nothing_that_is_executed(planted: Planted) ->
     assert program.trace(EVERY - ruled_out) == program.trace(EVERY)
 
 
-@settings(max_examples=100, deadline=None)
 @given(planted(), st.frozensets(st.sampled_from(OPTIONS)))
 def test_a_kernel_between_the_ends_rules_out_less(
     planted: Planted, between: frozenset[str]
@@ -109,11 +107,11 @@ def test_a_kernel_between_the_ends_rules_out_less(
             assert planted.program.trace(between ^ {name}) == planted.program.trace(between)
 
 
-def code(*refs: str, content: int = 1) -> Code:
-    return Code(content, 16, ".text", refs)
+def code(*refs: str, content: int = 1) -> CodePiece:
+    return CodePiece(content, 16, ".text", refs)
 
 
-def thing(path: str, *, generated: tuple[str, ...] = (), **functions: Code) -> ObjectDigest:
+def thing(path: str, *, generated: tuple[str, ...] = (), **functions: CodePiece) -> ObjectDigest:
     source = path.replace(".o", ".c")
     return ObjectDigest(
         path, source, "", NOTHING, frozenset(generated), False, False, functions, {}, {}
@@ -130,7 +128,7 @@ def tree(*objects: ObjectDigest, **files: tuple[str, ...]) -> Tree:
     }
     executed = frozenset({"start", "used"})
     return Tree(
-        Side(digest, executed, executed),
+        BuiltSide(digest, executed, executed),
         made_from,
         {"arch/x86/kernel/vmlinux.lds": frozenset({"include/asm-generic/vmlinux.lds.h"})},
         tools=frozenset({"scripts/kallsyms.c", "tools/objtool/", "include/linux/elf.h"}),
@@ -148,7 +146,7 @@ BOTH = tree(
 
 
 def only(*files: str, ends: tuple[Tree, ...] = (BOTH, BOTH), same: bool = False) -> Reach:
-    change = Change("it", frozenset(files))
+    change = TouchedFiles("it", frozenset(files))
     return reach_of_changes(ends, [change], ["it"] if same else [])["it"]
 
 
@@ -228,7 +226,7 @@ def test_kconfig_that_grants_the_same_config_reaches_nothing() -> None:
 
 def test_files_that_do_the_same_before_and_after_are_no_matter() -> None:
     files = frozenset({"init/live.c", "mm/Makefile", "drivers/dead.c"})
-    change = Change("it", files, harmless=frozenset({"init/live.c", "mm/Makefile"}))
+    change = TouchedFiles("it", files, harmless=frozenset({"init/live.c", "mm/Makefile"}))
     assert reach_of_changes((BOTH, BOTH), [change])["it"] == RuledOut("it", 1, NOT_EXECUTED)
     whole = msgspec.structs.replace(change, harmless=files)
     assert reach_of_changes((BOTH, BOTH), [whole])["it"] == RuledOut("it", 0, HARMLESS)
@@ -264,10 +262,10 @@ def test_a_file_that_the_range_removes_counts_by_the_end_that_has_it() -> None:
 
 def test_an_object_of_one_end_that_several_changes_reach_was_not_seen_with_each() -> None:
     ends = tree(LIVE), tree(LIVE, DEAD)
-    brings = Change("brings", frozenset({"drivers/Makefile", "drivers/dead.c"}))
-    mends = Change("mends", frozenset({"drivers/dead.c"}))
-    found = reach_of_changes(ends, [brings, mends])
-    kept = found["mends"]
+    brings = TouchedFiles("brings", frozenset({"drivers/Makefile", "drivers/dead.c"}))
+    fixes = TouchedFiles("fixes", frozenset({"drivers/dead.c"}))
+    found = reach_of_changes(ends, [brings, fixes])
+    kept = found["fixes"]
     assert isinstance(kept, Kept)
     assert (kept.unseen, kept.alive) == (("drivers/dead.o",), ())
     assert isinstance(found["brings"], Kept)
@@ -277,7 +275,10 @@ def test_an_object_of_one_end_that_nothing_explains_is_reached_by_all_changes() 
     ends = tree(LIVE), tree(LIVE, thing("mm/new.o", used=code()))
     assert isinstance(only("drivers/other.c", ends=ends), Kept)
     assert isinstance(only("drivers/other.c", "mm/new.c", ends=ends), Kept)
-    more = [Change("it", frozenset({"drivers/other.c"})), Change("mm", frozenset({"mm/Kconfig"}))]
+    more = [
+        TouchedFiles("it", frozenset({"drivers/other.c"})),
+        TouchedFiles("mm", frozenset({"mm/Kconfig"})),
+    ]
     assert isinstance(reach_of_changes(ends, more)["it"], RuledOut)
 
 
@@ -292,7 +293,7 @@ def test_what_makes_a_file_is_not_known_so_any_source_may() -> None:
         return msgspec.structs.replace(made, side=side, unknown=frozenset({table}))
 
     assert isinstance(only("drivers/dead.c", ends=(end("1"), end("2"))), Kept)
-    comments = Change("it", frozenset({"drivers/dead.c"}), frozenset({"drivers/dead.c"}))
+    comments = TouchedFiles("it", frozenset({"drivers/dead.c"}), frozenset({"drivers/dead.c"}))
     assert isinstance(reach_of_changes((end("1"), end("2")), [comments])["it"], Kept)
     assert isinstance(only("MAINTAINERS", ends=(end("1"), end("2"))), RuledOut)
     assert isinstance(only("drivers/dead.c", ends=(end("1"), end("1"))), RuledOut)
@@ -303,7 +304,7 @@ def test_what_executes_in_regions_and_differs_is_tried_first() -> None:
     before = tree(thing("init/live.o", start=code()), sames, DEAD)
     after = tree(thing("init/live.o", start=code(content=2)), sames, DEAD)
     files = {"hot": "init/live.c", "same": "mm/same.c", "build": "Makefile", "dead": "CREDITS"}
-    changes = [Change(name, frozenset({file})) for name, file in files.items()]
+    changes = [TouchedFiles(name, frozenset({file})) for name, file in files.items()]
     found = chances((before, after), reach_of_changes((before, after), changes))
     assert set(found) == {"hot", "same", "build"}
     assert found["hot"] == found["build"] > found["same"] > 0
@@ -316,7 +317,9 @@ def test_a_tree_of_what_its_build_left() -> None:
 
 
 def test_which_changes_touch_what_configs_are_made_from() -> None:
-    change = Change("it", frozenset({"mm/Kconfig", "mm/slub.c"}))
+    change = TouchedFiles("it", frozenset({"mm/Kconfig", "mm/slub.c"}))
     assert touches_config(change)
     assert not touches_config(msgspec.structs.replace(change, harmless=frozenset({"mm/Kconfig"})))
-    assert not touches_config(Change("it", frozenset({"mm/Makefile", "scripts/kconfig/conf.c"})))
+    assert not touches_config(
+        TouchedFiles("it", frozenset({"mm/Makefile", "scripts/kconfig/conf.c"}))
+    )

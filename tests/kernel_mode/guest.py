@@ -95,7 +95,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """What a boot left. `whole`: all steps were gone through, and the guest ended by itself.
+    """What a boot left. `whole`: all steps were gone through, and the guest powered off.
 
     `cpu_seconds` is what its emulator took of the host's CPUs.
     """

@@ -14,13 +14,11 @@ from kdelta.guests.libraries import program_files
 from kdelta.host.native import STATIC_FLAGS
 from kdelta.host.target import target
 from tests.kernel_mode.guest import Boot, Machine, Step, boot
-from tests.kernel_mode.test_proofs import kernel
+from tests.native.calling import CALLING, CASES
+from tests.native.calling import LIBRARY as SOURCES
 from tests.native.conftest import compile_c
-from tests.native.test_kernel_mode import CALLING, CASES
-from tests.native.test_kernel_mode import LIBRARY as SOURCES
 
-pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
-__all__ = ["kernel"]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
 WAYS = ("direct", "skip")
 KINDS = ("dynamic", "static")

@@ -4,7 +4,6 @@
 docs/kernel-mode-proofs.md tells what each of them proves, and what differs.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -12,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.host.command import talk_to_stderr
-from kdelta.kernels import Kernel, obtain
-from kdelta.spec.kernel import parse_kernel_spec
 from tests.kernel_mode.guest import (
     INSIDE,
     NAMES,
@@ -30,17 +26,9 @@ from tests.kernel_mode.guest import (
     symbol,
 )
 
-pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
-SPEC = os.environ.get("KDELTA_KERNEL_MODE") or "deb-src:linux-source-6.12 +kernel-mode"
 Boots = dict[str, Boot]
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Path:
-    found = obtain(parse_kernel_spec(SPEC), talk_to_stderr)
-    assert isinstance(found, Kernel), found
-    return Path(found.image)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +57,7 @@ def test_the_kernel_is_well(boots: Boots, mode: str) -> None:
     assert boots[mode].whole
 
 
-def test_what_hangs_on_the_cpu_is_the_same_in_both_modes_but_for_what_is_documented(
+def test_what_depends_on_the_cpu_is_the_same_in_both_modes_but_for_what_is_documented(
     boots: Boots,
 ) -> None:
     found = differences(boots["user"], boots["kernel"])
@@ -85,6 +73,7 @@ def test_all_three_ways_to_call_were_tried(boots: Boots) -> None:
             assert any(line.endswith(f"-by-{way}") for line in said), (name, way)
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize("mode", ["user", "kernel"])
 def test_the_host_reads_its_core_file(boots: Boots, mode: str, tmp_path: Path) -> None:
     core = tmp_path / "core"

@@ -2,7 +2,8 @@
 """An apt of our own making: apt-get and apt-cache that read what there is from a JSON file.
 
 {"packages": {NAME: {VERSION: {"depends": TEXT, "deb": PATH}}}, "network": BOOL, "calls": PATH,
- "before_download": SHELL, "own_lists": {NAME: ...} what the mirror has after an update}
+ "before_download": SHELL, "own_lists": {NAME: ...} what the mirror has after an update,
+ "renewed": how many more fetches find the mirror being renewed, "loaded_meanwhile": {NAME: ...}}
 """
 
 import hashlib
@@ -38,8 +39,33 @@ def main(program: str, words: list[str]) -> int:
     return download(state, packages, plain[1])
 
 
+# Recorded from apt 2.6.1, which ends with 100 then and keeps the older list.
+RENEWED = """\
+E: Failed to fetch http://mirror.example/x  File has unexpected size (232 != 220). \
+Mirror sync in progress? [IP: 192.0.2.1 80]
+   Hashes of expected file:
+    - Filesize:220 [weak]
+"""
+SOME_FAILED = """\
+E: Some index files failed to download. They have been ignored, or old ones used instead.
+"""
+
+
+def is_renewed(state: dict[str, Any]) -> bool:
+    """Whether the mirror is being renewed; if so, once less from now on."""
+    left = state.get("renewed", 0)
+    if left:
+        Path(os.environ["FAKE_APT"]).write_text(json.dumps({**state, "renewed": left - 1}))
+    return bool(left)
+
+
 def update(state: dict[str, Any], lists: Path) -> int:
     """apt-get update: ends with 0 even when nothing could be fetched."""
+    if is_renewed(state):
+        if "loaded_meanwhile" in state:
+            lists.write_text(json.dumps(state["loaded_meanwhile"]))
+        print(RENEWED, SOME_FAILED, sep="", end="", file=sys.stderr)
+        return 100
     if state["network"]:
         lists.write_text(json.dumps(state["own_lists"]))
     else:
@@ -100,6 +126,10 @@ def download(state: dict[str, Any], packages: dict[str, Any], wanted: str) -> in
     source = packages[name][version].get("deb")
     if source is None:
         print(f"E: Failed to fetch http://mirror.example/{name}  404  Not Found", file=sys.stderr)
+        return 100
+    if is_renewed(state):
+        Path(f"{name}_{version}_amd64.deb.FAILED").touch()
+        print(RENEWED, end="", file=sys.stderr)
         return 100
     shutil.copy(source, f"{name}_{re.sub(':', '%3a', version)}_amd64.deb")
     return 0

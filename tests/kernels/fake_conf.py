@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.kernels.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 
 Term = tuple[tuple[str, bool], ...]
 """Options that must all be on (True) or off."""

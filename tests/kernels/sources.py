@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from kdelta.kernels.git import GitStore
-from kdelta.kernels.source import PatchFailure, Source, checked_out, source_of
+from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.source import PatchFailure, Source, checked_out, source_of
 from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec
 
 MAKEFILE = "# a kernel\nVERSION = 6\nPATCHLEVEL = 12\nall:\n\techo\n"
@@ -78,7 +78,7 @@ def state(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 
 def quiet(_line: str) -> None:
-    """A talk that nobody hears."""
+    """Progress that is dropped."""
 
 
 def source(text: str) -> Source:

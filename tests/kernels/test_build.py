@@ -8,9 +8,9 @@ import pytest
 
 from kdelta.host.dirs import cache_dir
 from kdelta.kernels import Kernel
-from kdelta.kernels.built import built_kernels
-from kdelta.kernels.digest_file import load_digest
-from kdelta.kernels.kconfig import parse_config
+from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from tests.conftest import FakeProgram
@@ -18,7 +18,7 @@ from tests.kernels.trees import compiled, failure, fake_tree, kernel, made, patc
 
 DEBUG = ("+CONFIG_DEBUG_KERNEL=y", "+CONFIG_DEBUG_LIST=y")
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

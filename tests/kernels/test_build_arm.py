@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import DIGEST, DTBS, VMLINUX, BuiltKernel
-from kdelta.kernels.digest_file import load_digest
-from kdelta.kernels.relink import orders_in_the_middle
+from kdelta.kernels.build.built import DIGEST, DTBS, VMLINUX, BuiltKernel
+from kdelta.kernels.build.relink import orders_in_the_middle
+from kdelta.kernels.objects.digest_file import load_digest
 from tests.kernels.trees import compiled, fake_tree, kernel
 
 PREFIX = "arm-linux-gnueabihf-"
 NAMES = [f"work_{number}" for number in range(12)]
 
 pytestmark = [
+    pytest.mark.build,
     pytest.mark.usefixtures("own_cache"),
     pytest.mark.skipif(not shutil.which(f"{PREFIX}gcc"), reason=f"needs {PREFIX}gcc"),
 ]

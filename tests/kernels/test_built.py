@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Built kernels in the cache: found by name, told from damaged ones, led to by what was asked."""
+"""Built kernels in the cache: found by name, derived from damaged ones, led to by what was
+asked.
+"""
 
 import fcntl
 import os
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import (
+from kdelta.kernels.build.built import (
     Memo,
     built_folder,
     built_kernels,
@@ -17,11 +19,11 @@ from kdelta.kernels.built import (
     load_built,
     release,
 )
-from kdelta.kernels.module_tree import module_build
+from kdelta.kernels.build.module_tree import module_build
 from kdelta.spec.errors import LabError, UserError
 from tests.kernels.trees import fake_tree, kernel
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture

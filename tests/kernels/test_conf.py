@@ -11,7 +11,7 @@ import pytest
 
 from kdelta.host.command import Result
 from kdelta.host.native import NativeProgram, build_program
-from kdelta.kernels.conf import answers_library, fast_olddefconfig
+from kdelta.kernels.config.conf import answers_library, fast_olddefconfig
 from kdelta.spec.errors import LabError
 
 # What stands for the tree's conf: it grants all, and says in which environment it ran.

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from kdelta.cli.listing import kernels_text
 from kdelta.host.target import host_target
 from kdelta.kernels import Kernel, cached_kernels, obtain
-from kdelta.kernels.apt import Apt, Dependency, parse_dependencies
+from kdelta.kernels.packages.apt import Apt, Dependency, parse_dependencies
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from tests.conftest import FakeProgram, wait_for
@@ -77,7 +78,7 @@ def lab(
 ) -> Lab:
     assert own_cache
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
-    monkeypatch.setattr("kdelta.kernels.apt.SYSTEM_LISTS", tmp_path)
+    monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
         fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
     return Lab(tmp_path)
@@ -184,7 +185,7 @@ def test_lists_that_cannot_be_loaded(lab: Lab) -> None:
         lab.obtain(f"deb:{META}")
 
 
-def test_outdated_lists_are_loaded_anew_and_stay_in_use(lab: Lab) -> None:
+def test_outdated_lists_are_loaded_again_and_stay_in_use(lab: Lab) -> None:
     newer = {IMAGE: {"1-3": lab.state["packages"][IMAGE]["1-2"]}}
     outdated: dict[str, Any] = {IMAGE: {"1-2": {}}}
     lab.change(packages=outdated, own_lists=newer)
@@ -194,6 +195,83 @@ def test_outdated_lists_are_loaded_anew_and_stay_in_use(lab: Lab) -> None:
     os.utime(lab.folder, (0, 0))
     assert lab.obtain(f"deb:{IMAGE}").spec == f"deb:{IMAGE}=1-3"
     assert lab.said == []
+
+
+MISMATCH = (
+    "the mirror's files do not match its index (File has unexpected size (232 != 220)."
+    " Mirror sync in progress?); trying again for 60 seconds"
+)
+NOT_LOADED = "some package lists could not be loaded (File has unexpected size (232 != 220). "
+
+
+def test_lists_of_a_renewed_mirror_are_loaded_again(lab: Lab, pauses: list[float]) -> None:
+    lab.change(own_lists=lab.state["packages"], packages={}, renewed=2)
+    assert lab.obtain(f"deb:{META}").release == RELEASE
+    assert pauses == [5, 15]
+    assert lab.said[1:3] == [MISMATCH, f"{META} 2 stands for {IMAGE}"]
+
+
+def test_download_from_a_renewed_mirror_is_repeated(
+    lab: Lab, own_cache: Path, pauses: list[float]
+) -> None:
+    lab.change(renewed=3)
+    assert lab.obtain(f"deb:{IMAGE}").release == RELEASE
+    assert pauses == [5, 15, 40]
+    assert lab.said == [f"downloading {IMAGE} 1-2", MISMATCH, f"unpacking {IMAGE}"]
+    assert not list(own_cache.rglob("*.FAILED"))
+
+
+def test_mirror_that_stays_broken_ends_the_download(lab: Lab, pauses: list[float]) -> None:
+    lab.change(renewed=9)
+    with pytest.raises(LabError, match=r"cannot be fetched: .* Mirror sync in progress\?$"):
+        lab.obtain(f"deb:{IMAGE}")
+    assert len(pauses) == 3
+
+
+def test_without_network_nothing_is_repeated(lab: Lab, pauses: list[float]) -> None:
+    """apt has repeated it."""
+    lab.change(network=False)
+    with pytest.raises(LabError, match="Could not resolve"):
+        lab.obtain(f"deb:{IMAGE}")
+    assert pauses == []
+
+
+def test_older_lists_are_used_while_the_mirror_is_renewed(
+    lab: Lab, own_cache: Path, pauses: list[float]
+) -> None:
+    older = {IMAGE: {"1-2": lab.state["packages"][IMAGE]["1-2"]}}
+    lab.change(packages={}, own_lists=older)
+    lab.obtain(f"deb:{IMAGE}")
+    loaded = (own_cache / "apt/updated").stat().st_mtime
+    day = time.strftime("%Y-%m-%d", time.localtime(loaded))
+    lab.change(packages={IMAGE: {"1-1": {}}}, own_lists={}, renewed=4)
+    # The system's lists are newer, and the mirror lacks what they name.
+    os.utime(lab.folder, (loaded + 60,) * 2)
+    with pytest.raises(UserError, match=f"{IMAGE} has no version 1-1") as raised:
+        lab.obtain(f"deb:{IMAGE}=1-1")
+    assert raised.value.hint == "there is: 1-2"
+    assert len(pauses) == 3
+    assert lab.said[-1] == f"{NOT_LOADED}Mirror sync in progress?); using those of {day}"
+
+
+def test_lists_that_were_loaded_in_part_are_used(lab: Lab, pauses: list[float]) -> None:
+    packages = lab.state["packages"]
+    lab.change(packages={}, own_lists=packages, renewed=4, loaded_meanwhile=packages)
+    assert lab.obtain(f"deb:{IMAGE}").release == RELEASE
+    assert f"{NOT_LOADED}Mirror sync in progress?); going on without them" in lab.said
+    assert len(pauses) == 3
+
+
+def test_package_that_a_missing_list_may_name_is_looked_for_again(
+    lab: Lab, pauses: list[float]
+) -> None:
+    packages = lab.state["packages"]
+    lab.change(packages={}, own_lists=packages, renewed=4, loaded_meanwhile={META: {"2": {}}})
+    with pytest.raises(LabError, match=f"deb:{IMAGE} is not in the package lists, of which some"):
+        lab.obtain(f"deb:{IMAGE}")
+    assert len(pauses) == 3
+    lab.change(renewed=0)
+    assert lab.obtain(f"deb:{IMAGE}").release == RELEASE
 
 
 def test_version_that_the_mirror_has_no_more(lab: Lab) -> None:
@@ -223,14 +301,14 @@ def test_bad_package_leaves_nothing(
     assert cached_kernels() == []
 
 
-def test_damaged_cache_is_fetched_anew(lab: Lab) -> None:
+def test_damaged_cache_is_fetched_again(lab: Lab) -> None:
     first = lab.obtain(f"deb:{IMAGE}")
     Path(first.image).write_bytes(b"damaged")
     assert lab.obtain(f"deb:{IMAGE}") == first
     assert len(lab.downloads()) == 2
 
 
-def test_damaged_record_is_fetched_anew(lab: Lab, own_cache: Path) -> None:
+def test_damaged_record_is_fetched_again(lab: Lab, own_cache: Path) -> None:
     first = lab.obtain(f"deb:{IMAGE}")
     (own_cache / "kernels" / f"{IMAGE}=1-2" / "kernel.json").write_text("{")
     assert cached_kernels() == []
@@ -406,6 +484,6 @@ def test_real_mirror(own_cache: Path) -> None:
 def test_own_lists_need_no_root(own_cache: Path) -> None:
     assert own_cache
     apt = Apt.with_own_lists()
-    apt.update(print)
+    apt.update(print, "linux-image-")
     assert "linux-image-cloud-amd64" in apt.names("linux-image-")
     assert apt.candidate("linux-image-cloud-amd64") in apt.versions("linux-image-cloud-amd64")

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import DEPENDENCIES
-from kdelta.kernels.dependencies import (
+from kdelta.kernels.build.built import DEPENDENCIES
+from kdelta.kernels.objects.dependencies import (
     Dependencies,
     dependencies_of,
     load_dependencies,
     save_dependencies,
 )
-from kdelta.kernels.digest import Digest, GeneratedFile, ObjectDigest
+from kdelta.kernels.objects.digest import Digest, GeneratedFile, ObjectDigest
 from kdelta.spec.errors import LabError
 from tests.kernels.trees import fake_tree, kernel
 
@@ -21,7 +21,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 class Build:
-    """A tree and its output folder beside it, as kbuild leaves them."""
+    """A tree and its output folder next to it, as kbuild leaves them."""
 
     def __init__(self, folder: Path) -> None:
         self.tree, self.out = folder / "src", folder / "out"
@@ -143,7 +143,7 @@ def test_system_call_tables_and_scripts_are_named_by_the_command(build: Build) -
     assert build.dependencies().parsed == made_from
 
 
-def test_what_has_no_list_and_is_not_known_is_said(build: Build) -> None:
+def test_what_has_no_list_and_is_not_known_is_reported(build: Build) -> None:
     build.file("out/lib/table.h", "int table;\n")
     build.file("out/arch/x86/include/generated/asm/types.h", "#include <asm-generic/types.h>\n")
     deps = ("lib/table.h", "arch/x86/include/generated/asm/types.h", "lib/crc32table.h")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.cmdfiles import parse_cmd, thin_members
-from kdelta.kernels.digest import ANY_OPTION, Digest, digest_of
-from kdelta.kernels.digest_file import is_current, load_digest, save_digest
+from kdelta.kernels.objects.cmdfiles import parse_cmd, thin_members
+from kdelta.kernels.objects.digest import ANY_OPTION, Digest, digest_of
+from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.spec.errors import LabError
 
 pytestmark = pytest.mark.skipif(

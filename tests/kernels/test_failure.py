@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.failure import NoKernel, first_error, lab_failure
+from kdelta.kernels.build.failure import NoKernel, first_error, lab_failure
 from kdelta.spec.run import RunStatus
 
 TREE = Path("/cache/trees/linux-1/src")
@@ -153,7 +153,7 @@ def test_a_full_disk(text: str, tmp_path: Path) -> None:
     assert found.hint
 
 
-def test_a_disk_that_is_full_though_nobody_said_so(
+def test_a_disk_that_is_full_without_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = said("fixdep: failed\n")

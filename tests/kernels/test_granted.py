@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.granted import PURPOSE, grants
-from kdelta.kernels.source import Source, source_of, with_files
+from kdelta.kernels.build.granted import PURPOSE, grants
+from kdelta.kernels.sources.source import Source, source_of, with_files
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
 from tests.conftest import FakeProgram
 from tests.kernels.trees import fake_tree

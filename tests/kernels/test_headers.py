@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.headers import headers_build
+from kdelta.kernels.build.module_tree import module_build
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.module_tree import module_build
+from kdelta.kernels.packages.headers import headers_build
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
 from tests.kernels import fake_apt
@@ -104,7 +104,7 @@ def lab(
 ) -> Lab:
     assert own_cache
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
-    monkeypatch.setattr("kdelta.kernels.apt.SYSTEM_LISTS", tmp_path)
+    monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
         fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
     fake_program("fakecc-gcc-77", "#!/bin/sh\necho 77\n")

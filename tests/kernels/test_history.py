@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.history import CommitRange, parse_range, read_files, read_range
+from kdelta.kernels.sources.history import CommitRange, parse_range, read_files, read_range
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import commit, git, state, write_tree
 
@@ -152,7 +152,7 @@ def test_shallow_clone(repository: Path, tmp_path: Path) -> None:
     assert len(read_range(tmp_path / "shallow", "v1", "HEAD").commits) == 4
 
 
-def test_a_dirty_tree_is_said_and_not_touched(repository: Path) -> None:
+def test_a_dirty_tree_is_reported_and_not_touched(repository: Path) -> None:
     write_tree(repository, {"kernel/fork.c": "not committed\n"})
     before = state(repository)
     assert "not committed" in read_range(repository, "v1", "v2").notes[-1]

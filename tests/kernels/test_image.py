@@ -88,7 +88,7 @@ def test_no_modules_folder(image: Path, tmp_path: Path) -> None:
         kernel(f"image:{image},modules={tmp_path / 'none'}")
 
 
-def test_config_beside_the_image(image: Path) -> None:
+def test_config_besides_the_image(image: Path) -> None:
     assert kernel(f"image:{image}").config is None
     config = image.with_name(f"config-{RELEASE}")
     config.write_text("")

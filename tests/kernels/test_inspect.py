@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.kernels import Kernel
-from kdelta.kernels.inspect import inspect
+from kdelta.kernels.packages.inspect import inspect
 from kdelta.spec.errors import UserError
 from tests.kernels.samples import BANNER, RELEASE, bzimage, elf_header
 
@@ -143,7 +143,7 @@ def test_vmlinux_of_another_architecture_names_its_image(
         (bzimage(xloadflags=0), "32-bit x86"),
         (bzimage(protocol=0x204), "32-bit x86, or older"),
         (bzimage()[:0x210], "cut off"),
-        (bzimage(banner=""), "does not tell its release"),
+        (bzimage(banner=""), "does not report its release"),
         (elf_header(3, bits=32), "another architecture (386, 32 bit)"),
         (elf_header(183), "another architecture (AARCH64, 64 bit)"),
         (elf_header(22, big_endian=True), "another architecture (S390, 64 bit)"),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The text of a .config: read, written, told from a fragment, compared."""
+"""The text of a .config: read, written, derived from a fragment, compared."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.kconfig import (
+from kdelta.kernels.config.kconfig import (
     OptionFlip,
     explain_diff,
     is_whole,

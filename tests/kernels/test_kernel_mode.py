@@ -5,21 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels import Kernel, mode_series
-from kdelta.kernels.kconfig import parse_config
+from kdelta.kernels import Kernel
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.sources import mode_series
 from kdelta.spec.change import KernelModeChange, parse_change
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from tests.kernels.trees import compiled, failure, fake_tree, kernel, made, patch
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 OPTION = """\
 --- a/Kconfig
 +++ b/Kconfig
 @@ -39,4 +39,8 @@
- \tbool "A driver that nobody calls"
+ \tbool "A driver that nothing calls"
 +
 +config KERNEL_MODE
 +\tbool "Programs in kernel mode"

@@ -9,16 +9,22 @@ import pytest
 
 from kdelta.host.command import Result
 from kdelta.kernels.arches import kernel_arches
-from kdelta.kernels.config import missing_options
-from kdelta.kernels.configure import (
+from kdelta.kernels.config.config import missing_options
+from kdelta.kernels.config.configure import (
     ConfigFailed,
     ConfigStep,
     Configured,
     configure,
     olddefconfig,
 )
-from kdelta.kernels.kconfig import OFF, OptionFlip, parse_config, render_config, without_modules
-from kdelta.kernels.lab_config import lab_options, parse_lab_config, small_options
+from kdelta.kernels.config.kconfig import (
+    OFF,
+    OptionFlip,
+    parse_config,
+    render_config,
+    without_modules,
+)
+from kdelta.kernels.config.lab_config import lab_options, parse_lab_config, small_options
 from tests.kernels.fake_conf import FakeConf, FakeOption
 
 ARCHES = tuple(kernel_arches())
@@ -111,7 +117,7 @@ def test_small_config_and_lab_do_not_overlap(arch: str) -> None:
     assert {"CONFIG_NET", "CONFIG_CRYPTO_AES", "CONFIG_SMP"} <= small
 
 
-def test_what_hangs_on_the_architecture_is_set_there_only() -> None:
+def test_what_depends_on_the_architecture_is_set_there_only() -> None:
     consoles = {
         arch: {lab.option for lab in lab_options(arch) if lab.option.endswith("_CONSOLE")}
         for arch in ARCHES
@@ -176,7 +182,7 @@ def test_last_whole_config_is_the_base(tree: FakeTree) -> None:
     assert parse_config(found.text)["CONFIG_DEBUG"] == "y"
 
 
-def test_what_the_lab_changes_is_said(tree: FakeTree) -> None:
+def test_what_the_lab_changes_is_reported(tree: FakeTree) -> None:
     found = tree.configure(whole(PVH="n", TMPFS="m", WERROR="y"))
     assert found.lab == (
         OptionFlip("CONFIG_PVH", "n", "y"),

@@ -7,8 +7,8 @@ from shutil import which
 
 import pytest
 
-from kdelta.kernels.lines import without_lines
-from kdelta.kernels.objects import ObjectContent, read_object
+from kdelta.kernels.objects.lines import without_lines
+from kdelta.kernels.objects.objects import ObjectContent, read_object
 
 pytestmark = pytest.mark.skipif(not which("gcc"), reason="needs gcc")
 

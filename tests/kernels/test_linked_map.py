@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.kernels.linked_map import Linked, linked_map
-from kdelta.kernels.objects import read_object
-from kdelta.kernels.relink import Relink
+from kdelta.kernels.build.linked_map import Linked, linked_map
+from kdelta.kernels.build.relink import Relink
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
+from kdelta.kernels.objects.objects import read_object
 from kdelta.spec.errors import LabError
 
 MAIN = ".text .text.[a-gi-tv-z]*"
@@ -122,7 +122,7 @@ def test_assembler_moves_as_one(image: Image) -> None:
     assert (found.ordered, found.displaced) == (3, ())
 
 
-def test_hot_and_cold_functions_are_in_order_by_themselves(image: Image) -> None:
+def test_hot_and_cold_functions_are_in_order_alone(image: Image) -> None:
     image.object("a", ".text.hot.one one", "two", ".text.unlikely.three three", "four")
     found = image.good(Relink(order=("three", "two", "one")))
     assert (found.ordered, found.displaced) == (3, ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A branch of measured patches: written beside the user's work, read again, and written anew."""
+"""A branch of measured patches: written next to the user's work, read again, and written again."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels.measured_branch import (
+from kdelta.kernels.sources.measured_branch import (
     EFFECT,
-    Kept,
+    BranchPatch,
     effects_of,
     measured_patches,
     message_of,
@@ -17,9 +17,9 @@ from kdelta.kernels.measured_branch import (
     without_trailers,
     write_branch,
 )
-from kdelta.kernels.patches import Patch, plain_patch
-from kdelta.kernels.series import read_series
-from kdelta.kernels.source import Source
+from kdelta.kernels.sources.patches import Patch, plain_patch
+from kdelta.kernels.sources.series import read_series
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import FORK, commit, git, quiet, source, state, write_tree
 
@@ -48,8 +48,8 @@ def patches(tree: Path) -> tuple[Patch, ...]:
     return read_series(["base..work"], tree, quiet).patches
 
 
-def kept(tree: Path, text: str = "s/open -1.00 % path (exact)") -> list[Kept]:
-    return [Kept(patch, ((EFFECT, text),)) for patch in patches(tree)]
+def kept(tree: Path, text: str = "s/open -1.00 % path (exact)") -> list[BranchPatch]:
+    return [BranchPatch(patch, ((EFFECT, text),)) for patch in patches(tree)]
 
 
 def base(tree: Path) -> Source:
@@ -111,13 +111,13 @@ def test_a_folder_inside_the_repository_names_it_as_well(tree: Path) -> None:
     ]
 
 
-def test_a_branch_that_is_measured_anew(tree: Path) -> None:
+def test_a_branch_that_is_measured_again(tree: Path) -> None:
     branch = parse_branch(f"{tree}:kept")
     write_branch(branch, base(tree), "base", kept(tree))
     found = measured_patches(f"{tree}:kept")
     assert [patch.subject for patch in found] == list(TWO)
     assert [effects_of(patch.message) for patch in found] == [("s/open -1.00 % path (exact)",)] * 2
-    again = [Kept(patch, ((EFFECT, "none"),)) for patch in found]
+    again = [BranchPatch(patch, ((EFFECT, "none"),)) for patch in found]
     write_branch(branch, base(tree), "base", again)
     assert log(tree, "kept") == ["base", *TWO]
     message = git(tree, "log", "-1", "--format=%B", "kept")
@@ -187,7 +187,7 @@ def test_words_that_are_no_branch(tree: Path, tmp_path: Path) -> None:
 def test_a_patch_that_does_not_apply_leaves_no_branch(tree: Path) -> None:
     rows = kept(tree)
     bad = rows[1].patch.content.replace(b"-int line_30;", b"-int other;")
-    rows[1] = Kept(msgspec.structs.replace(rows[1].patch, content=bad), ())
+    rows[1] = BranchPatch(msgspec.structs.replace(rows[1].patch, content=bad), ())
     with pytest.raises(UserError, match="fork-two does not apply"):
         write_branch(parse_branch(f"{tree}:kept"), base(tree), "base", rows)
     assert "kept" not in git(tree, "branch", "--format=%(refname:short)").split()
@@ -196,7 +196,7 @@ def test_a_patch_that_does_not_apply_leaves_no_branch(tree: Path) -> None:
 
 def test_a_patch_without_author_or_subject() -> None:
     patch = plain_patch("fix", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
-    one = Kept(patch, ((EFFECT, "a\nb"),))
+    one = BranchPatch(patch, ((EFFECT, "a\nb"),))
     assert message_of(one) == f"fix\n\n{EFFECT}: a b\n"
     text = f"Why.\n\n{EFFECT}: x\nKdelta-mark: slower\nLink: y\n"
     assert without_trailers(text) == "Why.\n\nLink: y\n"

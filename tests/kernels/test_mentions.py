@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.mentions import Mention, find_mentions
+from kdelta.kernels.config.mentions import Mention, find_mentions
 
 
 def mentions(tmp_path: Path, files: dict[str, str], option: str = "CONFIG_X") -> list[Mention]:

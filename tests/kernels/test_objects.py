@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdelta.kernels.objects import ObjectContent, read_object
-from kdelta.kernels.references import immediate_bytes
+from kdelta.kernels.objects.objects import ObjectContent, read_object
+from kdelta.kernels.objects.references import immediate_bytes
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("gcc", "nm", "objdump"))), reason="needs gcc and binutils"

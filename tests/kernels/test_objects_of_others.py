@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.elf import RELOCATABLE, parse_elf
-from kdelta.kernels.elf_machines import ELF_MACHINES
-from kdelta.kernels.objects import ObjectContent, read_object
+from kdelta.kernels.objects.elf import RELOCATABLE, parse_elf
+from kdelta.kernels.objects.elf_machines import ELF_MACHINES
+from kdelta.kernels.objects.objects import ObjectContent, read_object
 
 COMPILERS = {
     "arm": ("arm-linux-gnueabihf-", ("-marm", "-march=armv7-a", "-msoft-float")),

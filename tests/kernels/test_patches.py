@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Patches: those that git and diff make apply, in order; of the others it is said why not."""
+"""Patches: those that git and diff make apply, in order; of the others it is reported why not."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.diffs import read_diff, unquote
-from kdelta.kernels.patches import read_patches
+from kdelta.kernels.sources.diffs import read_diff, unquote
+from kdelta.kernels.sources.patches import read_patches
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import (
     FORK,
@@ -21,7 +21,7 @@ from tests.kernels.sources import (
     write_tree,
 )
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 PLAIN = """\
 Subject: anything
@@ -51,7 +51,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def patch(tree: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Writes a file of patches beside the tree: this text, or what git diff says of all commits
+    """Writes a file of patches next to the tree: this text, or what git diff says of all commits
     since the base.
     """
 

@@ -10,14 +10,14 @@ import pytest
 
 from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels.build import held
-from kdelta.kernels.built import BuiltKernel, built_kernels, release
-from kdelta.kernels.prune import folder_bytes, limit_bytes, prune, usage
-from kdelta.kernels.source import Source
+from kdelta.kernels.build.build import held
+from kdelta.kernels.build.built import BuiltKernel, built_kernels, release
+from kdelta.kernels.build.prune import folder_bytes, limit_bytes, prune, usage
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import UserError
 from tests.kernels.trees import fake_tree, kernel
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_kernel_in_use_stays(tree: Path) -> None:
 def test_a_kernel_that_another_process_uses_stays(tree: Path) -> None:
     built = old_kernel(tree, 1)
     script = f"""
-from kdelta.kernels.built import load_built
+from kdelta.kernels.build.built import load_built
 assert load_built("{built.key}")
 print("loaded", flush=True)
 input()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.kconfig_expr import evaluate, parse_expr, unmet
-from kdelta.kernels.kconfig_files import Kconfig, read_kconfig
-from kdelta.kernels.reasons import reason_for, refused, unknown
+from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, unmet
+from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.config.reasons import reason_for, refused, unknown
 
 KCONFIG = r"""
 mainmenu "Test"
@@ -179,7 +179,7 @@ def test_selected_by_another(kconfig: Kconfig) -> None:
     assert why(kconfig, "FORCED", "n", HIDDEN="y", DEBUG="y") == "CONFIG_HIDDEN selects it"
 
 
-def test_nobody_is_asked(kconfig: Kconfig) -> None:
+def test_user_is_not_asked(kconfig: Kconfig) -> None:
     assert why(kconfig, "HIDDEN", "y") == (
         "it cannot be set by hand, it follows from other options"
     )

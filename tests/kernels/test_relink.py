@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.built import DIGEST, LOG, BuiltKernel
-from kdelta.kernels.digest_file import load_digest
-from kdelta.kernels.linked_map import Linked
+from kdelta.kernels.build.built import DIGEST, LOG, BuiltKernel
+from kdelta.kernels.build.linked_map import Linked
+from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from tests.conftest import FakeProgram
@@ -28,7 +28,7 @@ __attribute__((section(".init.text"))) void once(void) {{ seen = 9; }}
 void startup(void) {{ seen = 10; }}
 """
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_seed_shuffles_and_another_one_otherwise(tree: Path) -> None:
     assert linked(one).together < linked(base).together
 
 
-def test_a_seed_gives_the_same_kernel_anew(
+def test_a_seed_gives_the_same_kernel_again(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, _ = kernel(tree, "+shuffle:5")
@@ -152,8 +152,8 @@ def test_a_relink_asks_for_no_config_again(tree: Path, monkeypatch: pytest.Monke
     words = ("+CONFIG_DEBUG_KERNEL=y", "+CONFIG_DEBUG_LIST=y")
     _, base = kernel(tree, *words, "+sections")
     kernel(tree, "+sections")
-    monkeypatch.setattr("kdelta.kernels.build.configure", None)
-    monkeypatch.setattr("kdelta.kernels.build.digest_of", None)
+    monkeypatch.setattr("kdelta.kernels.build.build.configure", None)
+    monkeypatch.setattr("kdelta.kernels.build.build.digest_of", None)
     found, built = kernel(tree, *words, "+shuffle:1")
     assert (found.release, built.asked, built.base) == ("6.12.99", base.asked, base.base)
     assert Path(found.config or "").read_text() == (base.path / base.config).read_text()
@@ -286,7 +286,7 @@ def test_another_linker_is_refused(tree: Path) -> None:
 
 
 def test_without_lld_nothing_is_relinked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.kernels.relink.LINKER", "ld.no-lld")
+    monkeypatch.setattr("kdelta.kernels.build.relink.LINKER", "ld.no-lld")
     with pytest.raises(LabError, match=r"ld\.no-lld is missing"):
         made(tree, "+shuffle:1")
 

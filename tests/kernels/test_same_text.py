@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which versions of a file a build cannot tell apart; the compiler is asked for C."""
+"""Which versions of a file a build cannot distinguish; the compiler is asked for C."""
 
 import shutil
 import subprocess
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kdelta.kernels.same_text import is_same
+from kdelta.kernels.sources.same_text import is_same
 
 CONFIG = {"CONFIG_ON": "y", "CONFIG_MODULE": "m", "CONFIG_OFF": "n"}
 
@@ -73,7 +73,6 @@ PAIRS = st.lists(st.one_of(SHARED.map(lambda piece: (piece, piece)), st.tuples(C
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-@settings(max_examples=200, deadline=None)
 @given(PAIRS)
 def test_the_compiler_sees_the_same_in_what_is_called_the_same(
     pairs: list[tuple[str, str]],

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.patches import PatchFailure, plain_patch
-from kdelta.kernels.series import Series, likely_needs, read_series
-from kdelta.kernels.stack import Stack, stacked
+from kdelta.kernels.sources.patches import PatchFailure, plain_patch
+from kdelta.kernels.sources.series import PatchSeries, likely_needs, read_series
+from kdelta.kernels.sources.stack import Stack, stacked
 from kdelta.spec.errors import UserError
 from tests.kernels.sources import commit, files, git, quiet, source, write_tree
 
@@ -36,7 +36,7 @@ def edit(tree: Path, subject: str, **lines: str) -> None:
 
 @pytest.fixture
 def queue(tree: Path, tmp_path: Path) -> Path:
-    """A folder with five patches: one and two far apart, three on one's line, new.c by itself, and
+    """A folder with five patches: one and two far apart, three on one's line, new.c alone, and
     five, which changes new.c and two's line.
     """
     edit(tree, "fork: one", line_3="int one;")
@@ -57,11 +57,11 @@ NO_LINE = "the context differs: the tree's file has no line"
 NAMES = ["0001-fork-one", "0002-fork-two", "0003-fork-three", "0004-new-a-file", "0005-fork-five"]
 
 
-def read(*words: str | Path, tree: Path | None = None) -> Series:
+def read(*words: str | Path, tree: Path | None = None) -> PatchSeries:
     return read_series([str(word) for word in words], tree, quiet)
 
 
-def names(series: Series) -> list[str]:
+def names(series: PatchSeries) -> list[str]:
     return [patch.name for patch in series.patches]
 
 

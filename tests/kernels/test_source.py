@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.git import GitStore
+from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
 from tests.kernels.sources import (
@@ -269,7 +269,7 @@ def test_checkout_repairs_what_was_done_to_it(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"DIRC", b"x" * 100])
-def test_damaged_indexes_are_made_anew(tree: Path, damage: bytes) -> None:
+def test_damaged_indexes_are_made_again(tree: Path, damage: bytes) -> None:
     found = source(f"tree:{tree}")
     src = checkout(found)
     good = {name: entry[2] for name, entry in state(src).items()}
@@ -316,7 +316,7 @@ def test_files_without_a_store_are_not_trusted(tree: Path) -> None:
 
 IMPORT = """
 import sys
-from kdelta.kernels.source import source_of
+from kdelta.kernels.sources.source import source_of
 from kdelta.spec.kernel import parse_kernel_spec
 print(source_of(parse_kernel_spec(sys.argv[1]), lambda line: None).tree)
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kdelta.kernels.source import Source
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
 from tests.kernels import fake_apt
@@ -176,7 +176,7 @@ class Mirror:
 @pytest.fixture
 def mirror(tmp_path: Path, fake_program: FakeProgram, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     monkeypatch.setenv("FAKE_APT", str(tmp_path / "apt.json"))
-    monkeypatch.setattr("kdelta.kernels.apt.SYSTEM_LISTS", tmp_path)
+    monkeypatch.setattr("kdelta.kernels.packages.apt.SYSTEM_LISTS", tmp_path)
     for name in ("apt-get", "apt-cache"):
         fake_program(name, f'#!/bin/sh\nexec {sys.executable} {fake_apt.__file__} {name} "$@"\n')
     return Mirror(tmp_path)
@@ -233,7 +233,7 @@ def test_what_cannot_be_had(mirror: Mirror, own_cache: Path) -> None:
 
 FETCH = """
 import sys
-from kdelta.kernels.source import source_of
+from kdelta.kernels.sources.source import source_of
 from kdelta.spec.kernel import parse_kernel_spec
 source_of(parse_kernel_spec(sys.argv[1]), lambda line: None)
 """

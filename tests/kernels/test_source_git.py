@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels.git import GitStore
+from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.errors import LabError, UserError
 from tests.kernels.sources import (
     SOURCES,

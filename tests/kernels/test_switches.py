@@ -3,7 +3,7 @@
 
 import pytest
 
-from kdelta.kernels.switches import BootSwitch, boot_switch
+from kdelta.kernels.config.switches import BootSwitch, boot_switch
 
 DEBUG = {"CONFIG_SLUB_DEBUG": "y", "CONFIG_SLUB_DEBUG_ON": "y"}
 

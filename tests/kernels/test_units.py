@@ -6,12 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.kconfig import explain_diff
-from kdelta.kernels.kconfig_files import Kconfig
-from kdelta.kernels.units import Unit, closed, find_units, flipped, flipped_units
+from kdelta.kernels.config.kconfig import explain_diff
+from kdelta.kernels.config.kconfig_files import Kconfig
+from kdelta.kernels.config.units import Unit, closed, find_units, flipped, flipped_units
 from kdelta.spec.errors import LabError
 from tests.kernels.fake_conf import FakeConf, FakeOption, Term
 
@@ -99,7 +99,7 @@ def test_what_is_selected_comes_with_what_selects_it(case: Case) -> None:
     assert case.unit("DEBUG_LIST").asked == ("CONFIG_DEBUG_LIST",)
 
 
-def test_what_is_on_by_default_comes_with_what_it_hangs_on(case: Case) -> None:
+def test_what_is_on_by_default_comes_with_what_it_depends_on(case: Case) -> None:
     assert names(case.unit("TRACE").options) == {"TRACE", "TRACE_FAST", "RING"}
 
 
@@ -108,7 +108,7 @@ def test_a_dependency_goes_last(case: Case) -> None:
     assert names(case.unit("DEBUG").options) == {"DEBUG"}
 
 
-def test_what_hangs_on_two_units_is_shared(case: Case) -> None:
+def test_what_depends_on_two_units_is_shared(case: Case) -> None:
     for name in ("TRACE", "PROBES"):
         assert names(case.unit(name).shared) == {"CLOCK", "INLINE"}
     assert not case.unit("PLAIN").shared
@@ -246,7 +246,6 @@ def asked(options: tuple[FakeOption, ...]) -> st.SearchStrategy[Mapping[str, str
     return st.fixed_dictionaries(values)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data(), st.booleans())
 def test_units_of_random_configs(data: st.DataObject, told: bool) -> None:
     """Whether the files are read or not: what is claimed of units holds."""

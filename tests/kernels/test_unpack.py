@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.kernels.unpack import unpack_kernel, wanted_path
+from kdelta.kernels.packages.unpack import unpack_kernel, wanted_path
 from kdelta.spec.errors import LabError
 from tests.kernels.samples import RELEASE, deb, kernel_members, member, tree
 
@@ -118,13 +118,13 @@ def test_file_as_a_folder_is_refused(sandbox: Sandbox) -> None:
 
 
 def test_too_many_files_are_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.kernels.unpack.MAX_FILES", 2)
+    monkeypatch.setattr("kdelta.kernels.packages.unpack.MAX_FILES", 2)
     with pytest.raises(LabError, match="too large"):
         sandbox.unpack([member(f"./{MODULES}/{n}.ko") for n in range(3)])
 
 
 def test_too_many_bytes_are_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.kernels.unpack.MAX_BYTES", 1000)
+    monkeypatch.setattr("kdelta.kernels.packages.unpack.MAX_BYTES", 1000)
     with pytest.raises(LabError, match="too large"):
         sandbox.unpack([member(f"./{MODULES}/{n}.ko", bytes(600)) for n in range(2)])
 

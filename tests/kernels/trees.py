@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A folder that looks like a kernel tree, whose make takes milliseconds: fake_tree beside this.
+"""A folder that looks like a kernel tree, whose make takes milliseconds: fake_tree next to this.
 
 Its kernel has a dozen objects, which real gcc compiles: init/head.S calls start_kernel (kernel/
 core.c), which calls lock, list_add and clear_pages. Options: DEBUG_LIST and DEBUG_LOCK need
 DEBUG_KERNEL; DEBUG_LOCK selects TRACE; WATCHDOG cannot be had together with TMPFS, which the lab
-wants; OLD_DRIVER adds an object that nobody calls; SLOW one that takes a minute; OPTIMIZE_FOR_SIZE
+wants; OLD_DRIVER adds an object that nothing calls; SLOW one that takes a minute; OPTIMIZE_FOR_SIZE
 and _SPEED are a choice. scripts/fake.py stands for kbuild: it knows allnoconfig, defconfig,
 olddefconfig, vmlinux, modules, prepare and single objects, and leaves .cmd files as kbuild does.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kdelta.host.command import talk_to_stderr
 from kdelta.kernels import Kernel, NoKernel, obtain
-from kdelta.kernels.built import LOG, BuiltKernel, load_built
+from kdelta.kernels.build.built import LOG, BuiltKernel, load_built
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.words import parse_kernel_words
 
@@ -66,7 +66,7 @@ def compiled(built: BuiltKernel) -> list[str]:
 
 
 def patch(tree: Path, name: str, before: str, after: str) -> Path:
-    """A patch file, beside the tree, that replaces a line of one of its files."""
+    """A patch file, next to the tree, that replaces a line of one of its files."""
     lines = (tree / name).read_text().splitlines()
     at = lines.index(before)
     context = lines[max(0, at - 2) : at], lines[at + 1 : at + 3]

@@ -18,7 +18,7 @@ from kdelta.host.work import work_folder
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import NOTHING_MORE, Guest, Recording, Setting, Snapshot, run
 from kdelta.spec.kernel import parse_kernel_spec
@@ -97,15 +97,15 @@ def run_job(
     power_on: bool = False,
     seconds: float = SECONDS,
     recording: Recording = NOTHING_MORE,
-) -> Outcome:
+) -> GuestOutcome:
     """Run it from the guest's snapshot, or from power-on."""
     where = where or guest()
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         snapshot: Snapshot | None = None
         if not power_on and where.board.snapshots:
             found = await obtain_snapshot(where, new_setting(seconds))
-            if isinstance(found, Outcome):
+            if isinstance(found, GuestOutcome):
                 return found
             snapshot = found
         setting = msgspec.structs.replace(new_setting(seconds), recording=recording)
@@ -114,7 +114,7 @@ def run_job(
     return asyncio.run(go())
 
 
-def clock_ticks(outcome: Outcome) -> dict[str, int]:
+def clock_ticks(outcome: GuestOutcome) -> dict[str, int]:
     """By region how far the guest's clock went, from the workload's own reading of it."""
     rows = (
         line.split() for line in outcome.messages.get("region-clock", b"").decode().splitlines()
@@ -123,7 +123,7 @@ def clock_ticks(outcome: Outcome) -> dict[str, int]:
 
 
 def counts_of(
-    outcome: Outcome, binaries: dict[str, bytes] | None = None, arch: str = "x86_64"
+    outcome: GuestOutcome, binaries: dict[str, bytes] | None = None, arch: str = "x86_64"
 ) -> RunCounts:
     """The counts of a run of `syscalls` (or of programs that are given) that went well."""
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])

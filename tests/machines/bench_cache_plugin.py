@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What simulating a cache costs: QEMU's own example plugin beside kdelta, on one region.
+"""What simulating a cache costs: QEMU's own example plugin next to kdelta, on one region.
 
 The example has no regions: it counts from QEMU's start to its end. So its region is the difference
 of two runs that differ in nothing but how often the operation is repeated, and so are all times.
@@ -223,7 +223,7 @@ def job_of(scale: int) -> Job:
 
 class Measured(NamedTuple):
     """rounds: each way in turn, in each round. replays: of the first round's traces. again: what
-    equal short runs counted, the last half of them beside other load.
+    equal short runs counted, the last half of them under other load.
     """
 
     rounds: list[dict[str, Pair]]
@@ -299,7 +299,7 @@ def lines(found: Measured) -> Iterator[str]:
         )
     for name, runs in found.again.items():
         counts = {(run.insns, run.misses) for run in runs}
-        yield f"  {len(runs)} equal runs, half of them beside load, {name}: {_different(counts)}"
+        yield f"  {len(runs)} equal runs, half of them under load, {name}: {_different(counts)}"
 
 
 def _spread(values: Sequence[float], digits: int = 1) -> str:

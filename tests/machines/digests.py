@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kdelta.counts.raw import RawCounts, Region
+from kdelta.counts.raw import RawCounts, RawRegion
 from kdelta.counts.trace import Trace
 from kdelta.counts.trace_file import read_traces
 
@@ -36,7 +36,7 @@ def _hash(parts: list[bytes]) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
-def _rows(raw: RawCounts, region: Region) -> list[tuple[int, ...]]:
+def _rows(raw: RawCounts, region: RawRegion) -> list[tuple[int, ...]]:
     return sorted(
         (raw.vaddr[row["block"]], len(raw.code[row["block"]]), *(int(n) for n in row.tolist()[1:]))
         for row in region.rows

@@ -9,10 +9,11 @@ import tarfile
 from pathlib import Path
 from typing import NamedTuple
 
-from kdelta.host.command import Result, quiet, run
+from kdelta.host.command import Result, quiet, run, talk_to_stderr
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import new_folder, remove
 from kdelta.host.lock import locked
+from kdelta.kernels.packages.apt import run_apt_get
 from kdelta.spec.errors import LabError
 
 MEMBERS = ("contrib/plugins/cache.c", "include/qemu/qemu-plugin.h")
@@ -110,7 +111,7 @@ class _Apt:
 
     def _get(self, *words: str, why: str) -> None:
         argv = ["apt-get", "-q", *self._options, *words]
-        _must(run(argv, cwd=self._folder, seconds=FETCH_SECONDS), why)
+        _must(run_apt_get(argv, talk_to_stderr, cwd=self._folder, seconds=FETCH_SECONDS), why)
 
     def source(self, package: str, upstream: str) -> Path:
         """The upstream archive of a source package, if that has this version."""

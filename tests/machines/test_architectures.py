@@ -13,7 +13,7 @@ from kdelta.counts.model import RegionCounts, RunCounts
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
 from kdelta.host.target import target
-from kdelta.infer.same import partings
+from kdelta.infer.effects.same import partings
 from kdelta.machines.arch import Board, arch_machine, supported_arches
 from kdelta.machines.device_tree import read_properties
 from kdelta.machines.tcg import Guest
@@ -59,7 +59,7 @@ def _run(place: Place, *, power_on: bool = False, index: int = 0) -> RunCounts:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
 def test_every_operation_is_counted_and_agrees_with_the_clock(name: str) -> None:
     place = PLACES[name]
@@ -77,7 +77,7 @@ def test_every_operation_is_counted_and_agrees_with_the_clock(name: str) -> None
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
 def test_counts_from_a_snapshot_and_from_power_on_are_equal(name: str) -> None:
     place = PLACES[name]
@@ -85,9 +85,9 @@ def test_counts_from_a_snapshot_and_from_power_on_are_equal(name: str) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
-def test_runs_repeat_to_the_last_instruction_beside_a_busy_host(name: str) -> None:
+def test_runs_repeat_to_the_last_instruction_besides_a_busy_host(name: str) -> None:
     # A perturbation begins at another moment within a step of the clock.
     first = [_run(PLACES[name], index=index) for index in (0, 1)]
     load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
@@ -102,7 +102,7 @@ def test_runs_repeat_to_the_last_instruction_beside_a_busy_host(name: str) -> No
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
 def test_exactly_k_more_instructions_are_counted_as_k(name: str) -> None:
     regions = regions_of("spin-0", "spin-1", "spin-7", "spin-100", where=PLACES[name].guest())
@@ -112,7 +112,7 @@ def test_exactly_k_more_instructions_are_counted_as_k(name: str) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
 def test_time_in_which_the_guest_sleeps_is_no_instruction(name: str) -> None:
     place = PLACES[name]
@@ -125,7 +125,7 @@ def test_time_in_which_the_guest_sleeps_is_no_instruction(name: str) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("cpu", ["cortex-a72", "neoverse-n1"])
 def test_other_cores_of_arm64(cpu: str) -> None:
     regions = regions_of(*CHEAP, where=guest(ARM64, cpu=cpu))
@@ -133,7 +133,7 @@ def test_other_cores_of_arm64(cpu: str) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_an_arm_kernel_keeps_the_forms_for_several_cpus() -> None:
     """Of those that it replaces on one CPU is the event that is sent when a lock becomes free."""
     region = regions_of("chdir", where=PLACES["armmp-a9"].guest())["chdir"]
@@ -145,10 +145,10 @@ def _specials(region: RegionCounts) -> dict[str, int]:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @on_all
 def test_a_start_is_exact_within_a_step_of_the_clock(name: str, tmp_path: Path) -> None:
-    """Whichever instruction it is waited from. Nothing runs beside it but the tick, every 4 ms."""
+    """Whichever instruction it is waited from. Nothing else runs but the tick, every 4 ms."""
     where = PLACES[name].guest()
     program = tmp_path / "clock"
     source = Path(__file__).parent / "clock/clock.c"
@@ -174,7 +174,7 @@ def _boards() -> list[tuple[str, Board]]:
     ids=lambda value: value if isinstance(value, str) else value.cpu,
 )
 def test_a_device_tree_has_no_random_numbers(tmp_path: Path, arch: str, board: Board) -> None:
-    """QEMU makes it anew each time: kaslr-seed and rng-seed would differ."""
+    """QEMU makes it again each time: kaslr-seed and rng-seed would differ."""
     trees = []
     for name in ("first", "second"):
         file = tmp_path / name
@@ -193,7 +193,7 @@ def test_a_device_tree_has_no_random_numbers(tmp_path: Path, arch: str, board: B
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_second_cpu_that_executes_anything_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     found = arch_machine("arm64")
     board = msgspec.structs.replace(found.board(""), arguments=("-smp", "2"))
@@ -204,10 +204,10 @@ def test_a_second_cpu_that_executes_anything_ends_the_run(monkeypatch: pytest.Mo
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [ARM, ARM64])
 def test_a_kernel_that_panics_is_not_waited_for(spec: str) -> None:
-    """Its machine may have no way to turn itself off or to start anew."""
+    """Its machine may have no way to turn itself off or to restart."""
     outcome = run_job(syscalls_job("getppid"), guest(spec, append="rdinit=/nowhere"))
     assert outcome.status == "boot-failed"
     assert "panic" in outcome.detail

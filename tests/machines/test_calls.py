@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import Cost, FunctionCost, RunCounts, merged_regions
-from kdelta.counts.profile import Entry, Profile
+from kdelta.counts.profile import NodeEntry, Profile
 from kdelta.counts.profile_file import read_profiles
 from kdelta.counts.raw import Sources
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
-from kdelta.infer.same import partings
-from kdelta.machines.outcome import Outcome
+from kdelta.infer.effects.same import partings
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import CallsMode, Recording, Snapshot, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.command import run_command
-from kdelta.studies.lab import Done, profiles_of
-from kdelta.studies.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.lab.command import run_command
+from kdelta.studies.lab.lab import Done, profiles_of
+from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import (
     ARM,
@@ -42,7 +42,7 @@ from tests.machines.bench import (
     syscalls_job,
 )
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 HERE = Path(__file__).parent / "calls"
 OWN = "k_"  # how the names of functions begin whose calls are known
@@ -64,7 +64,10 @@ PLACES = {
 }
 X86 = ("old", "new")
 BY_STACK = pytest.mark.parametrize("name", X86)
-ALL = pytest.mark.parametrize("name", PLACES)
+ALL = pytest.mark.parametrize(
+    "name",
+    [*X86, *(pytest.param(name, marks=pytest.mark.slow) for name in PLACES if name not in X86)],
+)
 
 
 @functools.cache
@@ -94,11 +97,11 @@ def _run(name: str, recording: Recording, *, power_on: bool = False) -> Followed
     files = tuple(JobFile(program, path, 0o755) for path, program in programs.items())
     job = Job(argv=("/calls",), files=files, seconds=120)
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         start: Snapshot | None = None
         if not power_on:
             found = await obtain_snapshot(where, new_setting())
-            assert not isinstance(found, Outcome)
+            assert not isinstance(found, GuestOutcome)
             start = found
         setting = msgspec.structs.replace(new_setting(), recording=recording)
         return await run(where, job_archive(job), setting, start)
@@ -132,14 +135,14 @@ def _calls(profile: Profile) -> Counter[Path_]:
     name where it was reached otherwise than by a call.
     """
     tree = profile.tree
-    marks = {Entry.CALL: "", Entry.ROOT: "^", Entry.SIGNAL: "!"}
+    marks = {NodeEntry.CALL: "", NodeEntry.ROOT: "^", NodeEntry.SIGNAL: "!"}
     found: Counter[Path_] = Counter()
     for node in range(len(tree)):
         names = []
         for step in tree.path(node):
             function = profile.functions[tree.function[step]].name
             if function.startswith(OWN):
-                names.append(marks.get(Entry(tree.entry[step]), "~") + function[len(OWN) :])
+                names.append(marks.get(NodeEntry(tree.entry[step]), "~") + function[len(OWN) :])
         function = profile.functions[tree.function[node]].name
         if function.startswith(OWN):
             found[tuple(names)] += int(tree.entered[node])
@@ -282,7 +285,7 @@ def test_a_call_whose_target_has_to_be_fetched_first(name: str) -> None:
         ("fetch_faults", "far", "leaf"): 3,
     }
     entries = _followed(name).profiles["fetch-faults"].tree.entry
-    assert Entry.EXCEPTION in entries
+    assert NodeEntry.EXCEPTION in entries
 
 
 @ALL
@@ -300,7 +303,7 @@ def test_system_calls_hang_below_who_makes_them(name: str) -> None:
     tree = profile.tree
     calls = [
         node
-        for node in np.flatnonzero(tree.entry == Entry.SYSCALL)
+        for node in np.flatnonzero(tree.entry == NodeEntry.SYSCALL)
         if "k_calls_system"
         in {profile.functions[tree.function[step]].name for step in tree.path(int(node))}
     ]
@@ -323,13 +326,14 @@ def test_without_user_code_the_kernels_tree_is_the_same(name: str) -> None:
 def _kernel_entries(profile: Profile) -> Counter[str]:
     found: Counter[str] = Counter()
     tree = profile.tree
-    for node in np.flatnonzero(tree.entry == Entry.CALL):
+    for node in np.flatnonzero(tree.entry == NodeEntry.CALL):
         function = profile.functions[tree.function[node]]
         if function.origin == "kernel":
             found[function.name] += int(tree.entered[node])
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power_on", [False, True])
 def test_profiles_repeat_and_leave_the_counts_alone(power_on: bool) -> None:
     first = _followed("old")
@@ -366,16 +370,16 @@ def test_a_limit_is_kept_and_said() -> None:
     assert any("as many nodes as it may" in warning for warning in limited.counts.warnings)
     for region, profile in limited.profiles.items():
         assert profile.row_costs().total() == whole.profiles[region].row_costs().total()
-        assert Entry.FOLDED in profile.tree.entry or len(whole.profiles[region].tree) < 40
+        assert NodeEntry.FOLDED in profile.tree.entry or len(whole.profiles[region].tree) < 40
 
 
 def _executing(recording: Recording) -> Followed:
     """One program after another, each of them the same."""
     where, job = guest(), syscalls_job("--scale", "40", "vfork-exec")
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         found = await obtain_snapshot(where, new_setting())
-        assert not isinstance(found, Outcome)
+        assert not isinstance(found, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=recording)
         return await run(where, job_archive(job), setting, found)
 
@@ -388,6 +392,7 @@ def _executing(recording: Recording) -> Followed:
     return Followed(counts_of(outcome), {profile.region: profile})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["all", "kernel"])
 def test_programs_that_are_executed_again_and_again_take_no_more_room(mode: CallsMode) -> None:
     whole = _executing(Recording(calls=mode))

@@ -12,7 +12,7 @@ from kdelta.machines import clock
 from kdelta.spec.errors import LabError, UserError
 from kdelta.workloads.calibration.bundle import LEAST_PROCESSES
 from kdelta.workloads.calibration.generate import (
-    Code,
+    GeneratedCode,
     ProgramSource,
     Use,
     bodies_of,
@@ -29,7 +29,7 @@ native = pytest.mark.skipif(
 
 
 def small() -> ProgramSource:
-    code = Code("small", 8, 3)
+    code = GeneratedCode("small", 8, 3)
     return program(code, Use("random"), (bodies_of(code), source_of(code)), 2)
 
 

@@ -62,7 +62,7 @@ def test_what_a_link_lacks_of_a_pass_the_others_say(tmp_path: Path) -> None:
     runs = [run_text(seed, process, [whole]) for process in range(1, 7) for seed in (1, 2)]
     runs[0::2] = [run_text(1, process, [cut]) for process in range(1, 7)]
     first, second = read_results(write(tmp_path, results(runs)), busy_ok=True).programs[0].links
-    # Of the first link the second pass is missing everywhere: it is told from that of the other,
+    # Of the first link the second pass is missing everywhere: it is derived from that of the other,
     # to which the first pass adds the half of what it takes more.
     assert (second.cycles, second.cycles_min) == pytest.approx((1500, 1500))
     assert first.cycles == pytest.approx(1500 + 50 + 25)
@@ -135,7 +135,7 @@ def test_every_cut_and_every_change_is_seen(
         read_results(write(folder, bytes(changed)))
 
 
-def test_what_is_said_of_a_cut_one(tmp_path: Path) -> None:
+def test_what_is_reported_of_a_cut_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="was cut off"):
         read_results(write(tmp_path, results()[:-30]))
     with pytest.raises(UserError, match="is no result of a bundle"):

@@ -4,7 +4,6 @@ counts equal the guest's clock in all of them, and each task's work is put down 
 """
 
 import functools
-import re
 import subprocess
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from tests.machines.bench import (
     NEW,
     OLD,
@@ -23,11 +22,9 @@ from tests.machines.bench import (
     process_folder,
     run_job,
 )
+from tests.machines.corner_cases import PROGRAM, SOURCES, names_of_corners
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
-
-SOURCES = sorted((Path(__file__).parent / "corners").glob("*.c"))
-PROGRAM = "/corners"
+pytestmark = pytest.mark.guest
 
 
 @functools.cache
@@ -47,7 +44,7 @@ def _program() -> Path:
 
 
 @functools.cache
-def _outcome(spec: str) -> Outcome:
+def _outcome(spec: str) -> GuestOutcome:
     job = Job(argv=(PROGRAM,), files=(JobFile(_program(), PROGRAM, 0o755),), seconds=300)
     return run_job(job, guest(spec))
 
@@ -62,19 +59,6 @@ def _regions(spec: str) -> dict[str, RegionCounts]:
     return merged_regions(_counts(spec))
 
 
-def _names() -> set[str]:
-    """What the sources say that there is, so that none can go missing unnoticed."""
-    return {
-        name
-        for source in SOURCES
-        for name in re.findall(
-            r'^ +\{ "([a-z0-9-]+)",|CASE\("([a-z0-9-]+)"', source.read_text(), re.MULTILINE
-        )
-        for name in name
-        if name
-    }
-
-
 def _user_insns(region: RegionCounts, context: str) -> int:
     return sum(
         f.cost.insns for f in region.functions if f.context == context and f.origin == "corners"
@@ -84,7 +68,7 @@ def _user_insns(region: RegionCounts, context: str) -> int:
 @pytest.mark.parametrize("spec", [OLD, NEW])
 def test_every_corner_counts_what_the_clock_counts(spec: str) -> None:
     regions = _regions(spec)
-    assert set(regions) == {*_names(), "nested-inner"}
+    assert set(regions) == {*names_of_corners(), "nested-inner"}
     assert len(regions) > 80
     counted = {name: region.executed_insns() for name, region in regions.items()}
     assert counted == clock_ticks(_outcome(spec))

@@ -19,8 +19,8 @@ from kdelta.counts.trace import DATA, Trace
 from kdelta.counts.trace_file import read_traces
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
-from kdelta.infer.same import partings
-from kdelta.machines.outcome import Outcome
+from kdelta.infer.effects.same import partings
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Guest, Recording, run
 from tests.machines.bench import (
@@ -35,7 +35,7 @@ from tests.machines.bench import (
     syscalls_job,
 )
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 SOURCES = [
@@ -75,7 +75,7 @@ def _program(name: str) -> Path:
 
 
 @functools.cache
-def _outcome(name: str) -> Outcome:
+def _outcome(name: str) -> GuestOutcome:
     files = (JobFile(_program(name), PROGRAM, 0o755),)
     return run_job(Job(argv=(PROGRAM,), files=files, seconds=300), PLACES[name].guest())
 
@@ -211,9 +211,9 @@ def test_runs_of_all_corners_repeat(name: str) -> None:
 def _traced(name: str) -> tuple[RunCounts, tuple[Trace, ...]]:
     where = PLACES[name].guest()
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         snapshot = await obtain_snapshot(where, new_setting())
-        assert not isinstance(snapshot, Outcome)
+        assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("data"))
         job = syscalls_job("getppid", "open-close", "pipe-round-trip")
         return await run(where, job_archive(job), setting, snapshot)

@@ -14,13 +14,13 @@ from kdelta.cpus.cache import Cache
 from kdelta.cpus.catalog import load_cpu
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import native_folder
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.replay.data_side import data_events
 from tests.machines.bench import counts_of, guest, new_setting, process_folder
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 PASSES = 2
 CPU = msgspec.structs.replace(
@@ -71,10 +71,10 @@ def _regions() -> dict[str, Trace]:
     subprocess.run(["gcc", *flags, "-o", str(program), str(source)], check=True)
     job = Job(argv=("/strides",), files=(JobFile(program, "/strides", 0o755),), seconds=60)
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         where = guest(memory_mib=1024)
         snapshot = await obtain_snapshot(where, new_setting())
-        assert not isinstance(snapshot, Outcome)
+        assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=Recording("data"))
         return await run(where, job_archive(job), setting, snapshot)
 

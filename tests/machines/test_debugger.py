@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said to QEMU's debugger stub, and what is made of its answers."""
+"""What is reported to QEMU's debugger stub, and what is made of its answers."""
 
 import asyncio
 import socket

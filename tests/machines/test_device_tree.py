@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device trees: what a file says, whether it fits the machine, what is said when it does not."""
+"""Device trees: what a file says, whether it fits the machine, what is reported when it does
+not.
+"""
 
 import contextlib
 import struct

@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from kdelta.counts.model import RegionCounts, RunCounts
-from kdelta.infer.same import partings
+from kdelta.infer.effects.same import partings
 from kdelta.machines.tcg import Recording
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, OLD, counts_of, guest, regions_of, run_job, syscalls_job
 from tests.machines.digests import digests
 from tests.machines.stress import stressed
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 TRACED = Recording("on")
 CHEAP = ("getppid", "open-close", "mmap-touch-4k", "fork-exit-wait", "pipe-round-trip")
@@ -51,7 +51,7 @@ def test_where_the_guest_idles_the_rest_of_the_clock_is_idle_time() -> None:
     assert idle > 0.9 * region.clock_ticks
 
 
-def test_runs_repeat_to_the_last_instruction_beside_a_busy_host() -> None:
+def test_runs_repeat_to_the_last_instruction_besides_a_busy_host() -> None:
     first = _run(*CHEAP)
     load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
@@ -105,8 +105,8 @@ def test_another_process_at_equal_addresses_is_counted_apart() -> None:
     """While the measured task sleeps, a copy of it works."""
     regions = regions_of("background", "sleep")
     own, other = _user_work(regions["background"])
-    alone, nobody = _user_work(regions["sleep"])
-    assert (own, nobody) == (alone, 0)
+    alone, nothing = _user_work(regions["sleep"])
+    assert (own, nothing) == (alone, 0)
     assert other > 100 * own > 0
 
 
@@ -161,6 +161,7 @@ def test_string_operations_count_once_with_their_bytes() -> None:
     assert own.insns < 20_000 * region.iteration_count
 
 
+@pytest.mark.slow
 def test_traces_are_equal_while_the_main_loop_is_woken_all_the_time() -> None:
     """Without the plugin's lock between halts and the main loop, four in ten of them are not."""
     work = syscalls_job("mmap-touch-4k")

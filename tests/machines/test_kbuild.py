@@ -10,13 +10,13 @@ import pytest
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
-from kdelta.machines.outcome import Outcome
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Work
+from kdelta.machines.outcome import GuestOutcome
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, clock_ticks, guest, kernel, run_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 KBUILD = find_workload("kbuild")
 SMALL = ("small-j1", "small-j4")
@@ -28,11 +28,11 @@ def work(*operations: str) -> Work:
     return workload_work(KBUILD, operations, kernel(NEW))
 
 
-def ran(of: Work) -> Outcome:
+def ran(of: Work) -> GuestOutcome:
     return run_job(of.job, guest(NEW, memory_mib=of.memory_mib))
 
 
-def regions_of(outcome: Outcome) -> dict[str, RegionCounts]:
+def regions_of(outcome: GuestOutcome) -> dict[str, RegionCounts]:
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols
@@ -46,7 +46,7 @@ def regions_of(outcome: Outcome) -> dict[str, RegionCounts]:
 
 
 @functools.cache
-def outcome() -> Outcome:
+def outcome() -> GuestOutcome:
     return ran(work(*SMALL))
 
 
@@ -95,7 +95,7 @@ def test_it_repeats_to_the_last_instruction() -> None:
     assert regions_of(ran(work(*SMALL))) == counted()
 
 
-def ran_with(ctype: Path) -> Outcome:
+def ran_with(ctype: Path) -> GuestOutcome:
     """A compile of another lib/ctype.c than the host's."""
     of = work("small-j1")
     files = tuple(

@@ -15,7 +15,7 @@ from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.guests.kernel_mode import direct_calls
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, native_folder
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.run import CALLS, Mode
 from tests.machines.bench import (
     clock_ticks,
@@ -25,9 +25,9 @@ from tests.machines.bench import (
     run_job,
     syscalls_job,
 )
-from tests.machines.test_contexts import PROGRAM, SOURCES, _names
+from tests.machines.corner_cases import PROGRAM, SOURCES, names_of_corners
 
-pytestmark = [pytest.mark.guest, pytest.mark.network, pytest.mark.build]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
 SPEC = os.environ.get("KDELTA_KERNEL_MODE") or "deb-src:linux-source-6.12 +kernel-mode"
 MODES: tuple[Mode, ...] = ("user", "kernel", "kernel-direct", "kernel-skip")
@@ -40,7 +40,7 @@ PRIVILEGED = (
 
 
 @functools.cache
-def _outcome(mode: Mode) -> tuple[Outcome, bytes]:
+def _outcome(mode: Mode) -> tuple[GuestOutcome, bytes]:
     """All corners but the privileged ones, in that mode, and the program."""
     more = direct_calls()
     program = process_folder() / f"corners-{mode}"
@@ -69,7 +69,7 @@ def _regions(mode: Mode) -> dict[str, RegionCounts]:
 @pytest.mark.parametrize("mode", MODES)
 def test_every_corner_counts_what_the_clock_counts(mode: Mode) -> None:
     regions = _regions(mode)
-    assert set(regions) == {*_names(), "nested-inner"} - set(PRIVILEGED)
+    assert set(regions) == {*names_of_corners(), "nested-inner"} - set(PRIVILEGED)
     counted = {name: region.executed_insns() for name, region in regions.items()}
     assert counted == clock_ticks(_outcome(mode)[0])
 

@@ -14,16 +14,16 @@ from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace_file import read_traces
 from kdelta.guests.job import Job, job_archive
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, Snapshot, run
 from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.run import RunStatus
-from kdelta.studies.compare import workload_work
+from kdelta.studies.compare.study import workload_work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import ARM, ARM64, NEW, clock_ticks, guest, kernel, new_setting, run_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 NAT = find_workload("nat")
 FEW = ("udp-64b", "udp-echo-64b", "udp-64b-forward", "udp-64b-flowtable", "frames-64b", "tcp-bulk")
@@ -45,7 +45,7 @@ def without(job_of: Job, *modules: str) -> Job:
     return msgspec.structs.replace(job_of, optional_modules=left)
 
 
-def regions_of(outcome: Outcome) -> dict[str, RegionCounts]:
+def regions_of(outcome: GuestOutcome) -> dict[str, RegionCounts]:
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols
@@ -148,8 +148,8 @@ def test_other_architectures(spec: str) -> None:
     assert regions_of(run_job(job_of, guest(spec))) == regions
 
 
-def traced(of: Job, spec: str) -> Outcome:
-    async def go() -> Outcome:
+def traced(of: Job, spec: str) -> GuestOutcome:
+    async def go() -> GuestOutcome:
         where = guest(spec)
         found = await obtain_snapshot(where, new_setting())
         assert isinstance(found, Snapshot)

@@ -13,7 +13,7 @@ from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, STRICT_FLAGS, native_folder
 from tests.machines.bench import counts_of, guest, process_folder, run_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 SOURCE = Path(__file__).parent / "strings" / "main.c"
 PROGRAM = "/strings"

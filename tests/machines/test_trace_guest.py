@@ -20,34 +20,34 @@ from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
 from kdelta.guests.job import Job, JobFile, job_archive
 from kdelta.host.native import native_folder
-from kdelta.infer.same import partings
-from kdelta.machines.outcome import Outcome
+from kdelta.infer.effects.same import partings
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.command import run_command
-from kdelta.studies.lab import Done, misses_of, traces_of
-from kdelta.studies.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.lab.command import run_command
+from kdelta.studies.lab.lab import Done, misses_of, traces_of
+from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import OLD, counts_of, guest, new_setting, process_folder, syscalls_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 CHEAP = ("getppid", "open-close", "page-fault", "pipe-round-trip", "read-zero-64k")
 TRACED = Recording("on")
 
 
-def _outcome(words: tuple[str, ...], recording: Recording) -> Outcome:
+def _outcome(words: tuple[str, ...], recording: Recording) -> GuestOutcome:
     return _outcome_of(syscalls_job(*words), recording)
 
 
-def _outcome_of(job: Job, recording: Recording) -> Outcome:
+def _outcome_of(job: Job, recording: Recording) -> GuestOutcome:
     where = guest(memory_mib=1024)
 
-    async def go() -> Outcome:
+    async def go() -> GuestOutcome:
         snapshot = await obtain_snapshot(where, new_setting())
-        assert not isinstance(snapshot, Outcome)
+        assert not isinstance(snapshot, GuestOutcome)
         setting = msgspec.structs.replace(new_setting(), recording=recording)
         return await run(where, job_archive(job), setting, snapshot)
 
@@ -92,6 +92,7 @@ def test_where_nothing_faults_the_sums_part_only_at_the_marks() -> None:
     assert 0 < excess < sum(int(trace.insns[block]) for block in ends)
 
 
+@pytest.mark.slow
 def test_every_operation_agrees_and_is_small() -> None:
     counts, traces = _traced(*find_workload("syscalls").arguments)
     assert {trace.region for trace in traces} == {region.name for region in counts.regions}
@@ -166,6 +167,7 @@ def _replayed(trace: Trace, cache: Cache) -> tuple[list[int], int, set[int]]:
     return misses, cold, places
 
 
+@pytest.mark.slow
 def test_the_simulated_cache_misses_what_a_replay_of_the_trace_misses() -> None:
     """The replay begins empty, the cache as what was before left it: a line each at most."""
     cache = Cache(64, 8, 64)
@@ -348,6 +350,7 @@ def test_data_leaves_blocks_and_counts_alone() -> None:
             assert blocks == list(_pieces(bare, context))
 
 
+@pytest.mark.slow
 def test_what_the_processor_itself_reads_is_no_data() -> None:
     """The table of interrupts, which no instruction reads; a jump may be the last before one."""
     outcome = _outcome(("fork-large",), Recording("data"))

@@ -11,14 +11,14 @@ import pytest
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
-from kdelta.machines.outcome import Outcome
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Work
+from kdelta.machines.outcome import GuestOutcome
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, clock_ticks, guest, kernel, run_job
 from tests.workloads.wisconsin import checksum, results
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 SECONDS = 900.0
 SQLITE, MARIADB, POSTGRESQL = "wisconsin", "wisconsin-mariadb", "wisconsin-postgresql"
@@ -32,7 +32,7 @@ def work(name: str, *operations: str) -> Work:
     return workload_work(find_workload(name), operations, kernel(NEW))
 
 
-def ran(of: Work, memory_mib: int = 0) -> Outcome:
+def ran(of: Work, memory_mib: int = 0) -> GuestOutcome:
     where = guest(NEW, memory_mib=memory_mib or of.memory_mib or 512)
     return run_job(of.job, where, seconds=SECONDS)
 
@@ -44,7 +44,7 @@ def told(of: Work, *words: str) -> Work:
     return msgspec.structs.replace(of, job=job)
 
 
-def regions_of(outcome: Outcome, of: Work) -> dict[str, RegionCounts]:
+def regions_of(outcome: GuestOutcome, of: Work) -> dict[str, RegionCounts]:
     assert outcome.status == "ok", (outcome.status, outcome.detail, outcome.console[-2000:])
     assert outcome.counts
     assert outcome.symbols

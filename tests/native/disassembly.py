@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-KINDS = {1: "arm", 2: "begin", 3: "iter", 4: "end", 5: "join", 6: "message"}
+KINDS = {1: "arm", 2: "begin", 3: "iter", 4: "end", 5: "join", 6: "message", 7: "job", 8: "off"}
 _MARK = re.compile(r"nopl\s+0x4b64000(\d)\(%rax\)")
 _LOAD = re.compile(r"movzbl\s+0x4b641000\(%rax\),%ecx")
 _LINE = re.compile(r"^\s*[0-9a-f]+:\t[0-9a-f ]+\t(.*)$")

@@ -63,7 +63,7 @@ SEALED = (
     "f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d"
     "39f23369a9d9bacfa530e26304231461b2eb05e2c39be9fcda6c19078c6a9d1b"
 )
-# FIPS-197, C.3: one block, which CBC with an IV of noughts encrypts alike.
+# FIPS-197, C.3: one block, which CBC with an IV of zeros encrypts alike.
 BLOCK_KEY = bytes(range(32)).hex()
 BLOCK_PLAIN, BLOCK_SEALED = (
     "00112233445566778899aabbccddeeff",
@@ -121,7 +121,7 @@ def test_what_the_host_does_not_have_is_left_out(aes: Path) -> None:
     assert told == [name for name in OPERATIONS if "af_alg" not in name and name not in USER]
 
 
-def test_a_program_by_the_kernels_flags_stands_beside_it(aes: Path, tmp_path: Path) -> None:
+def test_a_program_by_the_kernels_flags_stands_besides_it(aes: Path, tmp_path: Path) -> None:
     program = tmp_path / "aes"
     program.symlink_to(aes)
     record = tmp_path / "aes-kflags"

@@ -73,6 +73,7 @@ def test_unpacks_files_folders_and_links(parsers: Path, root: Path, chunk: int) 
     assert modes == {"bin/prog": 0o4755, "deep/er/empty": 0o600, "abs/odd": 0o640}
 
 
+@pytest.mark.slow
 def test_every_cut_is_noticed(parsers: Path, root: Path) -> None:
     data = archive([("a", FILE | 0o644, b"12345"), ("l", LINK, b"a"), ("d", FOLDER | 0o755, b"")])
     last = data.index(b"TRAILER!!!") + len("TRAILER!!!\0")
@@ -119,7 +120,7 @@ GOOD_HEADER = header(FILE | 0o644, 0, 2)
         (archive([("x" * 300, FILE | 0o644, b"")]), "File name too long"),
     ],
 )
-def test_what_is_wrong_is_said(parsers: Path, root: Path, data: bytes, complaint: str) -> None:
+def test_what_is_wrong_is_reported(parsers: Path, root: Path, data: bytes, complaint: str) -> None:
     assert complaint in unpack(parsers, root, data)
 
 

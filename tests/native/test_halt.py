@@ -31,6 +31,7 @@ def test_no_round_sees_a_halted_cpu_before_its_instructions_are_in_the_clock(
     assert (ended.stdout, ended.stderr) == ("0\n", "")
 
 
+@pytest.mark.slow
 def test_without_the_lock_rounds_do_see_such_a_cpu(halting: Path) -> None:
     """Else the test above would prove nothing."""
     assert int(_run(halting, "unlocked", HALTS).stdout) > 0

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.native import native_folder
+from tests.native.real_code import TARGETS
 
 from .classifying import classify, disassembled
 from .disassembly import instructions, mark, marks
-from .test_plugin_targets import TARGETS
 
 USER = """
 #include "kdelta.h"

@@ -16,10 +16,9 @@ from kdelta.counts.trace import (
     JUMP_RETURN,
     JUMP_SYSTEM,
 )
+from tests.native.real_code import LIBC, REAL, TARGETS, Real
 
 from .classifying import X86, assembled, classify, disassembled
-from .test_plugin_targets import REAL, TARGETS, Real
-from .test_plugin_x86 import LIBC
 
 KINDS: dict[str, dict[int, tuple[str, ...]]] = {
     "x86_64": {
@@ -144,10 +143,12 @@ def disagreements(name: str, words: list[tuple[str, int]], *argv: str | Path) ->
     return wrong
 
 
+@pytest.mark.slow
 def test_jumps_of_the_c_library_are_read_as_objdump_reads_them() -> None:
     assert disagreements("x86_64", _X86, LIBC) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", REAL, ids=lambda real: real.target)
 def test_jumps_of_a_c_library_are_read_as_objdump_reads_them(real: Real) -> None:
     library = f"/usr/{real.library}/lib/libc.so.6"

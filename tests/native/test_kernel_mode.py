@@ -21,15 +21,12 @@ from kdelta.guests.kernel_mode import (
 )
 from kdelta.host.native import STATIC_FLAGS, native_folder
 from kdelta.workloads.catalog import build_workload, find_workload
+from tests.native.calling import CALLING, CASES, LIBRARY
 
 from .conftest import HERE, compile_c
 
 pytestmark = pytest.mark.skipif(os.uname().machine != "x86_64", reason="is for x86-64")
 
-LIBRARY = sorted((native_folder() / "kernel_mode").glob("*.c"))
-CALLING = sorted(path for path in (HERE / "kernel_mode").glob("*.c") if path.stem != "lengths")
-CASES = "registers red-zone six eintr restart stopped storm longjmp altstack threads cancel"
-CASES += " fork-in-thread fork vfork spawn exec"
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 _COUNTS = re.compile(r"^kdelta call: (.*): (\d+) of (\d+) sites rewritten(.*)$", re.MULTILINE)
 _LEFT = re.compile(r"; left (\d+) ([^;]+)")
@@ -164,7 +161,7 @@ def test_each_site_that_is_left_is_named(run: Run) -> None:
     assert Path(LIBC).read_bytes()[restorer - 7 : restorer + 2].hex() == "48c7c00f0000000f05"
 
 
-def test_nothing_is_said_unless_asked(run: Run) -> None:
+def test_nothing_is_reported_unless_asked(run: Run) -> None:
     done = run("/bin/echo", "x", report="")
     assert (done.status, done.stdout, done.stderr) == (0, "x\n", "")
 

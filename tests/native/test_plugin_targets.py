@@ -7,30 +7,15 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from kdelta.host.native import native_folder
+from tests.native.real_code import A32, REAL, T32, TARGETS, Real
 
-from . import oracle_arm, oracle_arm64, oracle_riscv
+from . import oracle_arm
 from .classifying import Facts, Insn, Target, assembled, classify, disassembled
 from .oracle_arm import Said
-
-_ARM = "arm-linux-gnueabihf-"
-A32 = Target(
-    ("arm",),
-    _ARM,
-    ("-march=armv8.2-a", "-mfpu=crypto-neon-fp-armv8"),
-    ".syntax unified\n.arm\n",
-    4,
-)
-T32 = A32._replace(words=("arm", "thumb"), head=".syntax unified\n.thumb\n", unit_bytes=2)
-A64 = Target(("aarch64",), "aarch64-linux-gnu-", ("-march=armv8.5-a",), "", 4)
-RISCV = Target(
-    ("riscv64",), "riscv64-linux-gnu-", ("-march=rv64gc_zicsr_zifencei_zihintpause",), "", 4
-)
-TARGETS = {"arm": A32, "thumb": T32, "arm64": A64, "riscv64": RISCV}
 
 INSNS = Path(__file__).parent / "insns"
 FILES = {"arm": ("arm-and-thumb", "arm"), "thumb": ("arm-and-thumb", "thumb")}
@@ -89,21 +74,6 @@ NO_BYTES = {
 }
 
 
-class Real(NamedTuple):
-    """Code that somebody uses, and how objdump has to be told to read it."""
-
-    target: str
-    oracle: Callable[[str], Said | None]
-    library: str
-    options: tuple[str, ...]
-    least: int
-
-
-REAL = [
-    Real("thumb", oracle_arm.read, "arm-linux-gnueabihf", ("-M", "force-thumb"), 50_000),
-    Real("arm64", oracle_arm64.read, "aarch64-linux-gnu", (), 50_000),
-    Real("riscv64", oracle_riscv.read, "riscv64-linux-gnu", (), 50_000),
-]
 # Tables in Thumb code that objdump takes for code: coprocessors, and instructions of ARMv8-M.
 _TABLES = ("mrc2", "mcr2", "cdp2", "bf", "stmia<und>", "ldrsh.w\tpc")
 
@@ -128,6 +98,7 @@ def disagreements(
     return wrong, compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", REAL, ids=lambda real: real.target)
 def test_a_c_librarys_code_is_read_as_objdump_reads_it(real: Real) -> None:
     target = TARGETS[real.target]
@@ -137,6 +108,7 @@ def test_a_c_librarys_code_is_read_as_objdump_reads_it(real: Real) -> None:
     assert compared > 0.97 * len(insns) > 0.97 * real.least
 
 
+@pytest.mark.slow
 def test_a32_code_is_read_as_objdump_reads_it(tmp_path: Path) -> None:
     """No library of the distribution's is A32: the plugin's own code, compiled."""
     plugin = native_folder() / "plugin"
@@ -258,7 +230,7 @@ def test_calls_of_functions_and_returns(name: str, tmp_path: Path) -> None:
     assert got == [(1, 0)] * calls + [(0, 1)] * returns + [(0, 0)] * neither
 
 
-def test_accesses_that_hang_on_a_condition(tmp_path: Path) -> None:
+def test_accesses_that_depend_on_a_condition(tmp_path: Path) -> None:
     lines = ["ldmiane r0, {r1-r4}", "strdeq r0, r1, [r2]", "strexeq r0, r1, [r2]", "addne r0, r1"]
     found = facts_of("arm", tmp_path, lines)
     got = [(facts.optional, facts.loads, facts.stores) for facts in found]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.native.real_code import LIBC
+
 from .att import accesses, jumps, parse, special
 from .classifying import X86, Insn, assembled, classify, disassembled
 
-LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
 KERNEL_TEXT = 0xFFFFFFFF81000000
 KERNEL_TEXT_BYTES = 2 << 20
 
@@ -94,6 +95,7 @@ def disagreements(insns: list[Insn]) -> tuple[list[str], int]:
     return wrong, compared
 
 
+@pytest.mark.slow
 def test_the_c_librarys_code_is_read_as_objdump_reads_it() -> None:
     insns = disassembled(X86, LIBC)
     wrong, compared = disagreements(insns)

@@ -143,7 +143,7 @@ def test_a_riscv_kernel_has_one_entry(program: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_rules_that_nobody_knows_are_refused(program: Path, tmp_path: Path) -> None:
+def test_rules_that_nothing_knows_are_refused(program: Path, tmp_path: Path) -> None:
     (tmp_path / "rules").write_text("interruption vector_irq\n")
     (tmp_path / "symbols").write_text(ARM)
     argv = [str(program), str(tmp_path / "rules"), str(tmp_path / "symbols")]

@@ -30,10 +30,13 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plugin = native_folder() / "plugin"
     return compile_c(
         tmp_path_factory.mktemp("traced") / "traced",
-        [HERE / "traced.c", *(plugin / name for name in ("trace.c", "unit.c", "data.c", "x86.c"))],
+        [HERE / "traced.c", *(plugin / f"{name}.c" for name in PARTS)],
         f"-I{plugin}",
         *SANITIZERS,
     )
+
+
+PARTS = ("trace", "listener", "unit", "data", "x86")
 
 
 class Block:

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "data.h"
+#include "listener.h"
 #include "output.h"
 #include "trace.h"
 
@@ -18,6 +19,7 @@ static struct region region = { .name = "made" };
 /* What the plugin's other parts and QEMU would be. A physical address is the virtual one's lower half. */
 struct counting now;
 struct qemu_plugin_hwaddr { uint64_t virtual; } last_access;
+void count_block(unsigned int vcpu, void *block) { (void)vcpu, (void)block; }
 void output_warning(const char *text, uint64_t count) { fprintf(stderr, "%s (%" PRIu64 ")\n", text, count); }
 bool output_has_room(uint64_t size) { return size < UINT64_MAX; }
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info) { return info; }
@@ -58,7 +60,7 @@ static void add_block(const char *code, uint64_t vaddr, int jumps)
         sscanf(code + 2 * i, "%2hhx", &o->bytes[i]);
     b->id = n_blocks;
     b->insns = (uint16_t)size;
-    trace_place(b);
+    REPORT(translated, b);
     blocks[n_blocks++] = b;
 }
 
@@ -72,15 +74,15 @@ static void obey(const char *word, uint64_t number)
     else if (!strcmp(word, "data"))
         data_want(&arch_x86_64);
     else if (!strcmp(word, "begin"))
-        trace_begin(&site);
+        REPORT(begin, &site);
     else if (!strcmp(word, "run") && trace_piece.recording)
         trace_block(b);
     else if (!strcmp(word, "cut"))
-        trace_cut((enum context)number);
+        REPORT(cut, (enum context)number);
     else if (!strcmp(word, "load") || !strcmp(word, "store"))
         data_access(0, word[0] == 's', number, NULL);
     else if (!strcmp(word, "end"))
-        trace_end(&site);
+        REPORT(end, &site);
 }
 
 int main(void)
@@ -97,6 +99,6 @@ int main(void)
     }
     region.blocks = blocks;
     region.n_blocks = n_blocks;
-    trace_output(&region);
+    REPORT(output, &region);
     return 0;
 }

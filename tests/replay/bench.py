@@ -13,7 +13,7 @@ from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import CPU, Cache
 from kdelta.replay.data_side import data_misses
 from kdelta.replay.front_end.replay import PreparedFrontEnd
-from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 
 from .synthetic import loop_trace
 from .traces import OWN, Block, make_trace
@@ -36,7 +36,12 @@ class Rate(NamedTuple):
 
 
 def rate(
-    trace: Trace, placed: Placed, layouts: U64, cache: Cache = L1I, rounds: int = 5, **how: Any
+    trace: Trace,
+    placed: PlacedBlocks,
+    layouts: U64,
+    cache: Cache = L1I,
+    rounds: int = 5,
+    **how: Any,
 ) -> Rate:
     """What a replay on one core takes; `how` goes to PreparedTrace.replay."""
     prepared = PreparedTrace(trace, placed)
@@ -55,7 +60,7 @@ def rate(
     )
 
 
-def ensemble(parts: Sequence[tuple[Trace, Placed]], layouts: U64, **how: Any) -> float:
+def ensemble(parts: Sequence[tuple[Trace, PlacedBlocks]], layouts: U64, **how: Any) -> float:
     """Seconds for all regions under all layouts, on all cores, with the preparation."""
     started = time.perf_counter()
     for trace, placed in parts:
@@ -107,7 +112,7 @@ class FrontEndRate(NamedTuple):
 
 
 def front_end_rate(
-    trace: Trace, placed: Placed, layouts: U64, cpu: CPU, rounds: int = 5, **how: Any
+    trace: Trace, placed: PlacedBlocks, layouts: U64, cpu: CPU, rounds: int = 5, **how: Any
 ) -> FrontEndRate:
     """What a replay through the front end takes on one core."""
     prepared = PreparedFrontEnd(trace, placed)
@@ -120,7 +125,7 @@ def front_end_rate(
     return FrontEndRate(branches, 2 * branches * len(layouts) / min(seconds))
 
 
-def front_end_seconds(trace: Trace, placed: Placed, layouts: U64, cpu: CPU) -> float:
+def front_end_seconds(trace: Trace, placed: PlacedBlocks, layouts: U64, cpu: CPU) -> float:
     """Seconds for all layouts on all cores, with the preparation."""
     started = time.perf_counter()
     PreparedFrontEnd(trace, placed).replay(layouts, cpu)
@@ -144,7 +149,7 @@ def accessing(n_lines: int) -> Trace:
     )
 
 
-def shuffles(placed: Placed, sizes: npt.NDArray[Any], n: int) -> U64:
+def shuffles(placed: PlacedBlocks, sizes: npt.NDArray[Any], n: int) -> U64:
     """Random orders of functions, each at a multiple of 16: (n, n_functions)."""
     rng = np.random.default_rng(2)
     extent = np.zeros(int(placed.function.max()) + 1, dtype=np.int64)

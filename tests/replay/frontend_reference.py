@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A front end along a trace, written for clarity alone: what the library is held against."""
+"""A front end along a trace, written for clarity alone: what the library is compared with."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,7 +23,7 @@ from kdelta.counts.trace import (
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import CPU
 from kdelta.replay.front_end.replay import EVENTS
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 
 from .traces import INTERRUPTS, Held
 
@@ -50,7 +50,7 @@ class Step(NamedTuple):
         return self.function, self.offset
 
 
-def steps_of_pieces(trace: Trace, placed: Placed) -> list[list[Step]]:
+def steps_of_pieces(trace: Trace, placed: PlacedBlocks) -> list[list[Step]]:
     assert trace.jumps is not None
     found = []
     for first, last in pairwise(trace.starts.tolist()):
@@ -371,7 +371,9 @@ class Front:
             self.redirect()
 
 
-def reference(trace: Trace, placed: Placed, layout: U64, cpu: CPU, small: list[bool]) -> Front:
+def reference(
+    trace: Trace, placed: PlacedBlocks, layout: U64, cpu: CPU, small: list[bool]
+) -> Front:
     """What one warm pass does, as Front has it."""
     pieces = steps_of_pieces(trace, placed)
     executed = [

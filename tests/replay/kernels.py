@@ -58,7 +58,7 @@ def lines(**sizes: int) -> list[Row]:
 def placed(
     rows: Sequence[Row], *traces: Trace, sizes: Mapping[str, int] | None = None
 ) -> Placement:
-    """sizes: what a digest tells of some functions."""
+    """sizes: what a digest says of some functions."""
     known = {name: (".text", size, 1) for name, size in (sizes or {}).items()}
     digest = digest_of({"a.c.o": known}) if known else None
     return placement_of(traces, parse_symbols(kallsyms(rows)), digest=digest)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from kdelta.counts.trace import Trace
-from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.kernels.objects import Code
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
+from kdelta.kernels.objects.objects import CodePiece
 
 START = 0xFFFFFFFF81000000
 
@@ -78,7 +78,7 @@ def digest_of(objects: Mapping[str, Mapping[str, tuple[str, int, int]]]) -> Dige
                 is_assembler=path.endswith(".S.o"),
                 is_opaque=False,
                 functions={
-                    name: Code(hashed, size, section, ())
+                    name: CodePiece(hashed, size, section, ())
                     for name, (section, size, hashed) in functions.items()
                 },
                 data={},

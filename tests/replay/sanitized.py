@@ -21,7 +21,7 @@ from kdelta.replay.data_side import data_misses
 from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.hierarchy import replay_hierarchy
 from kdelta.replay.phases import PhasedTrace
-from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.phase import PhaseRule
 from tests.replay.traces import Block, Made, looping, make_trace
 
@@ -132,7 +132,7 @@ def main() -> None:
         replay_all(made)
         front_ends(made)
     trace, placed, layouts = nothing()
-    PreparedTrace(trace, Placed(placed.function, placed.offset)).replay(layouts, SMALL)
+    PreparedTrace(trace, PlacedBlocks(placed.function, placed.offset)).replay(layouts, SMALL)
     print("all is well")
 
 

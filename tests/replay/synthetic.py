@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.trace import Trace
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 
 Blocks = npt.NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def cut(sequence: Blocks) -> Blocks:
 
 def loop_trace(
     *, iterations: int, calls: int, functions: int, variants: int, changed: float, seed: int = 1
-) -> tuple[Trace, Placed]:
+) -> tuple[Trace, PlacedBlocks]:
     """`iterations` of a path of `calls` calls over `functions` functions of about 220 bytes.
 
     Each iteration is one of `variants` of the path at random, in which each call is replaced
@@ -72,7 +72,7 @@ def loop_trace(
     sizes = rng.integers(4, 25, 16 * functions).astype(np.uint32)
     by_function = sizes.reshape(functions, 16)
     offset = np.cumsum(by_function, axis=1) - by_function
-    placed = Placed(
+    placed = PlacedBlocks(
         function=np.repeat(np.arange(functions, dtype=np.uint32), 16),
         offset=offset.ravel().astype(np.uint64),
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.replay.anneal import I64, Judged, anneal
+from kdelta.replay.anneal import I64, OrderCosts, anneal
 
 
 class Sorted:
@@ -18,10 +18,10 @@ class Sorted:
         self.place = np.argsort(best)
         self.judged: list[list[int]] = []
 
-    def __call__(self, orders: Sequence[I64]) -> Judged:
+    def __call__(self, orders: Sequence[I64]) -> OrderCosts:
         self.judged += [order.tolist() for order in orders]
         blame = np.stack([np.abs(np.argsort(order) - self.place) for order in orders])
-        return Judged(blame.sum(axis=1).astype(np.float64), blame.astype(np.float64))
+        return OrderCosts(blame.sum(axis=1).astype(np.float64), blame.astype(np.float64))
 
 
 def test_it_finds_what_is_to_be_found() -> None:
@@ -58,10 +58,10 @@ def test_the_seed_decides_and_nothing_else() -> None:
 def test_the_best_is_kept_when_the_search_goes_on_to_worse() -> None:
     judged: list[list[int]] = []
 
-    def judge(orders: Sequence[I64]) -> Judged:
+    def judge(orders: Sequence[I64]) -> OrderCosts:
         costs = [1000.0 if not judged else 999.0 if len(judged) < 17 else 999.001] * len(orders)
         judged.extend(order.tolist() for order in orders)
-        return Judged(np.array(costs), np.zeros((len(orders), 9)))
+        return OrderCosts(np.array(costs), np.zeros((len(orders), 9)))
 
     told: list[tuple[int, float]] = []
 
@@ -78,12 +78,14 @@ def test_the_best_is_kept_when_the_search_goes_on_to_worse() -> None:
 def test_who_is_to_blame_is_moved(blamed: int) -> None:
     moved: list[bool] = []
 
-    def judge(orders: Sequence[I64]) -> Judged:
+    def judge(orders: Sequence[I64]) -> OrderCosts:
         # Nothing is ever better than the start, so that all neighbours are its own.
         blame = np.zeros((len(orders), 40))
         blame[:, blamed] = 1
         moved.extend(order[20] != start[20] for order in orders)
-        return Judged(np.array([1.0 if np.array_equal(o, start) else 99.0 for o in orders]), blame)
+        return OrderCosts(
+            np.array([1.0 if np.array_equal(o, start) else 99.0 for o in orders]), blame
+        )
 
     start = np.arange(40)
     start[[20, blamed]] = start[[blamed, 20]]

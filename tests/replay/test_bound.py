@@ -123,7 +123,6 @@ caches = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(regions(), caches, st.sampled_from([2, 10_000]))
 def test_no_order_is_below_the_bound(
     made: tuple[Placement, Trace], cache: Cache, windows: int
@@ -154,7 +153,6 @@ def test_work_of_others_is_never_in_one_window_with_the_own(
     assert bound(trace, placed(rows, trace), Cache(1, 1, 64)) == 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(regions(), st.sampled_from([16, 32, 64]), st.integers(0, 9))
 def test_no_line_holds_shares_of_more_than_one(
     made: tuple[Placement, Trace], line_bytes: int, seed: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Misses by function and context are those of the whole trace, taken apart."""
+"""Misses by function and context are those of the whole trace, broken down."""
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.replay.by_function import by_context, data_misses_by_function, misses_by_function
 from kdelta.replay.data_side import data_misses
-from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 
 CACHE = Cache(sets=8, ways=2, line_bytes=64)
 BLOCKS = 40
@@ -43,7 +43,7 @@ def labels(addresses: np.ndarray) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_taken_apart_is_the_same_trace(seed: int) -> None:
+def test_what_is_broken_down_is_the_same_trace(seed: int) -> None:
     whole = trace(seed)
     apart = by_context(whole)
     assert apart.executed_blocks() == whole.executed_blocks()
@@ -56,7 +56,7 @@ def test_what_is_taken_apart_is_the_same_trace(seed: int) -> None:
 @pytest.mark.parametrize("kind", ["lines", "branches"])
 def test_misses_are_those_of_the_whole(seed: int, kind: str) -> None:
     whole = trace(seed)
-    placed = Placed(np.zeros(BLOCKS, np.uint32), whole.addresses)
+    placed = PlacedBlocks(np.zeros(BLOCKS, np.uint32), whole.addresses)
     wanted = PreparedTrace(whole, placed).replay(np.zeros((1, 1), np.uint64), CACHE, kind=kind)  # type: ignore[arg-type]
     found = misses_by_function(whole, labels, {"l1i": (kind, CACHE)})  # type: ignore[dict-item]
     assert sum(row["l1i"] for row in found.values()) == int(wanted.total.sum())
@@ -64,7 +64,7 @@ def test_misses_are_those_of_the_whole(seed: int, kind: str) -> None:
         mine = sum(row["l1i"] for (of, _, _), row in found.items() if of == context)
         # Where a context ends with a branch, the miss is that of the branch here.
         assert kind == "branches" or mine == int(wanted.total[0, context])
-    by_block = Placed((np.arange(BLOCKS) // 5).astype(np.uint32), whole.addresses)
+    by_block = PlacedBlocks((np.arange(BLOCKS) // 5).astype(np.uint32), whole.addresses)
     functions = PreparedTrace(whole, by_block).replay(
         np.zeros((1, 8), np.uint64),
         CACHE,

@@ -81,7 +81,7 @@ def test_a_cycle_of_calls_ends() -> None:
     assert sorted(c3_names(calls, {"a": 2.0, "b": 1.0}, [16, 16])) == ["a", "b"]
 
 
-def test_functions_that_nobody_calls_stay_alone() -> None:
+def test_functions_that_nothing_calls_stay_alone() -> None:
     assert c3_names({}, {"a": 1.0, "b": 3.0, "c": 2.0}, [16, 16, 4]) == "cba"
 
 

@@ -5,17 +5,17 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.cpus.model import Cache
-from kdelta.replay.collisions import Pair, collisions
+from kdelta.replay.collisions import CollidingPair, collisions
 from kdelta.replay.simulate import PreparedTrace, replay
 from kdelta.spec.errors import UserError
 
 from .traces import L1I, OWN, Block, Held, Made, caches, looping, made_traces, make_trace, steps
 
-NOBODY = -1
+NOTHING = -1
 
 
 def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[int, int, int]]:
@@ -33,13 +33,12 @@ def naive_collisions(made: Made, cache: Cache, *, warm: bool) -> Counter[tuple[i
                 where = line % cache.sets
                 before = {one[0] for one in held.sets[where] if one}
                 if held.misses(line, line) and measured:
-                    found[where, function, evictor.get(line, NOBODY)] += 1
+                    found[where, function, evictor.get(line, NOTHING)] += 1
                 for out in before - {one[0] for one in held.sets[where] if one}:
                     evictor[out] = function
     return found
 
 
-@settings(max_examples=100, deadline=None)
 @given(made_traces(), caches, st.booleans())
 def test_misses_are_laid_to_who_evicted_the_line(made: Made, cache: Cache, warm: bool) -> None:
     trace, placed, layouts = made
@@ -47,9 +46,9 @@ def test_misses_are_laid_to_who_evicted_the_line(made: Made, cache: Cache, warm:
     expected = naive_collisions(made, cache, warm=warm)
     rows = zip(*(c.tolist() for c in (found.sets, found.functions, found.evictors)), strict=True)
     assert dict(zip(rows, found.misses.tolist(), strict=True)) == {
-        key: n for key, n in expected.items() if key[2] != NOBODY
+        key: n for key, n in expected.items() if key[2] != NOTHING
     }
-    assert found.first == sum(n for key, n in expected.items() if key[2] == NOBODY)
+    assert found.first == sum(n for key, n in expected.items() if key[2] == NOTHING)
     assert found.misses.tolist() == sorted(found.misses.tolist(), reverse=True)
     total = replay(trace, placed, layouts[:1], cache, warm=warm).total.sum()
     assert found.by_set.sum() == total
@@ -63,8 +62,12 @@ def test_three_functions_in_a_set_of_two_ways() -> None:
     found = collisions(*made, layout, Cache(sets=4, ways=2, line_bytes=64))
     assert found.by_set.tolist() == [30, 0, 0, 0]
     assert found.first == 0
-    assert found.pairs() == (Pair(0, 2, 10, (0,)), Pair(1, 0, 10, (0,)), Pair(2, 1, 10, (0,)))
-    assert found.pairs(1) == (Pair(0, 2, 10, (0,)),)
+    assert found.pairs() == (
+        CollidingPair(0, 2, 10, (0,)),
+        CollidingPair(1, 0, 10, (0,)),
+        CollidingPair(2, 1, 10, (0,)),
+    )
+    assert found.pairs(1) == (CollidingPair(0, 2, 10, (0,)),)
 
 
 def test_a_pair_is_summed_over_its_sets() -> None:

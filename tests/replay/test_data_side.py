@@ -14,20 +14,16 @@ from hypothesis import strategies as st
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import DATA, U32, Trace
 from kdelta.cpus.cache import Cache
-from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.replay import native
 from kdelta.replay.data_side import data_events, data_misses, known_kinds, page_bytes
 from kdelta.replay.hierarchy import replay_hierarchy
 from kdelta.spec.errors import LabError, UserError
+from tests.replay.small_caches import small, with_data
+from tests.replay.streaming import BASE, CORE, LARGE, LARGE_PAGE, PAGE, SMALL, streaming
 
 from .libraries import built
-from .test_hierarchy import small, with_data
 from .traces import Block, Held, Made, looping, made_traces, make_trace, replacements
-
-LARGE, SMALL = 0xFFFF888000000000, 0xFFFFC90000000000
-BASE = load_cpu("zen4")
-PAGE, LARGE_PAGE = 4096, 2 << 20
 
 tlbs = st.builds(
     Cache,
@@ -236,33 +232,6 @@ def test_the_hierarchy_finds_the_same_under_any_layout(
     )
     assert other.l1d.tolist() == found[:, 0:2].sum(axis=1).tolist()
     assert other.l2_data[0].tolist() == found[:, 2:4].sum(axis=1).tolist()
-
-
-def streaming(n_lines: int, times: int, *, stores: bool = False, stride: int = 64) -> Trace:
-    """Passes over an array: a block, an access, and so on, twice in each iteration."""
-    trace, _ = make_trace([Block(0, 0, 16)], [range(1)], [(0, 0)] * times)
-    items = [item for line in range(n_lines) for item in (0, DATA | line)]
-    lines = LARGE + np.arange(n_lines, dtype=np.uint64) * np.uint64(stride)
-    return msgspec.structs.replace(
-        trace,
-        items=np.array(items, dtype=np.uint32),
-        starts=np.array([0, len(items)], dtype=np.uint64),
-        physical=trace.addresses,
-        data_virtual=lines,
-        data_physical=lines - np.uint64(LARGE),
-        data_stores=np.full(n_lines, stores),
-    )
-
-
-CORE = msgspec.structs.replace(
-    BASE,
-    l1d=Cache(64, 12, 64),
-    l2=Cache(2048, 16, 64),
-    dtlb=Cache(16, 6, PAGE),
-    dtlb_large=Cache(8, 4, LARGE_PAGE),
-    dtlb_store=None,
-    stlb=Cache(128, 16, PAGE),
-)
 
 
 @pytest.mark.parametrize("stores", [False, True])

@@ -236,7 +236,7 @@ def test_symbols_of_another_kernel_are_refused() -> None:
         placement_of([trace_of(short)], parse_symbols(symbols(text_rows({"new": 16, **sizes}))))
 
 
-def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_by_itself() -> None:
+def test_a_known_size_leaves_padding_out_and_code_without_a_symbol_alone() -> None:
     digest = digest_of(
         {"a.c.o": {name: (".text", size, 1) for name, size in {**SIZES, "gamma": 80}.items()}}
     )

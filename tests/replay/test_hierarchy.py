@@ -7,27 +7,19 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.hierarchy import HierarchyMisses, PreparedHierarchy, replay_hierarchy
-from kdelta.replay.simulate import Placed, PreparedTrace, replay
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
+from tests.replay.small_caches import small, with_data
 
-from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace, replacements
+from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace
 
 BIG = Cache(sets=1024, ways=16, line_bytes=64)
-PAGES = 0x1000
-LINE = np.uint64(64)
-small = st.builds(
-    Cache,
-    sets=st.sampled_from([1, 2, 8]),
-    ways=st.integers(1, 5),
-    line_bytes=st.just(64),
-    replacement=replacements,
-)
 
 
 Access = tuple[list[int], int, int]
@@ -39,33 +31,7 @@ class Levels(NamedTuple):
     l2: Cache
 
 
-def with_data(trace: Trace, virtual: list[int], every: int, pages: int) -> Trace:
-    """The trace with an access to one of the lines after each `every`-th block. `pages` says where
-    pages of data and lines of code lie, some of them in one place.
-    """
-    items: list[int] = []
-    starts = [0]
-    for piece in range(len(trace.starts) - 1):
-        for block in trace.items[int(trace.starts[piece]) : int(trace.starts[piece + 1])]:
-            items.append(int(block))
-            if virtual and len(items) % every == 0:
-                items.append(DATA | (len(items) * 7 // 2 % len(virtual)))
-        starts.append(len(items))
-    apart = trace.addresses // np.uint64(48) % np.uint64(3 * pages + 1) * LINE
-    lines = np.array(virtual, dtype=np.uint64)
-    where = [line % PAGES + line // PAGES % 4 * pages * PAGES for line in virtual]
-    return msgspec.structs.replace(
-        trace,
-        items=np.array(items, dtype=np.uint32),
-        starts=np.array(starts, dtype=np.uint64),
-        physical=trace.addresses + apart,
-        data_virtual=lines,
-        data_physical=np.array(where, dtype=np.uint64),
-        data_stores=np.zeros(len(virtual), dtype=np.bool_),
-    )
-
-
-def naive(trace: Trace, placed: Placed, layout: U64, levels: Levels, *, warm: bool) -> Any:
+def naive(trace: Trace, placed: PlacedBlocks, layout: U64, levels: Levels, *, warm: bool) -> Any:
     """l1i, l2_code, l1d, l2_data by context, and l1i and l2_code by function."""
     assert trace.physical is not None
     assert trace.data_virtual is not None
@@ -125,7 +91,6 @@ def as_lists(found: HierarchyMisses, index: int) -> Any:
     return [k.tolist() for k in kinds], [r[index].tolist() for r in rows if r is not None]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     made_traces(),
     st.tuples(

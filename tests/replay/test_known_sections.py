@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a digest tells of functions beyond their sizes: who made them, and what lies beside them."""
+"""What a digest says of functions beyond their sizes: who made them, and what lies next to
+them.
+"""
 
 import msgspec
 
-from kdelta.kernels.digest import Digest
-from kdelta.kernels.objects import Code
+from kdelta.kernels.objects.digest import Digest
+from kdelta.kernels.objects.objects import CodePiece
 from kdelta.replay.layouts import aligned, ordered
+from tests.replay.aligned_rows import at, both, digest, found_in, of_own, rows_of
 from tests.replay.made_kernel import START, Row
-from tests.replay.test_small_alignment import at, both, digest, found_in, of_own, rows_of
 
 
 def with_data(known: Digest, path: str, name: str, size: int) -> Digest:
     """A digest with code of no name in an object."""
-    data = {name: Code(9, size, ".text", ())}
+    data = {name: CodePiece(9, size, ".text", ())}
     thing = msgspec.structs.replace(known.objects[path], data=data)
     return Digest({**known.objects, path: thing}, {})
 
@@ -26,7 +28,7 @@ def test_a_function_in_the_extent_of_another_ends_with_it() -> None:
     assert found["[after bad]"].address == START + 16
 
 
-def test_code_of_a_section_by_itself_ends_before_what_aligns_the_next() -> None:
+def test_code_of_a_section_alone_ends_before_what_aligns_the_next() -> None:
     rows = rows_of((0, "one"), (64, "page"), (100, "three"))
     known = both(
         digest(of_own(one=20, three=8)),

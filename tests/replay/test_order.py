@@ -13,7 +13,7 @@ from kdelta.counts.trace import U64, Trace
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay import judge as judge_module
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import Case, CaseJudge
+from kdelta.replay.judge import CaseJudge, WeightedRegion
 from kdelta.replay.layouts import as_linked, ordered
 from kdelta.replay.order import ANNEALED, C3_LARGE, HOT_APART, SHIPPED, PlaceResult, place
 from kdelta.replay.units import units_of
@@ -32,7 +32,7 @@ def placed_by(
     evaluations: int = 600,
 ) -> PlaceResult:
     placement = placed(rows, *(trace for trace, _ in cases))
-    given = [Case(trace, weight) for trace, weight in cases]
+    given = [WeightedRegion(trace, weight) for trace, weight in cases]
     return place(placement, given, cpu, seed=seed, evaluations=evaluations, layouts=8)
 
 
@@ -42,7 +42,7 @@ def own_misses(
     return naive_lines(trace, placement.placed[index], layout, cache, warm=True).total[OWN]
 
 
-def test_two_functions_that_collide_are_taken_apart() -> None:
+def test_two_functions_that_collide_are_broken_down() -> None:
     rows = lines(alpha=1, cold=3, beta=1)
     trace = region(rows, ["alpha", "beta"], times=50)
     result = placed_by(rows, [(trace, 1)], cpu_of(4, 1))
@@ -148,7 +148,7 @@ def test_pages_count_too() -> None:
 
 
 def test_the_pages_of_random_layouts_are_those_of_the_order_as_linked() -> None:
-    """a and b lie beside each other, so no link of them that keeps files together parts them by
+    """a and b lie next to each other, so no link of them that keeps files together parts them by
     more than a border; a random order would have them pages apart.
     """
     rows = text_rows({"a": 64, "b": 64} | {f"c{n}": 4096 for n in range(64)}, alignment=64)
@@ -173,7 +173,7 @@ def test_what_is_printed_is_what_a_plain_cache_has() -> None:
     btb = Cache(2, 1, 1)
     cpu = cpu_of(4, 1, btb=btb)
     placement = placed(rows, trace)
-    result = place(placement, [Case(trace)], cpu, evaluations=20, layouts=3)
+    result = place(placement, [WeightedRegion(trace)], cpu, evaluations=20, layouts=3)
     (row,) = result.regions
     assert result.judged == ("l1i", "itlb", "btb")
     layouts = {SHIPPED: as_linked(placement), result.method: ordered(placement, result.order)[0]}
@@ -201,7 +201,9 @@ def test_the_search_is_told_the_costs_that_are_shown() -> None:
     placement = placed(rows, *traces)
     units = units_of(placement)
     cpu = cpu_of(4, 1, btb=Cache(2, 1, 1))
-    cases = [Case(trace, weight) for trace, weight in zip(traces, (2.0, 3.0), strict=True)]
+    cases = [
+        WeightedRegion(trace, weight) for trace, weight in zip(traces, (2.0, 3.0), strict=True)
+    ]
     kinds: dict[MissKind, Cache] = {"l1i": cpu.l1i, "btb": Cache(2, 1, 1)}
     judge = CaseJudge(cases, units, cpu, kinds)
     orders = [np.random.default_rng(seed).permutation(4) for seed in range(6)]
@@ -217,7 +219,7 @@ def test_units_are_to_blame_for_what_they_miss_and_what_stays_for_nothing() -> N
     units = units_of(placement)
     cpu = cpu_of(2, 1)
     order = np.array([2, 0, 3, 1])
-    judged = CaseJudge([Case(trace)], units, cpu, {"l1i": cpu.l1i}).judge([order])
+    judged = CaseJudge([WeightedRegion(trace)], units, cpu, {"l1i": cpu.l1i}).judge([order])
     layout = ordered(placement, units.order(order.tolist()))[0]
     found = naive_lines(trace, placement.placed[0], layout, cpu.l1i, warm=True)
     misses = [found.by_function[placement.indexes[name][0]] for name in "abcd"]
@@ -284,11 +286,11 @@ def test_a_long_trace_is_searched_by_parts_and_judged_whole(
     trace = region(rows, ["a", "b"] * 20 + ["c"], times=50)
     monkeypatch.setattr(judge_module, "_MOST_EXECUTED", 256)
     monkeypatch.setattr(judge_module, "_WINDOW", 32)
-    short = judge_module.shortened(Case(trace, 2.0))
+    short = judge_module.shortened(WeightedRegion(trace, 2.0))
     assert len(short.trace.sequence) == len(short.trace.contexts) == 256
     assert short.weight == 2
     last = msgspec.structs.replace(trace, sequence=np.arange(len(trace.sequence), dtype=np.uint32))
-    kept = judge_module.shortened(Case(last)).trace.sequence
+    kept = judge_module.shortened(WeightedRegion(last)).trace.sequence
     assert (kept[0], kept[-1]) == (0, len(trace.sequence) - 1)
     assert (kept[1:] > kept[:-1]).all()
     result = placed_by(rows, [(trace, 1)], cpu_of(4, 1))
@@ -297,7 +299,7 @@ def test_a_long_trace_is_searched_by_parts_and_judged_whole(
     assert result.regions[0].methods[result.method]["l1i"] == min(every.values())
 
 
-def test_nothing_to_move_is_said() -> None:
+def test_nothing_to_move_is_reported() -> None:
     rows = lines(alpha=1)
     with pytest.raises(UserError, match="nothing that was executed can be moved"):
         placed_by(rows, [(region(rows, ["do_syscall_64"]), 1)], cpu_of(4, 1))
@@ -315,4 +317,4 @@ def test_cases_and_placement_must_fit() -> None:
     rows = lines(alpha=1)
     trace = region(rows, ["alpha"])
     with pytest.raises(ValueError, match="2 cases, and a placement of 1"):
-        place(placed(rows, trace), [Case(trace), Case(trace)], cpu_of(4, 1))
+        place(placed(rows, trace), [WeightedRegion(trace), WeightedRegion(trace)], cpu_of(4, 1))

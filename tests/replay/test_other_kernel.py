@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from kdelta.kernels.digest import Digest
+from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.kernel_text import parse_symbols
 from kdelta.replay.layouts import U64

@@ -48,7 +48,7 @@ def test_what_one_kernel_alone_has_stays_behind_the_function_before_it() -> None
     }
 
 
-def test_code_that_nobody_runs_does_not_move_the_rest() -> None:
+def test_code_that_is_not_executed_does_not_move_the_rest() -> None:
     ours, grown = kernel("a", "b"), kernel("dead", "a", "b")
     both = [in_order_of(one, ours) for one in (ours, grown)]
     assert lines(ours, both[0])["b"] == lines(grown, both[1])["b"] == 1

@@ -11,7 +11,7 @@ from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import as_linked, shuffles
 from kdelta.replay.pairs import paired_shuffles, share_slots
 from tests.replay.made_kernel import text_rows
-from tests.replay.test_layouts import AFTER, assert_possible, by_name, kernels, placement
+from tests.replay.possible import AFTER, assert_possible, by_name, kernels, placement
 
 MANY = {f"function{number}": 40 + 7 * number % 150 for number in range(200)}
 
@@ -96,7 +96,7 @@ def test_another_alignment_is_not_hidden_by_slots() -> None:
     assert (theirs[:, moving] % 64 == 0).all()
 
 
-def test_kernels_that_have_little_in_common_are_packed_each_by_itself() -> None:
+def test_kernels_that_have_little_in_common_are_packed_each_alone() -> None:
     one = _kernel(MANY)
     other = _kernel({f"other{number}": size for number, size in enumerate(MANY.values())})
     assert not share_slots(one, other)

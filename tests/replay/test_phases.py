@@ -14,7 +14,7 @@ from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.phases import PhasedTrace
-from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.phase import REST, PhaseRule, phase_names
 
@@ -143,7 +143,7 @@ functions = st.integers(0, N_FUNCTIONS - 1)
 
 
 def without_recursion(call: Call, above: frozenset[int] = frozenset()) -> Call:
-    """A function that goes on at one place or at the other of its own is not told from one that
+    """A function that goes on at one place or at the other of its own is not derived from one that
     returns to itself.
     """
     above |= {call.function}
@@ -209,7 +209,7 @@ def test_misses_by_phase_are_those_of_the_replay(
     kernel = trace.addresses >= START
     function = np.where(kernel, (trace.addresses - START) // SPACE, N_FUNCTIONS).astype(np.uint32)
     offset = np.where(kernel, (trace.addresses - START) % SPACE, 0).astype(np.uint64)
-    placed = Placed(function, offset)
+    placed = PlacedBlocks(function, offset)
     rng = np.random.default_rng(1)
     layouts = rng.permuted(np.tile(np.arange(20) * 48, (3, 1)), axis=1)[:, : N_FUNCTIONS + 1]
     layouts = layouts.astype(np.uint64)
@@ -330,7 +330,7 @@ def test_a_stack_that_overflows_forgets_what_is_lost_anyway() -> None:
 def test_nothing_at_all() -> None:
     found = told([], (ROUTER,))
     assert found.insns.tolist() == [[0, 0, 0]] * 2
-    placed = Placed(np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64))
+    placed = PlacedBlocks(np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint64))
     layouts = np.zeros((2, 0), dtype=np.uint64)
     assert found.prepared(placed).replay(layouts, Cache(1, 1, 16)).shape == (2, 2, 3)
 

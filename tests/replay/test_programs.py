@@ -133,7 +133,7 @@ def test_a_constant_that_was_changed_is_no_relink(links: list[ProgramText], tmp_
 
 
 def test_what_is_nowhere_is_nowhere_in_each_link(tmp_path: Path) -> None:
-    """A call of a weak symbol that nobody defines goes to address 0, from wherever it is."""
+    """A call of an undefined weak symbol goes to address 0, from wherever it is."""
     weak = """
 void nobody(void) __attribute__((weak));
 __attribute__((noinline)) int five(int x) { if (x > 7) nobody(); return x + 5; }

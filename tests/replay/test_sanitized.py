@@ -41,6 +41,7 @@ def _replayed(library: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_read_or_written_where_it_is_not(tmp_path: Path) -> None:
     done = _replayed(built(tmp_path / "replay.so", "-O1", *SANITIZERS))
     assert done.stdout == "all is well\n", done.stderr

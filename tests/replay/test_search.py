@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kdelta.replay.anneal import anneal
-from kdelta.replay.judge import Case, CaseJudge
+from kdelta.replay.judge import CaseJudge, WeightedRegion
 from kdelta.replay.search import Best, Start, search
 from kdelta.replay.units import Units, units_of
 from tests.replay.kernels import cpu_of, lines, placed, region
@@ -15,13 +15,15 @@ NAMES = [f"f{index}" for index in range(12)]
 CALLS = [NAMES[7 * at % 12] for at in range(24)] + [NAMES[5 * at % 12] for at in range(9)]
 
 
-def made() -> tuple[Units, list[Case]]:
+def made() -> tuple[Units, list[WeightedRegion]]:
     rows = lines(**{name: 1 + at % 3 for at, name in enumerate(NAMES)})
     trace = region(rows, CALLS, times=3)
-    return units_of(placed(rows, trace)), [Case(trace)]
+    return units_of(placed(rows, trace)), [WeightedRegion(trace)]
 
 
-def found(starts: list[Start], cases: list[Case], evaluations: int) -> tuple[Best, list[int]]:
+def found(
+    starts: list[Start], cases: list[WeightedRegion], evaluations: int
+) -> tuple[Best, list[int]]:
     told: list[int] = []
 
     def watch(judged: int, _: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import Case, CaseJudge, Misses
+from kdelta.replay.judge import CaseJudge, Misses, WeightedRegion
 from kdelta.replay.layouts import U64, ordered
 from kdelta.replay.order import ANNEALED, SETS_APART, Further, PlaceResult, place
 from kdelta.replay.search import Start
@@ -18,7 +18,7 @@ from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.units import units_of
 from tests.replay.kernels import Call, cpu_of, lines, placed, region
 from tests.replay.made_kernel import Row, text_rows
-from tests.replay.test_units import assert_same_layout
+from tests.replay.same_layout import assert_same_layout
 
 CPU = cpu_of(16, 2)
 HOT = [f"h{index}" for index in range(48)]
@@ -33,7 +33,7 @@ def start_of(
 ) -> Start | None:
     placement, cpu = placed(rows, trace, sizes=sizes), CPU
     units = units_of(placement)
-    judge = CaseJudge([Case(trace)], units, cpu, {"l1i": cpu.l1i})
+    judge = CaseJudge([WeightedRegion(trace)], units, cpu, {"l1i": cpu.l1i})
     order = np.arange(len(units.names))
     return sets_apart(placement, units, judge, order, cpu_cache or cpu.l1i)
 
@@ -51,7 +51,7 @@ def test_a_loop_larger_than_the_cache_keeps_what_sets_but_one_hold() -> None:
     start = start_of(rows, trace)
     assert start is not None
     units = start.units
-    judge = CaseJudge([Case(trace)], units, CPU, {"l1i": CPU.l1i})
+    judge = CaseJudge([WeightedRegion(trace)], units, CPU, {"l1i": CPU.l1i})
     together = judge.misses(units.layouts([np.arange(len(units.names))]))["l1i"]
     apart = judge.misses(units.layouts([start.order]))["l1i"]
     assert together.item() == 48 * 20
@@ -145,7 +145,9 @@ def test_sets_that_cost_too_much_in_another_cache_are_not_kept() -> None:
         return {"l2": 20 * np.array(most, dtype=np.int64)}
 
     def order(further: Further | None) -> PlaceResult:
-        return place(placement, [Case(trace)], CPU, evaluations=40, layouts=4, further=further)
+        return place(
+            placement, [WeightedRegion(trace)], CPU, evaluations=40, layouts=4, further=further
+        )
 
     blind, seeing = order(None), order(further)
     assert blind.padding

@@ -6,13 +6,13 @@ from typing import Any, cast, get_args
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.host.native import build
-from kdelta.replay.simulate import Kind, Placed, PreparedTrace, replay
+from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace, replay
 from kdelta.spec.errors import LabError, UserError
 
 from .traces import (
@@ -42,7 +42,6 @@ def assert_as_naive(made: Made, cache: Cache, kind: Kind, **how: Any) -> None:
         assert Found(found.total[index].tolist(), found.by_function[index].tolist()) == expected
 
 
-@settings(max_examples=150, deadline=None)
 @given(made_traces(), caches, st.booleans(), st.booleans(), st.booleans())
 def test_lines_are_those_of_a_plain_cache(
     made: Made, cache: Cache, warm: bool, memo: bool, portable: bool
@@ -50,7 +49,6 @@ def test_lines_are_those_of_a_plain_cache(
     assert_as_naive(made, cache, "lines", warm=warm, memo=memo, portable=portable, threads=1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(made_traces(), caches, st.booleans(), st.booleans())
 def test_branches_are_those_of_a_plain_table(
     made: Made, cache: Cache, warm: bool, memo: bool
@@ -191,14 +189,14 @@ def test_a_trace_that_was_cut_off_is_refused(name: str) -> None:
 
 def test_a_placement_of_another_trace_is_refused() -> None:
     trace, placed, layouts = looping(2)
-    short = Placed(placed.function[:-1], placed.offset[:-1])
+    short = PlacedBlocks(placed.function[:-1], placed.offset[:-1])
     with pytest.raises(ValueError, match="319 functions and 319 offsets for 320 blocks"):
         replay(trace, short, layouts, L1I)
-    far = Placed(placed.function, placed.offset + np.uint64(2**64 - 400))
+    far = PlacedBlocks(placed.function, placed.offset + np.uint64(2**64 - 400))
     with pytest.raises(ValueError, match="past the end of all addresses"):
         replay(trace, far, layouts, L1I)
     with pytest.raises(ValueError, match="float64"):
-        replay(trace, Placed(placed.function, cast(U64, placed.offset * 1.5)), layouts, L1I)
+        replay(trace, PlacedBlocks(placed.function, cast(U64, placed.offset * 1.5)), layouts, L1I)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +221,6 @@ def test_a_cache_beyond_all_bounds_is_refused(cache: Cache) -> None:
         replay(trace, placed, layouts, cache)
 
 
-@settings(max_examples=100, deadline=None)
 @given(made_traces(), caches, st.data(), st.booleans(), st.booleans())
 def test_lines_of_several_sizes_share_a_cache(
     made: Made, cache: Cache, data: st.DataObject, warm: bool, portable: bool
@@ -372,7 +369,7 @@ def test_where_nothing_repeats_the_memo_rests() -> None:
     assert found.total.tolist() == [naive.total]
 
 
-def test_a_memo_that_is_full_begins_anew() -> None:
+def test_a_memo_that_is_full_begins_again() -> None:
     """The states of so large a table are few before they take too much memory."""
     table = Cache(sets=1 << 15, ways=16, line_bytes=1)
     rng = np.random.default_rng(3)

@@ -1,59 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels of ARM: functions at any word, code beside them without a name, orders in the middle."""
+"""Kernels of ARM: functions at any word, code next to them without a name, orders in the middle."""
 
 import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.kernels.digest import Digest
-from kdelta.kernels.objects import Code
-from kdelta.replay.functions import Function, Placement, placement_of
+from kdelta.kernels.objects.digest import Digest
+from kdelta.kernels.objects.objects import CodePiece
+from kdelta.replay.functions import placement_of
 from kdelta.replay.kernel_text import parse_symbols
 from kdelta.replay.layouts import aligned, ordered
 from kdelta.replay.other_kernel import as_in
 from kdelta.replay.units import units_of
+from tests.replay.aligned_rows import WORD, at, both, digest, found_in, of_own, rows_of
 from tests.replay.kernels import region
-from tests.replay.made_kernel import START, Row, digest_of, kallsyms, text_rows
-from tests.replay.test_units import assert_same_layout
-
-WORD = 4
-
-
-def digest(
-    functions: dict[str, tuple[str, int]], path: str = "a.c.o", alignment: int = WORD, lead: int = 0
-) -> Digest:
-    """One object; functions: section and size; all sections have that alignment. lead: bytes
-    without a name at the start of .text.
-    """
-    found = digest_of({path: {name: (*held, 7) for name, held in functions.items()}})
-    (thing,) = found.objects.values()
-    alignments = {section: alignment for section, _ in functions.values()}
-    data = {":.text": Code(9, lead, ".text", ())} if lead else {}
-    changed = msgspec.structs.replace(thing, alignments=alignments, data=data)
-    return Digest({path: changed}, {})
-
-
-def both(*digests: Digest) -> Digest:
-    return Digest({path: one for held in digests for path, one in held.objects.items()}, {})
-
-
-def of_own(**sizes: int) -> dict[str, tuple[str, int]]:
-    return {name: (f".text.{name}", size) for name, size in sizes.items()}
-
-
-def found_in(rows: list[Row], known: Digest, *, middle: bool = False) -> Placement:
-    return placement_of([], parse_symbols(kallsyms(rows)), digest=known, middle=middle)
-
-
-def at(found: Placement) -> dict[str, Function]:
-    return {function.name: function for function in found.functions}
-
-
-def rows_of(*starts: tuple[int, str]) -> list[Row]:
-    rows: list[Row] = [(START, "T", "_stext")]
-    rows += [(START + offset, "t", name) for offset, name in starts]
-    return [*rows, (START + 0x1000, "T", "_etext")]
+from tests.replay.made_kernel import START, kallsyms, text_rows
+from tests.replay.same_layout import assert_same_layout
 
 
 def test_a_function_is_aligned_as_its_own_section() -> None:
@@ -90,7 +53,7 @@ def test_what_follows_an_assembler_function_is_of_its_section_only_if_that_has_m
     found = at(found_in(rows, plain))
     assert found["[after copy]"].group != found["copy"].group
     thing = plain.objects["copy.S.o"]
-    tail = {":.text#copy": Code(9, 24, ".text", ())}
+    tail = {":.text#copy": CodePiece(9, 24, ".text", ())}
     more = Digest({**plain.objects, "copy.S.o": msgspec.structs.replace(thing, data=tail)}, {})
     found = at(found_in(rows, more))
     assert found["[after copy]"].group == found["copy"].group
@@ -156,7 +119,7 @@ def test_layouts_of_units_in_the_middle_are_those_of_the_whole_kernel(
 
 
 def test_code_without_a_counterpart_parts_no_group() -> None:
-    """Its name hangs on what is linked before it."""
+    """Its name depends on what is linked before it."""
     objects = both(
         digest({"copy": (".text", 16)}, "copy.S.o"), digest(of_own(two=8, three=8)), _tail("copy")
     )
@@ -172,5 +135,5 @@ def test_code_without_a_counterpart_parts_no_group() -> None:
 def _tail(name: str) -> Digest:
     held = digest({name: (".text", 16)}, f"{name}.S.o")
     (thing,) = held.objects.values()
-    data = {f":.text#{name}": Code(9, 16, ".text", ())}
+    data = {f":.text#{name}": CodePiece(9, 16, ".text", ())}
     return Digest({thing.path: msgspec.structs.replace(thing, data=data)}, {})

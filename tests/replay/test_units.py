@@ -1,27 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an ordering file can move, and that its layouts are those that a linker is said to make."""
+"""What an ordering file can move, and that its layouts are those that a linker is asked to make."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.replay.functions import Placement
-from kdelta.replay.layouts import ordered
-from kdelta.replay.units import I64, Units, units_of
+from kdelta.replay.units import units_of
 from tests.replay.kernels import lines, paged, placed, region
 from tests.replay.made_kernel import START, Row, text_rows, trace_of
-
-
-def assert_same_layout(placement: Placement, units: Units, order: I64) -> None:
-    """For all that is executed or stays."""
-    layout, unknown = ordered(placement, units.order(order.tolist()))
-    assert not unknown
-    counts = [
-        units.of_function[index] >= 0 or not placement.functions[index].movable
-        for index in units.functions.tolist()
-    ]
-    found = units.layouts([order])[0]
-    assert found[counts].tolist() == layout[units.functions][counts].tolist()
+from tests.replay.same_layout import assert_same_layout
 
 
 def test_only_executed_functions_that_can_move_are_units() -> None:

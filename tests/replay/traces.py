@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from kdelta.counts.trace import DATA, U64, Trace
 from kdelta.cpus.model import Cache
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 
-Made = tuple[Trace, Placed, U64]
+Made = tuple[Trace, PlacedBlocks, U64]
 
 OWN, INTERRUPTS, OTHER = range(3)
 L1I = Cache(sets=16, ways=4, line_bytes=64)
@@ -27,7 +27,7 @@ def make_trace(
     blocks: Sequence[Block],
     pieces: Sequence[Sequence[int]],
     executed: Sequence[tuple[int, int]],
-) -> tuple[Trace, Placed]:
+) -> tuple[Trace, PlacedBlocks]:
     """A trace of `pieces` of block indexes; `executed` are (piece, context)."""
     starts = np.cumsum([0, *map(len, pieces)], dtype=np.uint64)
     trace = Trace(
@@ -43,7 +43,7 @@ def make_trace(
         truncated=False,
         iterations=1,
     )
-    placed = Placed(
+    placed = PlacedBlocks(
         function=np.array([b.function for b in blocks], dtype=np.uint32),
         offset=np.array([b.offset for b in blocks], dtype=np.uint64),
     )
@@ -109,7 +109,7 @@ class Found(NamedTuple):
 
 def naive_lines(
     trace: Trace,
-    placed: Placed,
+    placed: PlacedBlocks,
     layout: U64,
     cache: Cache,
     *,
@@ -134,7 +134,9 @@ def naive_lines(
     return Found(total, by_function)
 
 
-def naive_branches(trace: Trace, placed: Placed, layout: U64, cache: Cache, *, warm: bool) -> Found:
+def naive_branches(
+    trace: Trace, placed: PlacedBlocks, layout: U64, cache: Cache, *, warm: bool
+) -> Found:
     """Misses of branch targets of one layout."""
     held = Held(cache)
     for measured in (False, True) if warm else (True,):

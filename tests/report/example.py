@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A small comparison with something of everything a report can say."""
 
+import functools
+
 from kdelta.counts.model import Cost, RunCounts
-from kdelta.infer.effects import compare
+from kdelta.infer.effects.effects import compare
 from kdelta.report.model import Compared, CompareReport, ReportedRun, RunReport, Side
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
@@ -106,6 +108,7 @@ def stored(index: int, status: RunStatus, detail: str = "", *, side: str = "6.1"
     )
 
 
+@functools.cache
 def report() -> CompareReport:
     good = tuple(ReportedRun(stored(index, RunStatus.OK), from_store=True) for index in range(3))
     bad = ReportedRun(

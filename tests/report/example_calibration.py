@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A calibration made up, and programs held against it."""
+"""A calibration made up, and programs compared with it."""
 
 import msgspec
 import numpy as np
 
-from kdelta.infer.calibration import fit, predicted
-from kdelta.infer.calibration_model import ProgramRows
-from kdelta.report.calibration_model import (
+from kdelta.infer.calibration.fit import fit, predicted
+from kdelta.infer.calibration.model import ProgramRows
+from kdelta.spec.timings import MachineFacts, Quiet, TimedSpecial
+from kdelta.studies.calibrate.model import (
     CalibrationReport,
     CheckedLink,
     CheckedProgram,
     CheckReport,
 )
-from kdelta.spec.timings import MachineFacts, Quiet, TimedSpecial
 
 MACHINE = MachineFacts(
     id="0123abcd",

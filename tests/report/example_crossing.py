@@ -5,10 +5,10 @@ import msgspec
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.crossing import ArmName, crossing
-from kdelta.report.crossing_model import CrossingArm, CrossingReport
+from kdelta.infer.cycles.crossing import ArmName, crossing
 from kdelta.report.model import ReportedCPU, ReportedRun, Side, Unlike
 from kdelta.spec.run import RunStatus
+from kdelta.studies.crossing.model import CrossingArm, CrossingReport
 from tests.report.example import MACHINE, stored
 from tests.synthetic import interrupts, other, own, region, run, user
 
@@ -70,7 +70,7 @@ def crossing_report(cpu: str = "zen2") -> CrossingReport:
         found=crossing(arms, load_cpu(cpu) if cpu else None),
         cpu=ReportedCPU(cpu, "AMD Zen 2", ("l1i",), ("l1i",)) if cpu else None,
         unlike=(Unlike("x", "no IBPB: none is written (no ibpb)", ("stock",), ("getppid",)),),
-        notes=("what lies between the two kernels is said here",),
+        notes=("what lies between the two kernels is reported here",),
         warnings=("kernel mode: the guest never became quiet",),
     )
 

@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The example's comparison with model cycles, every verdict among them."""
 
+import functools
+
 import msgspec
 import numpy as np
 
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Effects, Word
-from kdelta.infer.ensembles import Ensemble, RegionCost
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Code, CycleVerdict, PlacementEffect, Region
-from kdelta.infer.prices import executed_of, prices_of
+from kdelta.infer.cycles.ensembles import Ensemble, RegionCost
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import (
+    CodeChange,
+    ComparedRegion,
+    CycleVerdict,
+    PlacementEffect,
+)
+from kdelta.infer.cycles.prices import executed_of, prices_of
+from kdelta.infer.effects.effects import Effects, Word
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import CompareReport, CycleReport, Unlike
-from kdelta.studies.reports import reported_cpu
+from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report
 
 LAYOUTS = 16
-MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], Code]] = {
-    "getppid": ((0, 0), (0, 0), Code.DIFFERENT),
-    "open-close": ((40, 4), (30, 4), Code.DIFFERENT),
-    "clock_gettime-vdso": ((0, 0), (0, 0), Code.DIFFERENT),
-    "mmap-touch-4m": ((1.5e6, 1e4), (1.9e6, 1e4), Code.DIFFERENT),
-    "page-fault": ((12, 6), (14, 6), Code.DIFFERENT),
-    "uname": ((5, 2), (5, 2), Code.RELINKED),
-    "a-name-that-is-longer-than-its-column": ((0, 0), (0.5, 0.1), Code.DIFFERENT),
+MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], CodeChange]] = {
+    "getppid": ((0, 0), (0, 0), CodeChange.DIFFERENT),
+    "open-close": ((40, 4), (30, 4), CodeChange.DIFFERENT),
+    "clock_gettime-vdso": ((0, 0), (0, 0), CodeChange.DIFFERENT),
+    "mmap-touch-4m": ((1.5e6, 1e4), (1.9e6, 1e4), CodeChange.DIFFERENT),
+    "page-fault": ((12, 6), (14, 6), CodeChange.DIFFERENT),
+    "uname": ((5, 2), (5, 2), CodeChange.RELINKED),
+    "a-name-that-is-longer-than-its-column": ((0, 0), (0.5, 0.1), CodeChange.DIFFERENT),
 }
 """Region -> mean and reach of misses of lines under each kernel, and what is known of its code."""
 
@@ -45,7 +52,7 @@ CUT = (
 
 
 def _ensemble(mean: float, reach: float, kinds: tuple[str, ...], seed: int) -> RegionCost:
-    """A cost without anything executed; the shipped layout is worse than most."""
+    """A cost without anything executed; the layout as linked is worse than most."""
     draws = np.random.default_rng(seed).uniform(mean - reach, mean + reach, LAYOUTS)
     return RegionCost(
         executed={},
@@ -71,13 +78,14 @@ def cycle_effects(
                 (base, other), executed_of(one.costs), (number, 100 + number), strict=True
             )
         ]
-        if code is Code.RELINKED:
+        if code is CodeChange.RELINKED:
             low = {**sides[1].shipped, "l1i": other[0] - 0.9 * other[1]}
             sides[1] = msgspec.structs.replace(sides[1], shipped=low)
-        regions.append(Region(one.name, sides[0], sides[1], code))
+        regions.append(ComparedRegion(one.name, sides[0], sides[1], code))
     return placement_effects(regions, prices)
 
 
+@functools.cache
 def with_cycles(cpu_name: str = "zen3", *, data: bool = False) -> CompareReport:
     """The example's report on a CPU."""
     plain = report()

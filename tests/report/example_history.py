@@ -4,11 +4,12 @@
 from fractions import Fraction
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Interval
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.history import Change
-from kdelta.report.history_model import (
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.history import GeometricChange
+from kdelta.studies.lab.reports import reported_cpu
+from kdelta.studies.log.model import (
     CycleStep,
     HistoryKernel,
     HistoryPoint,
@@ -18,7 +19,6 @@ from kdelta.report.history_model import (
     HistoryTrack,
     PathStep,
 )
-from kdelta.studies.reports import reported_cpu
 from tests.report.example import MACHINE
 
 STARTED = 1_767_225_600.0
@@ -75,7 +75,7 @@ TRACKS = (
             ),
             HistoryPoint(
                 figure(3302),
-                _step(Word.PLACEMENT_ONLY, 3300, 3302, reason="the same code linked anew"),
+                _step(Word.PLACEMENT_ONLY, 3300, 3302, reason="the same code relinked"),
                 CycleStep(Word.PLACEMENT_ONLY, Interval(-0.01, 0.02), Interval(0.04, 0.05)),
             ),
             HistoryPoint(
@@ -105,9 +105,9 @@ TRACKS = (
 
 TOTALS = (
     HistoryTotal(100.0),
-    HistoryTotal(90.8, Change(0.908, 0.908, 0.908), {"slower": 1, "faster": 1}),
-    HistoryTotal(90.8, Change(1.0, 0.99, 1.02), {"placement only": 1, "same": 1}),
-    HistoryTotal(88.7, Change(0.977, 0.95, 1.0), {"unresolved": 1, "same": 2}),
+    HistoryTotal(90.8, GeometricChange(0.908, 0.908, 0.908), {"slower": 1, "faster": 1}),
+    HistoryTotal(90.8, GeometricChange(1.0, 0.99, 1.02), {"placement only": 1, "same": 1}),
+    HistoryTotal(88.7, GeometricChange(0.977, 0.95, 1.0), {"unresolved": 1, "same": 2}),
 )
 
 

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 
 from kdelta.cpus import load_cpu
-from kdelta.infer.ensembles import Ensemble, Interval, RegionCost
-from kdelta.infer.estimate import estimate
-from kdelta.infer.prices import INSNS, prices_of
-from kdelta.infer.sensitivity import cycle_range, distribution
+from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
+from kdelta.infer.cycles.prices import INSNS, prices_of
+from kdelta.infer.cycles.sensitivity import cycle_range, distribution
+from kdelta.infer.effects.estimate import estimate
 from kdelta.report.cut_model import CutMisses, CutRegion
-from kdelta.report.layout_model import Aligned, Collision, LayoutRegion, LayoutReport
 from kdelta.report.model import ReportedCPU, Unlike
+from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
 from tests.report.example import MACHINE, report
 
 LAYOUTS = 64

@@ -4,11 +4,10 @@
 import msgspec
 import pytest
 
-from kdelta.infer.effects import Word
-from kdelta.infer.gate import Decision, Exit, Judged
-from kdelta.report.gate_model import GateReport
-from kdelta.report.question import question_of
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report.stored import Stored
+from kdelta.studies.gate.model import GateReport
 from tests.report import (
     example_history,
     test_ablation,
@@ -21,28 +20,17 @@ from tests.report.example import failed_report, report, run_report
 from tests.report.example_crossing import crossing_report, without_kernel_mode
 from tests.report.example_cycles import with_cycles
 from tests.report.example_layout import layout_report
+from tests.report.shown import stored
 
 GATE = GateReport(
     Decision(Exit.SLOWER, ("uname +1% instructions",)),
     (
         Judged("uname +1% instructions", Word.SLOWER, name="uname"),
-        Judged("uname on zen3", Word.UNRESOLVED, "it hangs on the price of l1i"),
+        Judged("uname on zen3", Word.UNRESOLVED, "it depends on the price of l1i"),
         Judged("stat", Word.PLACEMENT_ONLY),
     ),
     compared=(with_cycles(),),
 )
-
-
-def stored(kind: str, *reports: msgspec.Struct) -> Stored:
-    return Stored(
-        kind,
-        question_of(kind, reports),
-        "kdelta compare 'a b' c",
-        1_767_225_600.0,
-        "0.1",
-        reports,
-        {"explain": 2, "functions": 3},
-    )
 
 
 EXAMPLES = {
@@ -58,9 +46,9 @@ EXAMPLES = {
     "diff each": stored("diff", test_profile_report.diff_report("open-close", each=True)),
     "gate": stored("gate", GATE),
     "gate alone": stored("gate", msgspec.structs.replace(GATE, compared=())),
-    "history": stored("history", example_history.summary()),
-    "history operations": stored("history", example_history.tracked()),
-    "history series": stored("history", example_history.several()),
+    "history": stored("log", example_history.summary()),
+    "history operations": stored("log", example_history.tracked()),
+    "history series": stored("log", example_history.several()),
     "layout": stored("layout", layout_report()),
     "place": stored("place", test_place_report.REPORT),
     "place applied": stored(

@@ -6,23 +6,22 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.report.bisect import bisect_text
-from kdelta.report.bisect_json import JsonBisect, bisect_json
-from kdelta.report.bisect_log import bisect_log
-from kdelta.report.bisect_mail import bisect_mails
-from kdelta.report.bisect_model import (
-    BisectBuild,
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.report.model import Side
+from kdelta.spec.errors import LabError
+from kdelta.studies.bisect.git_log import bisect_log
+from kdelta.studies.bisect.mail import bisect_mails
+from kdelta.studies.bisect.model import (
     BisectedCommit,
-    BisectedRegion,
     BisectReport,
     FoundCommit,
     FoundGroup,
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.report.model import Side
-from kdelta.spec.errors import LabError
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.search.model import BisectBuild, BisectedRegion
+from tests.report.shown import shown
 
 
 def figure(value: int, reach: int = 0) -> Estimate:
@@ -84,7 +83,7 @@ REPORT = BisectReport(
         FoundGroup(
             (commit(5, "stat: count"), commit(6, "file: what counts it")),
             {"stat": figure(40)},
-            "what is between them failed, so they could not be told apart",
+            "what is between them failed, so they could not be distinguished",
         ),
     ),
     placement=(FoundPlacement(commit(3, "a"), commit(4, "b"), 2, {"open-close": figure(3)}),),
@@ -108,60 +107,61 @@ REPORT = BisectReport(
 
 
 def test_the_text_says_all_and_fits_a_mail() -> None:
-    text = bisect_text(REPORT)
+    text = shown("bisect", REPORT)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert text.isascii()
+    flat = " ".join(text.split())
     for words in (
-        "which commits account for v6.12..v6.13",
-        "40 commits, 14 of them searched",
+        "40 commits, 14 searched",
         "2 commits and 1 group of commits account for the difference.",
         '111111111111 ("fs: open: look at the flags once more")',
         "A U Thor <author@example.org>, 2026-01-02",
-        "open-close                        +30    +1.68%  exact",
-        "do_sys_openat2 +30",
-        "uname                             -22    -4.72%  +-4",
-        "down_read -12, up_read -10",
+        "open-close slower +30 +1.68% exact",
+        "open-close: do_sys_openat2 +30",
+        "uname faster -22 -4.72% +-4",
+        "uname: down_read -12, up_read -10",
         "2 commits together: what is between them failed",
-        "ruled out without a kernel (3 of 40 commits)",
+        "3 of 40 commits needed no kernel.",
         "2: no executed code depends on it",
-        '555555555555 ("stat: count"): build-failed: fs/stat.c:1: error',
-        "333333333333..444444444444 (2): open-close +3",
+        '555555555555 ("stat: count") build-failed - fs/stat.c:1: error',
+        "333333333333..444444444444 (2 commits): open-close +3",
         "v6.12 is older",
+        "open-close 1782 1815 +33 exact +1.85% +30 exact +3 exact sum: does not add up",
+        "stat 2000 2040 +40 exact +2.00% +40 exact 0 exact sum: adds up",
+        "more than the spread is left in open-close",
     ):
-        assert words in text, words
-    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
-    assert rows["open-close"] == ["1782", "1815", "+30", "exact", "+3", "exact"]
-    assert rows["stat"] == ["2000", "2040", "+40", "exact", "0", "exact"]
-    assert "more than the spread is left in open-close" in text
+        assert words in flat, words
 
 
 def test_what_does_not_add_up_is_refused() -> None:
     wrong = msgspec.structs.replace(REPORT.regions[0], remainder=figure(7))
     with pytest.raises(LabError, match="open-close"):
-        bisect_text(msgspec.structs.replace(REPORT, regions=(wrong,)))
+        shown("bisect", msgspec.structs.replace(REPORT, regions=(wrong,)))
 
 
-def test_nothing_to_explain_is_said_with_figures() -> None:
+def test_nothing_to_explain_is_reported_with_figures() -> None:
     same = msgspec.structs.replace(
         REPORT, found=(), groups=(), regions=(region("open-close", 1000, 1001, 0),)
     )
-    text = " ".join(bisect_text(same).split())
+    text = " ".join(shown("bisect", same).split())
     assert "no difference to explain: the largest is open-close 1000 -> 1001 (+0.10%)" in text
     asked = msgspec.structs.replace(same, asked=("uname", "stat"))
-    text = " ".join(bisect_text(asked).split())
+    text = " ".join(shown("bisect", asked).split())
     assert "no difference to explain in uname and stat: they have the same path at both" in text
     equal = msgspec.structs.replace(same, bad=REPORT.good, regions=())
-    assert "the same commit" in bisect_text(equal)
+    assert "the same commit" in shown("bisect", equal)
     failed = msgspec.structs.replace(same, failure="nothing to compare: v6.13: build-failed")
-    assert "nothing to compare: v6.13: build-failed" in bisect_text(failed)
+    assert "nothing to compare: v6.13: build-failed" in shown("bisect", failed)
 
 
 def test_what_was_not_asked_for_is_not_said() -> None:
     asked = msgspec.structs.replace(REPORT, asked=("open-close",), found=(SLOWER,), groups=())
-    assert "1 commit accounts for the difference in open-close." in bisect_text(asked)
+    assert "1 commit accounts for the difference in open-close." in shown("bisect", asked)
     first = msgspec.structs.replace(asked, first=True)
-    assert "The largest effect in open-close was searched for, and no other." in bisect_text(first)
-    document = msgspec.json.decode(bisect_json(first, "0.1"), type=JsonBisect)
+    assert "The largest effect in open-close was searched for, and no other." in shown(
+        "bisect", first
+    )
+    document = read_document(document_text(first, "0.1"))
     assert (document.asked, document.first) == (["open-close"], True)
 
 
@@ -180,7 +180,7 @@ def test_a_mail_for_what_is_slower() -> None:
 
 
 def test_the_json_has_what_the_text_has() -> None:
-    found = msgspec.json.decode(bisect_json(REPORT, "0.1"), type=JsonBisect)
+    found = read_document(document_text(REPORT, "0.1"))
     assert found.schema == "kdelta.bisect/1"
     assert [one.commit.name for one in found.found] == ["1" * 40, "2" * 40]
     assert found.found[0].log == "git bisect start\n"
@@ -216,6 +216,6 @@ def test_no_figure_is_lost_to_rounding() -> None:
     third = Estimate(Fraction(1, 3), Fraction(1, 3), Fraction(1, 3), 3)
     rest = Estimate(Fraction(2, 3), ZERO, Fraction(1), 3)
     odd = msgspec.structs.replace(region("odd", 1000, 1001, 0), explained=third, remainder=rest)
-    text = bisect_text(msgspec.structs.replace(REPORT, regions=(odd,)))
-    assert "+0.33   exact      +0.67  +-0.50" in text
+    text = shown("bisect", msgspec.structs.replace(REPORT, regions=(odd,)))
+    assert "+0.33 exact +0.67 +-0.50" in " ".join(text.split())
     assert "whether what was found is all of it cannot be told" not in " ".join(text.split())

@@ -4,9 +4,11 @@
 from kdelta.cpus.model import Calibration
 from kdelta.report.calibrated import calibrated_on
 from kdelta.report.cycles import cpu_line
-from kdelta.report.cycles_json import json_cpu
+from kdelta.report.json import Writer
 from kdelta.report.model import ReportedCPU
+from kdelta.studies.documents import SHAPES
 
+JSON = Writer(SHAPES)
 FOUND = Calibration("2026-11-22T04:30:00", "A core", 12, 30, (0.8, 0.931), "kdelta 0.9")
 
 
@@ -16,17 +18,15 @@ def test_a_cpu_that_was_calibrated_in_part() -> None:
         "host (this host); prices of misses are intervals; calibrated on A core, 2026-11-22, "
         "rank correlation 0.93 (least 0.80); never calibrated: itlb"
     )
-    document = json_cpu(cpu)
-    assert document.calibration is not None
-    assert document.calibration.least_rank_correlation == 0.8
+    assert JSON.plain(cpu)["calibration"]["least_rank_correlation"] == 0.8
 
 
-def test_one_that_nobody_calibrated() -> None:
+def test_one_that_was_not_calibrated() -> None:
     cpu = ReportedCPU("zen4", "AMD Zen 4", ("l1i",), ("l1i",))
     assert cpu_line(cpu).endswith("are intervals; never calibrated: l1i")
-    assert json_cpu(cpu).calibration is None
+    assert JSON.plain(cpu)["calibration"] is None
     assert calibrated_on(None) == "not calibrated"
 
 
-def test_prices_of_which_nobody_says_by_what() -> None:
+def test_prices_of_an_unknown_origin() -> None:
     assert cpu_line(ReportedCPU("mine", "mine", ("l1i",))).endswith("are intervals; calibrated")

@@ -4,15 +4,11 @@
 import msgspec
 import pytest
 
-from kdelta.infer.calibration import fit
-from kdelta.report.calibration_json import (
-    JsonCalibration,
-    JsonCheck,
-    calibration_json,
-    check_json,
-    rows_from,
-)
-from kdelta.report.calibration_text import calibration_text, check_text, unpredictable_ranks
+from kdelta.infer.calibration.fit import fit
+from kdelta.infer.calibration.model import ProgramFit
+from kdelta.studies.calibrate.model import read_calibration
+from kdelta.studies.calibrate.text import calibration_text, check_text, unpredictable_ranks
+from kdelta.studies.documents import document_text, read_document
 from tests.report.example_calibration import PRICE, calibration_report, check_report
 
 
@@ -46,11 +42,12 @@ def test_programs_of_fixed_flow_do_not_count_as_unpredictable() -> None:
 
 def test_the_fit_can_be_made_again_from_the_document() -> None:
     report = calibration_report()
-    read = msgspec.json.decode(calibration_json(report, "1.2"), type=JsonCalibration)
-    again = fit([rows_from(one) for one in read.rows], resamples=20)
+    text = document_text(report, "1.2")
+    read = read_calibration(text)
+    again = fit(read.rows, resamples=20)
     assert again.prices == read.prices == report.fitted.prices
-    assert list(again.quality) == read.quality
-    assert read.kdelta == "1.2"
+    assert again.quality == read.quality
+    assert read_document(text).kdelta == "1.2"
 
 
 def test_check_names_what_fits_worst() -> None:
@@ -64,5 +61,8 @@ def test_check_names_what_fits_worst() -> None:
     assert (good.rank or 0) > 0.95
     assert (bad.rank or 0) < 0.9
     assert f"{good.rank:.2f}" in text
-    read = msgspec.json.decode(check_json(report, "1.2"), type=JsonCheck)
-    assert [one.fit for one in read.programs] == [good, bad]
+    read = read_document(document_text(report, "1.2"))
+    fits = msgspec.convert(
+        [one.fit for one in read.programs], list[ProgramFit], from_attributes=True
+    )
+    assert fits == [good, bad]

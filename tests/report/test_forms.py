@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every form of every kind of study, and the outlines that they are made from."""
+"""Every form of every kind of study, and the documents that they are made from."""
 
 from fractions import Fraction
 
 import msgspec
 import pytest
 
-from kdelta.report.forms import FORMS, find_form, form_of_file
-from kdelta.report.ktap import ktap
-from kdelta.report.mail import mail
-from kdelta.report.model import CompareReport, OptionChange
-from kdelta.report.outline import Case, Outcome, Outline, Suite
-from kdelta.report.outlines.kinds import OUTLINES, outline_of
-from kdelta.report.question import QUESTIONS
-from kdelta.report.stored import KINDS, Stored
+from kdelta.report.document import Case, Document, Outcome, Suite, Table, blocks
+from kdelta.report.model import CompareReport, ReportedOption
+from kdelta.report.stored import Stored
 from kdelta.spec.errors import LabError, UserError
+from kdelta.studies.forms import FORMS, find_form, form_of_file, ktap, mail
+from kdelta.studies.kinds import KINDS, STORED, document_of
 from tests.report.example import report
-from tests.report.example_stored import EVERY, EXAMPLES, stored
+from tests.report.example_stored import EVERY, EXAMPLES
+from tests.report.shown import stored
 
 
 def with_failure(name: str) -> Stored:
@@ -26,14 +24,24 @@ def with_failure(name: str) -> Stored:
     return msgspec.structs.replace(one, reports=(failed,))
 
 
-def cases(outline: Outline) -> dict[str, Case]:
-    return {case.name: case for suite in outline.suites for case in suite.cases}
+TRIPLES = [
+    (*ends, "diff")
+    for ends in (("base", "other"), ("good", "bad"), ("A", "B"), ("without", "with all"))
+]
+
+
+def tables(document: Document) -> list[Table]:
+    return [one for one in blocks(document.body) if isinstance(one, Table)]
+
+
+def cases(document: Document) -> dict[str, Case]:
+    return {case.name: case for suite in document.suites for case in suite.cases}
 
 
 def test_every_kind_has_all_it_needs() -> None:
-    """What is stored has a question and an outline, and an example here."""
-    assert set(KINDS) == set(QUESTIONS) == set(OUTLINES)
-    assert set(KINDS) == {one.kind for one in EXAMPLES.values()}
+    """What is stored has a question and a document, and an example here."""
+    assert set(STORED) == set(KINDS) - {"processes", "profile"}
+    assert set(STORED) == {one.kind for one in EXAMPLES.values()}
 
 
 @EVERY
@@ -72,7 +80,7 @@ def test_the_nearest_form_and_the_form_of_a_file() -> None:
 
 
 def test_a_comparisons_cases() -> None:
-    found = outline_of(EXAMPLES["compare cycles"])
+    found = document_of(EXAMPLES["compare cycles"])
     assert [suite.name for suite in found.suites] == [
         "kernels",
         "path on zen3",
@@ -88,33 +96,36 @@ def test_a_comparisons_cases() -> None:
     )
     assert path["uname"].outcome is path["getppid"].outcome is Outcome.OK
     assert path["futex-wake"].outcome is Outcome.UNKNOWN
-    # The same code linked anew is never slower.
+    # The same code relinked is never slower.
     assert cycles["uname"].outcome is Outcome.OK
     assert cycles["uname"].verdict.startswith("placement only")
     assert cycles["open-close"].outcome is Outcome.UNKNOWN
     assert cycles["read-zero-64k"].verdict == "unresolved: its trace did not fit in base"
     assert len(found.failures) == 1
-    assert "3 slower, 2 faster, 1 mixed, 2 same, 2 not comparable" in found.subject
+    assert "3 slower, 2 faster, 1 mixed, 2 same, 2 not comparable" in found.title
 
 
 def test_names_of_cases_are_the_same_from_study_to_study() -> None:
     """A CI follows a case by its name: no figure, and no kernel's version, is in it."""
     names = [
         (suite.name, case.name)
-        for suite in outline_of(EXAMPLES["gate"]).suites
+        for suite in document_of(EXAMPLES["gate"]).suites
         for case in suite.cases
     ]
     gate = [name for suite, name in names if suite == "gate"]
     assert gate == ["answer", "uname", "uname on zen3", "stat"]
     assert names[:2] == [("kernels", "kernel base"), ("kernels", "kernel other")]
-    compared = outline_of(EXAMPLES["compare"])
+    compared = document_of(EXAMPLES["compare"])
     assert not any("6.1" in f"{suite.name}" for suite in compared.suites)
 
 
 def test_a_gate_tells_its_answer() -> None:
-    found = outline_of(EXAMPLES["gate"])
-    assert found.subject == "syscalls: slower: uname +1% instructions"
-    assert found.short[0] == "The gate says: slower: uname +1% instructions (exit code 1)."
+    found = document_of(EXAMPLES["gate"])
+    assert found.title == "syscalls: slower: uname +1% instructions"
+    assert found.sentences[:2] == (
+        "gate: Yes, it is slower. Exit code 1.",
+        "gate: The gate says: slower: uname +1% instructions.",
+    )
     assert cases(found)["answer"].outcome is Outcome.SLOWER
     assert cases(found)["uname"].outcome is Outcome.SLOWER
     assert cases(found)["uname on zen3"].outcome is Outcome.UNKNOWN
@@ -122,7 +133,7 @@ def test_a_gate_tells_its_answer() -> None:
 
 
 def test_the_cases_of_searches() -> None:
-    bisected = cases(outline_of(EXAMPLES["bisect"]))
+    bisected = cases(document_of(EXAMPLES["bisect"]))
     slower = bisected['111111111111 ("fs: open: look at the flags once more")']
     assert slower.outcome is Outcome.SLOWER
     assert slower.figures == ("open-close +30 (exact)",)
@@ -130,14 +141,14 @@ def test_the_cases_of_searches() -> None:
     assert bisected["open-close"].outcome is Outcome.SLOWER
     assert bisected["open-close"].figures[0].startswith("1782 -> 1815 instructions an iteration")
     assert bisected["uname"].outcome is Outcome.OK
-    patches = outline_of(EXAMPLES["series"])
+    patches = document_of(EXAMPLES["series"])
     outcomes = {case.outcome for case in patches.suites[-1].cases}
     assert patches.suites[-1].name == "patches"
     assert Outcome.OK in outcomes
 
 
 def test_the_case_of_a_run_that_failed() -> None:
-    (case,) = outline_of(EXAMPLES["run failed"]).suites[0].cases
+    (case,) = document_of(EXAMPLES["run failed"]).suites[0].cases
     assert case.outcome is Outcome.FAILED
 
 
@@ -152,27 +163,28 @@ def test_what_does_not_add_up_is_no_report() -> None:
         whole, others=(msgspec.structs.replace(other, effects=effects),)
     )
     with pytest.raises(LabError, match="read-zero-64k: the rows add up to"):
-        outline_of(stored("compare", wrong))
+        document_of(stored("compare", wrong))
 
 
 @EVERY
 def test_tables_add_up(name: str) -> None:
     """Base and difference make the other, and rows with a total make it: in what is printed."""
     checked = 0
-    for table in outline_of(EXAMPLES[name]).tables:
-        heads = list(table.heads)
-        for row in table.body:
-            assert len(row) == len(heads), (table.title, row)
-        at = [heads.index(head) for head in ("base", "other", "diff") if head in heads]
-        if len(at) == 3 and heads[0] != "function":
-            for row in table.rows:
-                base, other, diff = (row[place] for place in at)
-                if diff:
-                    assert Fraction(base) + Fraction(diff) == Fraction(other), row
-                    checked += 1
-        if table.total and heads[1] in ("diff", "effect"):
-            rows = [Fraction(row[1]) for row in table.rows]
-            assert sum(rows) == Fraction(table.total[1]), table.title
+    for table in tables(document_of(EXAMPLES[name])):
+        heads = [column.title for column in table.columns]
+        for row in (*table.rows, *table.last):
+            assert len(row) == len(heads), (table.caption, row)
+        triple = next((ends for ends in TRIPLES if set(ends) <= set(heads)), ())
+        at = [heads.index(head) for head in triple]
+        for row in (*table.rows, *table.last) if triple else ():
+            base, other, diff = (row[place].text for place in at)
+            if base and other and diff:
+                assert Fraction(base) + Fraction(diff) == Fraction(other), row
+                checked += 1
+        if "diff" in heads and table.total:
+            at_diff = heads.index("diff")
+            rows = [Fraction(row[at_diff].text) for row in table.rows]
+            assert sum(rows) == Fraction(table.total[at_diff].text), table.caption
             checked += 1
     if name.startswith(("compare", "ablate", "series", "diff")) and name != "series minimal":
         assert checked
@@ -202,18 +214,19 @@ def test_the_report_of_a_kernel_that_was_not_built() -> None:
     )
     broken: CompareReport = msgspec.structs.replace(whole, base=base, others=(other,))
     one = stored("compare", broken)
-    found = outline_of(one)
-    assert "there is no kernel of base: build-failed: oops" in found.short[0]
+    found = document_of(one)
+    assert found.failures[0].text == "base: no kernel: build-failed: oops\nmore"
+    assert "Nothing can be compared" in found.sentences[0]
     assert "not ok 1 kernel base" in ktap(one)
     assert "base: no kernel: build-failed: oops" in mail(one)
 
 
-@pytest.mark.parametrize(("count", "listed"), [(0, False), (3, True), (40, True), (41, False)])
-def test_options_that_differ(count: int, listed: bool) -> None:
+@pytest.mark.parametrize("count", [0, 3, 41])
+def test_options_that_differ(count: int) -> None:
     whole = report()
-    options = tuple(OptionChange(f"CONFIG_{at}", "n", "y") for at in range(count))
+    options = tuple(ReportedOption(f"CONFIG_{at}", "n", "y") for at in range(count))
     other = msgspec.structs.replace(whole.others[0], config=options)
-    found = outline_of(stored("compare", msgspec.structs.replace(whole, others=(other,))))
-    titles = [table.title for table in found.tables]
-    assert ("options that differ between the configs" in titles) == listed
-    assert any("41 options differ" in note for note in found.notes) == (count > 40)
+    found = document_of(stored("compare", msgspec.structs.replace(whole, others=(other,))))
+    (section,) = (one for one in found.sections if one.title == "How the configs differ")
+    listed = [len(one.rows) for one in blocks([section]) if isinstance(one, Table)]
+    assert listed == ([count] if count else [])

@@ -1,66 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of a history: what it says, that it adds up, and that it fits a mail."""
 
-import os
-import re
-from fractions import Fraction
-from pathlib import Path
-
 import msgspec
 import pytest
 
-from kdelta.infer.effects import Word
-from kdelta.report.history_json import JsonHistory, history_json
-from kdelta.report.history_text import PLOT, history_text, moved_most, plot
-from kdelta.report.html.history_chart import Mark, history_spec
-from kdelta.report.outline import Outcome
-from kdelta.report.outlines.kinds import outline_of
+from kdelta.report.document import Chart, Outcome, Point, Section
+from kdelta.report.html.charts import history_spec
+from kdelta.report.text import WIDTH, text_of
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.forms import text as printed
+from kdelta.studies.kinds import document_of
+from kdelta.studies.log.parts import moved_most
 from tests.report.example_history import series, several, summary, tracked
-from tests.report.example_stored import stored
-
-GOLDEN = Path(__file__).parent / "golden"
-UPDATE = "KDELTA_UPDATE_GOLDEN"
+from tests.report.shown import shown, stored, unwrapped
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("log.txt", history_text(summary())), ("log-operations.txt", history_text(tracked()))],
-)
-def test_the_text(name: str, text: str) -> None:
-    file = GOLDEN / name
-    if os.environ.get(UPDATE):
-        file.write_text(text)
-    assert text == file.read_text(), f"run the test once with {UPDATE}=1"
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.isascii()
-
-
-def test_differences_are_those_of_what_is_printed() -> None:
-    rows = [line.split() for line in history_text(tracked()).splitlines()]
-    table = rows[next(at for at, row in enumerate(rows) if row[:2] == ["insns", "+-"]) + 1 :][:4]
-    figures = [
-        Fraction(next(word for word in row if re.fullmatch(r"\d{4}", word))) for row in table
-    ]
-    diffs = [next((word for word in row if re.fullmatch(r"[+-]\d+", word)), "") for row in table]
-    assert diffs == ["", "+300", "+2", "-152"]
-    for at in (1, 2, 3):
-        assert figures[at - 1] + Fraction(diffs[at]) == figures[at]
+def plotted(rows: list[tuple[str, float, str]]) -> list[str]:
+    """The lines of a plot, without its caption and its key."""
+    points = tuple(Point(name, value, value, value, tone) for name, value, tone in rows)
+    section = Section("x", "x", (Chart("history", points, "x", "caption", "x"),))
+    shown = document_of(stored("log", summary()))
+    plain = msgspec.structs.replace(
+        shown, answers=(), facts=(), sections=(section,), environment=(), notes=()
+    )
+    lines = text_of(plain).splitlines()
+    return lines[lines.index("caption") + 1 : -1]
 
 
 def test_steps_are_told_apart_in_a_plot() -> None:
-    words = [Word.SAME, Word.SLOWER, Word.PLACEMENT_ONLY, Word.UNRESOLVED]
-    lines = list(plot(["a", "b", "c", "d"], [100, 200, 150, None], words))
+    rows = [("a", 100.0, "same"), ("b", 200.0, "slower"), ("c", 150.0, "placement")]
+    lines = plotted([*rows, ("d", 150.0, "unresolved")])
     assert lines[0].split() == ["100", "200"]
-    assert lines[1].split() == ["a", "o" + "." * (PLOT - 1)]
-    assert lines[2].split() == ["b", "." * (PLOT - 1) + "*"]
+    dots = WIDTH - 3
+    assert lines[1].split() == ["a", "o" + "." * dots]
+    assert lines[2].split() == ["b", "." * dots + "*"]
     assert lines[3].split()[1].strip(".") == "p"
-    assert lines[4] == "d"
+    assert lines[4].split()[1].strip(".") == "?"
+    assert {len(line) for line in lines} == {WIDTH}
 
 
 def test_what_hardly_moves_does_not_look_as_if_it_did() -> None:
-    lines = list(plot(["a", "b"], [10000, 10001], [Word.SAME, Word.SLOWER]))
-    assert lines[2].split()[1].index("*") == 0
-    marks = [Mark("a", 10000, 10000, 10000, "same"), Mark("b", 10001, 10001, 10001, "slower")]
+    lines = plotted([("a", 10000.0, "same"), ("b", 10001.0, "slower")])
+    assert lines[2].split()[1].index("*") == 1
+    marks = [Point("a", 10000, 10000, 10000, "same"), Point("b", 10001, 10001, 10001, "slower")]
     low, high = history_spec(marks, "x")["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert high - low == pytest.approx(100, rel=0.02)
 
@@ -74,23 +56,27 @@ def test_what_moved_most() -> None:
 
 
 def test_the_summary_names_what_moved() -> None:
-    text = history_text(summary())
-    assert "getppid                400 -> 300 (-25.0%); -25.0% at 2" in text
-    assert "1 6.1.0-56-cloud-am~    100.00" in text
+    text = unwrapped("log", summary())
+    assert "getppid 400 300 -25.0% -25.0% 2 123456789abc +speed.config" in text
+    assert "1 6.1.0-56-cloud-amd64 100.00" in text
     assert "not shown: alone on its machine: image:/x" in text
-    assert "and 1 more; -o names one" in history_text(summary(), moved=1)
     assert "2026-01-03 123456789abc +speed.config, 6.12.0" in text
     assert "2026-01-02 (run) 6.1.0-56-cloud-amd64" in text
+    one = msgspec.structs.replace(stored("log", summary()), shown={"explain": 1})
+    short = " ".join(printed(one).split())
+    assert "And 1 more: --explain." in short
+    assert "open-close, kernel by kernel" in text
+    assert "open-close, kernel by kernel" not in short
 
 
 def test_several_series_are_apart() -> None:
-    text = history_text(several())
-    assert text.index("series 1 4 kernels") < text.index("series 2 4 kernels")
-    assert text.count("priced   zen3") == 1
+    text = shown("log", several())
+    assert text.index("Series 1: From kernel to kernel") < text.index("Series 2: From kernel")
+    assert text.count("priced of series ") == 1
 
 
 def test_the_json_has_all() -> None:
-    found = msgspec.json.decode(history_json(tracked(), "0.1"), type=JsonHistory)
+    found = read_document(document_text(tracked(), "0.1"))
     assert found.schema == "kdelta.log/1"
     (one,) = found.series
     assert [kernel.dated for kernel in one.kernels] == ["run", "commit", "run", "run"]
@@ -115,15 +101,15 @@ def test_the_json_has_all() -> None:
 
 
 def test_its_cases_are_the_last_steps() -> None:
-    outline = outline_of(stored("history", summary()))
-    (suite,) = outline.suites
+    document = document_of(stored("log", summary()))
+    (suite,) = document.suites
     assert [(case.name, case.outcome) for case in suite.cases] == [
         ("open-close", Outcome.UNKNOWN),
         ("getppid", Outcome.OK),
         ("new-one", Outcome.OK),
     ]
-    assert outline.short[0].startswith("from 6.1.0-56-cloud-amd64 to 6.13.0 (4 kernels) the path")
-    both = outline_of(stored("history", several()))
+    assert document.sentences[0].startswith("From 6.1.0-56-cloud-amd64 to 6.13.0, over 4 kernels, ")
+    both = document_of(stored("log", several()))
     assert [one.name for one in both.suites] == [
         "series 1: the last step",
         "series 2: the last step",

@@ -2,49 +2,22 @@
 """The JSON forms: complete, adding up, and as their schemas say."""
 
 import math
-import os
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from kdelta.infer.ensembles import Interval
-from kdelta.report import documents, json
-from kdelta.report.text import compare_text
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.report.model import comparison, run_list
 from kdelta.spec.run import RunStatus
+from kdelta.studies.documents import document_text
+from tests.report.decoded import decoded
 from tests.report.example import failed_report, report, run_report, stored
 from tests.report.example_cycles import LAYOUTS, with_cycles
-
-SCHEMAS = Path(json.__file__).parent / "schemas"
-UPDATE = "KDELTA_UPDATE_GOLDEN"
-
-
-@pytest.mark.parametrize("name", list(documents.DOCUMENTS))
-def test_the_shipped_schema_is_that_of_the_types(name: str) -> None:
-    text = documents.schema_text(name)
-    if os.environ.get(UPDATE):
-        (SCHEMAS / documents.schema_file(name)).write_text(text)
-    assert documents.shipped_schema(name) == text, f"run the test once with {UPDATE}=1"
-
-
-def test_no_schema_without_a_document() -> None:
-    assert {path.name for path in SCHEMAS.iterdir()} == {
-        documents.schema_file(name) for name in documents.DOCUMENTS
-    }
-
-
-def decoded(text: str) -> Any:
-    """Reads a document by the type its schema came from, and refuses fields that it lacks."""
-    plain = msgspec.json.decode(text)
-    document = documents.DOCUMENTS[plain["schema"]]
-    again = msgspec.json.decode(msgspec.json.encode(msgspec.convert(plain, document)))
-    assert again == plain
-    return plain
+from tests.report.test_text import compare_text
 
 
 def test_a_comparison() -> None:
-    document = decoded(json.compare_json([report()], "0.1.0"))
+    document = decoded(document_text(comparison([report()]), "0.1.0"))
     assert document["schema"] == "kdelta.compare/2"
     assert document["kdelta"] == "0.1.0"
     (other,) = document["machines"][0]["others"]
@@ -62,7 +35,7 @@ def test_a_comparison() -> None:
 
 
 def test_model_cycles() -> None:
-    document = decoded(json.compare_json([with_cycles(), with_cycles("zen2")], "0.1.0"))
+    document = decoded(document_text(comparison([with_cycles(), with_cycles("zen2")]), "0.1.0"))
     assert [one["cpu"]["name"] for one in document["machines"]] == ["zen3", "zen2"]
     assert document["machines"][0]["cpu"]["guessed"] == ["l1i", "itlb", "l2"]
     cycles = document["machines"][0]["others"][0]["cycles"]
@@ -106,29 +79,29 @@ def test_model_cycles() -> None:
     }
 
 
-def test_what_nobody_knows_is_null() -> None:
+def test_what_nothing_knows_is_null() -> None:
     plain = with_cycles()
     cycles = plain.others[0].cycles
     assert cycles
     effect = msgspec.structs.replace(cycles.effects[0], relative=Interval(-0.5, math.inf))
     cycles = msgspec.structs.replace(cycles, effects=(effect,))
     other = msgspec.structs.replace(plain.others[0], cycles=cycles)
-    shown = json.compare_json([msgspec.structs.replace(plain, others=(other,))], "0.1.0")
+    shown = document_text(comparison([msgspec.structs.replace(plain, others=(other,))]), "0.1.0")
     (found,) = decoded(shown)["machines"][0]["others"][0]["cycles"]["effects"]
     assert found["relative"] == {"low": -0.5, "high": None}
-    assert "(-50.0% to any;" in " ".join(
+    assert "-50.0% to any" in " ".join(
         compare_text(msgspec.structs.replace(plain, others=(other,))).split()
     )
 
 
 def test_without_a_cpu_there_are_no_model_cycles() -> None:
-    (machine,) = decoded(json.compare_json([report()], "0.1.0"))["machines"]
+    (machine,) = decoded(document_text(comparison([report()]), "0.1.0"))["machines"]
     assert machine["cpu"] is None
     assert machine["others"][0]["cycles"] is None
 
 
 def test_functions_add_up_in_json_too() -> None:
-    document = decoded(json.compare_json([report()], "0.1.0"))
+    document = decoded(document_text(comparison([report()]), "0.1.0"))
     for operation in document["machines"][0]["others"][0]["operations"]:
         if operation["costs"] is None:
             continue
@@ -140,7 +113,7 @@ def test_functions_add_up_in_json_too() -> None:
 
 
 def test_a_run() -> None:
-    document = decoded(json.run_json(run_report(), "0.1.0"))
+    document = decoded(document_text(run_report(), "0.1.0"))
     assert document["run"]["status"] == "ok"
     regions = {region["name"]: region for region in document["regions"]}
     getppid = regions["getppid"]
@@ -153,7 +126,7 @@ def test_a_run() -> None:
 
 
 def test_a_failed_run() -> None:
-    document = decoded(json.run_json(failed_report(), "0.1.0"))
+    document = decoded(document_text(failed_report(), "0.1.0"))
     assert document["run"]["status"] == "boot-failed"
     assert document["run"]["console_tail"] == list(failed_report().run.console_tail)
     assert document["regions"] == []
@@ -161,5 +134,5 @@ def test_a_failed_run() -> None:
 
 def test_runs() -> None:
     runs = [stored(1, RunStatus.OK), stored(2, RunStatus.TIMED_OUT)]
-    document = decoded(json.runs_json(runs, "0.1.0"))
+    document = decoded(document_text(run_list(runs), "0.1.0"))
     assert [run["status"] for run in document["runs"]] == ["ok", "timed-out"]

@@ -6,25 +6,26 @@ from xml.etree import ElementTree as ET
 import junitparser
 import msgspec
 
-from kdelta.report.junit import junit
-from kdelta.report.outline import Outcome
-from kdelta.report.outlines.kinds import outline_of
+from kdelta.report.document import Outcome
+from kdelta.studies.forms import junit
+from kdelta.studies.kinds import document_of
 from tests.report.example_cycles import with_cycles
-from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty, stored
+from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty
+from tests.report.shown import stored
 
 
 @EVERY
 def test_a_reader_of_junit_reads_it(name: str) -> None:
-    outline = outline_of(EXAMPLES[name])
+    document = document_of(EXAMPLES[name])
     suites = junitparser.JUnitXml.fromstring(junit(EXAMPLES[name]).encode())
-    assert [suite.name for suite in suites] == [suite.name for suite in outline.suites]
+    assert [suite.name for suite in suites] == [suite.name for suite in document.suites]
     kinds = {
         Outcome.OK: [],
         Outcome.SLOWER: [junitparser.Failure],
         Outcome.FAILED: [junitparser.Error],
         Outcome.UNKNOWN: [junitparser.Skipped],
     }
-    for suite, ours in zip(suites, outline.suites, strict=True):
+    for suite, ours in zip(suites, document.suites, strict=True):
         assert suite.tests == len(ours.cases)
         assert suite.failures == ours.count(Outcome.SLOWER)
         assert suite.errors == ours.count(Outcome.FAILED)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kdelta.host.command import talk_to_stderr
-from kdelta.kernels.source import Source, source_file, source_of
-from kdelta.report.ktap import ktap
-from kdelta.report.outline import Outcome
-from kdelta.report.outlines.kinds import outline_of
+from kdelta.kernels.sources.source import Source, source_file, source_of
+from kdelta.report.document import Outcome
 from kdelta.spec.kernel import DebSrcSpec, parse_kernel_spec
+from kdelta.studies.forms import ktap
+from kdelta.studies.kinds import document_of
 from kdelta.workloads.catalog import find_workload
 from tests.report.example_stored import EVERY, EXAMPLES, nasty
 
@@ -47,9 +47,10 @@ def kunit_parser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleTyp
 
 
 @pytest.mark.network
+@pytest.mark.slow
 @EVERY
 def test_the_kernels_parser_reads_it(name: str, kunit_parser: ModuleType) -> None:
-    outline = outline_of(EXAMPLES[name])
+    document = document_of(EXAMPLES[name])
     found = kunit_parser.parse_run_tests(ktap(EXAMPLES[name]).splitlines())
     status = kunit_parser.TestStatus
     words = {
@@ -64,9 +65,9 @@ def test_the_kernels_parser_reads_it(name: str, kunit_parser: ModuleType) -> Non
 
     assert errors(found) == 0
     assert [suite.name for suite in found.subtests] == [
-        escaped_name(one.name) for one in outline.suites
+        escaped_name(one.name) for one in document.suites
     ]
-    for suite, ours in zip(found.subtests, outline.suites, strict=True):
+    for suite, ours in zip(found.subtests, document.suites, strict=True):
         assert [(test.name, test.status) for test in suite.subtests] == [
             (escaped_name(case.name), words[case.outcome]) for case in ours.cases
         ]

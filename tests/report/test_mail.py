@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from kdelta.cli.publish import command_line
-from kdelta.report.bisect_mail import bisect_mails
-from kdelta.report.mail import WIDTH, mail, table_lines
-from kdelta.report.outline import Table
+from kdelta.report.document import Cell, Column, Table
+from kdelta.report.text import WIDTH, table_lines
+from kdelta.studies.bisect.mail import bisect_mails
+from kdelta.studies.forms import mail
 from tests.report import test_bisect_report
 from tests.report.example import report
-from tests.report.example_stored import EVERY, EXAMPLES, stored
+from tests.report.example_stored import EVERY, EXAMPLES
+from tests.report.shown import stored
 
 
 def parsed(text: str) -> "email.message.EmailMessage":
@@ -23,6 +25,11 @@ def parsed(text: str) -> "email.message.EmailMessage":
     assert isinstance(found, email.message.EmailMessage)
     assert not found.defects
     return found
+
+
+def table_of(titles: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
+    columns = (Column(titles[0], "name"), *(Column(title, "number") for title in titles[1:]))
+    return Table("t", "t", columns, tuple(tuple(map(Cell, row)) for row in rows))
 
 
 @EVERY
@@ -49,16 +56,19 @@ def test_a_mails_lines(name: str) -> None:
 def test_a_mail_says_what_and_how() -> None:
     body = mail(EXAMPLES["compare cycles"])
     order = [
-        "In short\n--------\n- deb:",
+        "In short\n--------\n- path: Of 10 operations",
         "workload-failed: signal 11 SIGSEGV (run ",
+        "\nbase      deb:linux-image-6.1.0",
+        "identity 3f9a0c12be77)",
+        "\nOperations\n----------\n",
         "\nslower (3)\n",
         "\nfaster (2)\n",
-        "\nmodel cycles an iteration\n",
-        "read-zero-64k: functions, instructions an iteration",
+        "\nModel cycles and misses, in figures\n",
+        "\nFunctions\n---------\n",
+        "\nread-zero-64k: +1201 instructions",
         "\nNotes\n",
         "\nWarnings\n",
         "\nEnvironment\n",
-        "identity 3f9a0c12be77",
         "machine   tcg, 1024 MiB, QEMU 7.2.22",
         "\nHow to reproduce it\n-------------------\n  kdelta compare 'a b' c\n",
     ]
@@ -137,20 +147,52 @@ def test_a_long_command_can_still_be_pasted(words: list[str]) -> None:
 
 
 def test_a_table_without_room_is_a_list() -> None:
-    table = Table("t", ("name", "first", "second"), (("a", "1" * 40, "2" * 40), ("b", "3", "")))
-    assert table_lines(table)[2:] == [
+    """Nothing is left out: what has no room stands below its row."""
+    rows = (("a", f"{'1' * 40} {'1' * 40}", "2" * 40), ("b", "3", ""))
+    assert table_lines(table_of(("name", "first", "second"), rows)) == [
         "a",
         f"  first: {'1' * 40}",
+        f"    {'1' * 40}",
         f"  second: {'2' * 40}",
         "b",
         "  first: 3",
     ]
 
 
+def test_columns_without_room_stand_below_their_row() -> None:
+    rows = (("a", "1" * 40, "2" * 40, "4"), ("b", "3", "", "5"))
+    assert table_lines(table_of(("name", "first", "second", "third"), rows)) == [
+        f"name  {'first':>40}",
+        f"a     {'1' * 40}",
+        f"  second: {'2' * 40}; third: 4",
+        f"b     {'3':>40}",
+        "  third: 5",
+    ]
+
+
+def test_rows_in_the_order_of_a_word_are_grouped_by_it() -> None:
+    columns = (Column("name", "name"), Column("verdict", "word"), Column("diff", "number"))
+    words = ("slower", "slower", "same")
+    rows = tuple((Cell(f"r{at}"), Cell(word), Cell(f"+{at}")) for at, word in enumerate(words))
+    total = (Cell("total"), Cell("in all"), Cell("+3"))
+    assert table_lines(Table("t", "t", columns, rows, total)) == [
+        "name   diff",
+        "",
+        "slower (2)",
+        "r0       +0",
+        "r1       +1",
+        "",
+        "same (1)",
+        "r2       +2",
+        "",
+        "total    +3",
+        "  verdict: in all",
+    ]
+
+
 def test_a_long_name_has_a_line_of_its_own() -> None:
-    table = Table("t", ("name", "first"), (("n" * 80, "1"), ("b", "2" * 30)))
-    lines = table_lines(table)
-    assert lines[3] == "n" * 80
-    assert lines[4].split() == ["1"]
-    assert lines[5].split() == ["b", "2" * 30]
-    assert len(lines[4]) == len(lines[5]) == WIDTH
+    lines = table_lines(table_of(("name", "first"), (("n" * 80, "1"), ("b", "2" * 30))))
+    assert lines[1] == "n" * 80
+    assert lines[2].split() == ["1"]
+    assert lines[3].split() == ["b", "2" * 30]
+    assert len(lines[2]) == len(lines[3]) == WIDTH

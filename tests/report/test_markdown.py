@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kdelta.report.markdown import LIMIT, escaped, inline, markdown
-from kdelta.report.outlines.kinds import outline_of
+from kdelta.report.document import Table, blocks
+from kdelta.report.markdown import LIMIT, escaped, inline
+from kdelta.studies.forms import markdown
+from kdelta.studies.kinds import document_of
 from tests.report.example import report
-from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty, stored
+from tests.report.example_stored import EVERY, EXAMPLES, NASTY, nasty
+from tests.report.shown import stored
 
 RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
@@ -40,22 +43,37 @@ def plain(html: str) -> str:
 
 
 @EVERY
-def test_markdowns_tables_are_the_outlines(name: str) -> None:
-    outline = outline_of(EXAMPLES[name])
-    wanted = [table for table in outline.tables if not table.folded]
-    wanted += [table for table in outline.tables if table.folded]
+def test_markdowns_tables_are_the_documents(name: str) -> None:
+    wanted = [one for one in blocks(document_of(EXAMPLES[name]).body) if isinstance(one, Table)]
     html = RENDERER.render(markdown(EXAMPLES[name]))
-    assert tables_of(html) == [[list(table.heads), *map(list, table.body)] for table in wanted]
+    assert tables_of(html) == [
+        [
+            [column.title for column in table.columns],
+            *([cell.text for cell in row] for row in (*table.rows, *table.last)),
+        ]
+        for table in wanted
+    ]
     assert html.count("<details>") == html.count("</details>") >= 1
 
 
 def test_details_are_folded() -> None:
     text = markdown(EXAMPLES["compare cycles"])
     assert text.startswith("### syscalls: 3 slower, 2 faster, 1 mixed")
-    seen = text.partition("<details>")[0]
+    seen = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
     assert "| `read-zero-64k` | mixed | 99 | 1300 | +1201 | +1213% | exact |" in seen
-    assert "page-fault" not in seen.partition("model cycles")[0]
+    assert "read_iter_zero" not in seen
+    # Same in its path, but not in its model cycles.
+    assert "| `page-fault` | same |" in seen
+    assert "`read_iter_zero`" in text
     assert "kdelta compare 'a b' c" in text.rpartition("<details>")[2]
+
+
+def test_what_is_the_same_is_folded() -> None:
+    text = markdown(EXAMPLES["compare"])
+    seen = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert "`open-close`" in seen
+    assert "`page-fault`" not in seen
+    assert "| `page-fault` | same |" in text
 
 
 def test_nasty_names_in_markdown() -> None:
@@ -66,8 +84,8 @@ def test_nasty_names_in_markdown() -> None:
     cells = [cell for table in tables_of(html) for row in table for cell in row]
     names = [re.sub(r"\s|\\n", " ", cell) for cell in cells]
     assert visible in names
-    assert {len(row) for row in tables_of(html)[0]} == {7}
-    # Nobody is called, and no issue linked, by what was rendered.
+    assert {len(row) for row in tables_of(html)[0]} == {8}
+    # No user is mentioned and no issue linked by what was rendered.
     assert not re.search(
         r"[@#](?=\w)", re.sub(r"<code>.*?</code>|<pre>.*?</pre>", "", html, flags=re.DOTALL)
     )

@@ -4,21 +4,20 @@
 import msgspec
 import pytest
 
-from kdelta.infer.ensembles import Interval
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import ReportedCPU, Unlike
-from kdelta.report.place_json import place_json
-from kdelta.report.place_model import (
+from kdelta.studies.documents import document_text
+from kdelta.studies.place.model import (
     Applied,
     AppliedRegion,
     PlacedMisses,
     PlacedRegion,
     PlaceReport,
 )
-from kdelta.report.place_text import place_text
+from tests.report.decoded import decoded
 from tests.report.example import MACHINE, report
-from tests.report.test_json import decoded
-from tests.report.test_text import against_golden
+from tests.report.shown import unwrapped
 
 NONE = PlacedMisses(0, 0, 0, 0, None, None, {"shipped": 0, "annealed": 0})
 
@@ -88,18 +87,7 @@ APPLIED = Applied(
 )
 
 
-def test_golden() -> None:
-    against_golden("place.txt", place_text(REPORT))
-
-
-def test_golden_of_a_relinked_kernel() -> None:
-    text = place_text(msgspec.structs.replace(REPORT, applied=APPLIED))
-    assert text.count("the guest never became quiet") == 1
-    assert text.endswith("  another\n")
-    against_golden("place-applied.txt", text)
-
-
-def test_what_was_measured_is_held_against_all_else() -> None:
+def test_what_was_measured_is_compared_with_all_else() -> None:
     one = AppliedRegion("x", 10, 10, 20, 5, 9, 10, 0)
     assert (one.is_halved, one.is_as_predicted, one.pays) == (True, True, 0)
     assert APPLIED.total("shipped") == 12515 + 9e6 + 100
@@ -113,50 +101,46 @@ def test_what_was_measured_is_held_against_all_else() -> None:
     assert not change(one, predicted=1010.2, measured=1000).is_as_predicted
 
 
-def test_where_nothing_pays_and_all_is_as_predicted_that_is_said() -> None:
+def test_where_nothing_pays_and_all_is_as_predicted_that_is_reported() -> None:
     good = msgspec.structs.replace(APPLIED, regions=APPLIED.regions[:2])
-    text = place_text(msgspec.structs.replace(REPORT, applied=good))
-    assert "measured, no operation has more L1I misses than as shipped" in text
-    assert "every prediction is within 1 % or 50 misses of what was measured" in text
+    text = unwrapped("place", msgspec.structs.replace(REPORT, applied=good))
+    assert "Measured, no operation has more L1I misses than as linked" in text
+    assert "Every prediction is within 1 % or 50 misses of what was measured" in text
     assert "47.47 times fewer than the median" in text
 
 
-def test_a_kernel_that_cannot_be_relinked_or_run_is_said() -> None:
+def test_a_kernel_that_cannot_be_relinked_or_run_is_reported() -> None:
     failed = Applied(report().others[0].side)
-    text = place_text(msgspec.structs.replace(REPORT, applied=failed))
-    assert "failed runs" in text
-    assert "relinked, perturbation" in text
+    text = unwrapped("place", msgspec.structs.replace(REPORT, applied=failed))
+    assert "relinked, perturbation 3: workload-failed" in text
     none = Applied(msgspec.structs.replace(failed.kernel, failure="it does not link", runs=()))
-    text = place_text(msgspec.structs.replace(REPORT, applied=none))
-    assert "no kernel: it does not link" in text
+    text = unwrapped("place", msgspec.structs.replace(REPORT, applied=none))
+    assert "it does not link" in text
 
 
-def test_who_pays_is_said() -> None:
-    text = place_text(REPORT)
-    assert "aes/cbc: 2.50 L1I misses, 1.00 BTB misses" in text
-    (line,) = [one for one in text.splitlines() if one.startswith("aes/cbc*") and "12.50" in one]
-    assert line.endswith("!")
-    nobody = msgspec.structs.replace(REPORT, regions=REPORT.regions[:3])
-    assert "no operation has more misses of any kind than as shipped" in place_text(nobody)
-    assert " !" not in place_text(nobody)
+def test_who_pays_is_reported() -> None:
+    text = unwrapped("place", REPORT)
+    assert "aes/cbc: 2.50 L1I misses, 1 BTB misses" in text
+    none = msgspec.structs.replace(REPORT, regions=REPORT.regions[:3])
+    assert "No operation has more misses of any kind than as linked" in unwrapped("place", none)
 
 
 def test_where_nothing_is_better_no_file_is_named() -> None:
     same = msgspec.structs.replace(REPORT, file="", functions=0, method="shipped")
-    text = place_text(same)
-    assert "none is better than the layout as shipped; no file is written" in text
-    assert "shipped                24.45 %  <- taken" in text
+    text = unwrapped("place", same)
+    assert text.startswith("No order is better than the layout as linked; half of the random")
+    assert "as linked 24.45 % taken" in text
 
 
-def test_a_run_that_failed_is_said() -> None:
+def test_a_run_that_failed_is_reported() -> None:
     failed = msgspec.structs.replace(REPORT, kernel=report().others[0].side, regions=(), file="")
-    text = place_text(failed)
-    assert "failed runs" in text
-    assert "none is better" not in text
+    text = unwrapped("place", failed)
+    assert "kernel, perturbation 3: workload-failed: signal 11 SIGSEGV" in text
+    assert "is better" not in text
 
 
 def test_json_has_it_all() -> None:
-    document = decoded(place_json(REPORT, "0.1.0"))
+    document = decoded(document_text(REPORT, "0.1.0"))
     assert document["schema"] == "kdelta.place/2"
     assert (document["file"], document["method"], document["functions"]) == (
         "order.txt",
@@ -172,7 +156,7 @@ def test_json_has_it_all() -> None:
 
 
 def test_json_has_what_was_measured() -> None:
-    document = decoded(place_json(msgspec.structs.replace(REPORT, applied=APPLIED), "0.1.0"))
+    document = decoded(document_text(msgspec.structs.replace(REPORT, applied=APPLIED), "0.1.0"))
     found = document["applied"]
     assert found["payers"] == ["aes/cbc"]
     assert found["regions"][2] == {

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import Cost, merged_regions
-from kdelta.infer.diff import both_ends, diff_lines, figures_of
-from kdelta.infer.profile import (
+from kdelta.infer.profiles.diff import both_ends, diff_lines, figures_of
+from kdelta.infer.profiles.profile import (
     Part,
     Selection,
     Sort,
@@ -19,18 +19,21 @@ from kdelta.infer.profile import (
     region_profile,
     summed,
 )
-from kdelta.infer.source import Line, line_changes
-from kdelta.report.diff_json import JsonDiff, diff_json
-from kdelta.report.diff_model import DiffReport
-from kdelta.report.diff_text import diff_text
+from kdelta.infer.profiles.source import SourceLine, line_changes
+from kdelta.report.document import Table
 from kdelta.report.model import ReportedRun
-from kdelta.report.profile_json import JsonProfile, profile_json
-from kdelta.report.profile_model import ProfileReport
-from kdelta.report.profile_text import profile_text
-from kdelta.report.source_text import changed_lines
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
+from kdelta.studies.diff.document import document as diff_document
+from kdelta.studies.diff.model import DiffReport
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.forms import text as printed
+from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.source_text import changed_lines
+from kdelta.studies.profile.text import profile_text
 from tests.report.example import base_counts, other_counts, stored
+from tests.report.shown import shown, unwrapped
+from tests.report.shown import stored as kept_as
 from tests.report.test_text import against_golden, fits_a_mail
 
 OWN = Selection()
@@ -81,16 +84,18 @@ def listing(text: str) -> list[list[str]]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("profile.txt", lambda: profile_text(profile_report("open-close"), functions=5)),
-        ("diff.txt", lambda: diff_text(diff_report("open-close"), functions=6)),
-    ],
-)
-def test_golden(name: str, text: object) -> None:
-    assert callable(text)
-    against_golden(name, text())
+def differences(report: DiffReport, functions: int = 0) -> list[list[str]]:
+    """The rows of a difference's table, the total last."""
+    (table,) = [
+        block
+        for block in diff_document(kept_as("diff", report), report, functions).sections[0].blocks
+        if isinstance(block, Table)
+    ]
+    return [[cell.text for cell in row] for row in (*table.rows, table.total)]
+
+
+def test_golden() -> None:
+    against_golden("profile.txt", profile_text(profile_report("open-close"), functions=5))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 100])
@@ -108,7 +113,7 @@ def test_lines_of_a_profile_add_up(limit: int, by: Sort) -> None:
     )
 
 
-def test_what_is_not_looked_at_is_said() -> None:
+def test_what_is_not_looked_at_is_reported() -> None:
     text = profile_text(profile_report("getppid"))
     assert "kernel                  23700       400000         5000\n" in text
     assert "Left out below: interrupts and other tasks (--context all).\n" in text
@@ -151,10 +156,10 @@ def test_a_profile_that_does_not_add_up_is_an_error() -> None:
 
 def test_a_profile_as_json() -> None:
     report = profile_report(selection=Selection())
-    document = msgspec.json.decode(profile_json(report, "0.1.0"), type=JsonProfile)
+    document = read_document(document_text(report, "0.1.0"))
     # Whatever is looked at, all contexts are there.
-    for shown, region in zip(document.regions, base_counts(0).regions, strict=False):
-        assert sum(one.cost.insns for one in shown.functions) == region.executed_insns() - sum(
+    for found, region in zip(document.regions, base_counts(0).regions, strict=False):
+        assert sum(one.cost.insns for one in found.functions) == region.executed_insns() - sum(
             row.cost.string_iterations for row in region.functions
         )
     assert document.regions[0].functions[0].context == "interrupts"
@@ -163,62 +168,68 @@ def test_a_profile_as_json() -> None:
 
 
 def test_the_listing() -> None:
-    rows = listing(diff_text(diff_report("open-close"), functions=0))
-    names = [row[2] for row in rows]
-    assert names[0] == "fd_get_a_name_that_no_column_is_wide_enough_for"
-    assert rows[0] == ["30025", "0.0%", names[0], "300.25"]
-    assert rows[1] == ["2500", "0.0%", "ovl_open", "[overlay]", "25"]
-    assert rows[2] == ["1000", "0.8%", "link_path_walk", "10"]
-    assert rows[-2] == ["-51200", "-100.0%", "__fget_light", "-512"]
-    assert rows[-1][-2:] == ["total", "-178.12"]
-    assert sum(int(row[0]) for row in rows[:-1]) == int(rows[-1][0]) == -17812
+    rows = differences(diff_report("open-close"))
+    name = "fd_get_a_name_that_no_column_is_wide_enough_for"
+    assert rows[0] == [name, "+30025", "0%", "0", "30025", "+300.25"]
+    assert rows[1] == ["ovl_open [overlay]", "+2500", "0%", "0", "2500", "+25"]
+    assert [rows[2][at] for at in (0, 1, 2, 5)] == ["link_path_walk", "+1000", "+0.77%", "+10"]
+    assert rows[-2] == ["__fget_light", "-51200", "-100.0%", "51200", "0", "-512"]
+    assert (rows[-1][0], rows[-1][-1]) == ("total", "-178.12")
+    assert sum(int(row[1]) for row in rows[:-1]) == int(rows[-1][1]) == -17812
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 7, 100])
 @pytest.mark.parametrize("each", [False, True])
 def test_lines_of_a_difference_add_up(limit: int, each: bool) -> None:
     for names in (["open-close"], ["getppid", "open-close", "mmap-touch-4m"]):
-        rows = listing(diff_text(diff_report(*names, each=each), limit))
-        found = sum(round(float(row[0]) * 100) for row in rows[:-1])
-        assert found == round(float(rows[-1][0]) * 100)
-        if not each and len(names) == 1:
+        rows = differences(diff_report(*names, each=each), limit)
+        found = sum(round(float(row[1]) * 100) for row in rows[:-1])
+        assert found == round(float(rows[-1][1]) * 100)
+        assert len(rows[0]) == (6 if not each and len(names) == 1 else 5)
+        if len(rows[0]) == 6:
             last = [round(float(row[-1]) * 100) for row in rows]
             assert sum(last[:-1]) == last[-1] == -17812
 
 
 def test_the_others_stand_where_they_belong() -> None:
-    rows = listing(diff_text(diff_report("open-close"), functions=3))
-    assert [" ".join(row[2:]) for row in rows] == [
-        "fd_get_a_name_that_no_column_is_wide_enough_for 300.25",
-        "ovl_open [overlay] 25",
-        "other functions, more (1) 10",
-        "other functions, less (15) -1.37",
-        "__fget_light -512",
-        "total -178.12",
+    rows = differences(diff_report("open-close"), 3)
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("fd_get_a_name_that_no_column_is_wide_enough_for", "+300.25"),
+        ("ovl_open [overlay]", "+25"),
+        ("other functions, more (1)", "+10"),
+        ("other functions, less (15)", "-1.37"),
+        ("__fget_light", "-512"),
+        ("total", "-178.12"),
     ]
+    kept = msgspec.structs.replace(
+        kept_as("diff", diff_report("open-close")), shown={"functions": 3}
+    )
+    assert "other functions, less (15)" in printed(kept)
+    every = msgspec.structs.replace(kept, shown={"functions": 0})
+    assert "other functions" not in printed(every)
 
 
 def test_a_difference_of_loads() -> None:
-    rows = listing(diff_text(diff_report("open-close", by=Sort.LOADS)))
-    assert rows == [["0", "0.0%", "total", "0"]]
-    rows = listing(diff_text(diff_report("open-close", by=Sort.SPECIAL)))
-    assert rows[0][:3] == ["200", "0.0%", "fd_get_a_name_that_no_column_is_wide_enough_for"]
-    assert rows[-1][0] == "-100"
+    rows = differences(diff_report("open-close", by=Sort.LOADS))
+    assert rows == [["total", "0", "0%", "30000", "30000", "0"]]
+    rows = differences(diff_report("open-close", by=Sort.SPECIAL))
+    assert rows[0][:2] == ["fd_get_a_name_that_no_column_is_wide_enough_for", "+200"]
+    assert rows[-1][1] == "-100"
 
 
-def test_what_was_not_matched_is_said() -> None:
-    text = " ".join(diff_text(diff_report("open-close")).split())
+def test_what_was_not_matched_is_reported() -> None:
+    text = unwrapped("diff", diff_report("open-close"))
     assert "1 function did as much in both, 5000 instructions." in text
     assert (
         "1 function only in A with 51200: new or gone, not called, or inlined or renamed in B."
         in text
     )
     assert "2 functions only in B with 32525:" in text
-    assert "Left out below: interrupts and other tasks" in text
+    assert "Left out of the functions: interrupts and other tasks" in text
 
 
 def test_a_difference_as_json() -> None:
-    document = msgspec.json.decode(diff_json(diff_report("open-close"), "0.1.0"), type=JsonDiff)
+    document = read_document(document_text(diff_report("open-close"), "0.1.0"))
     assert sum(line.added for line in document.lines) == document.total.added == -17812
     lines = {line.name: line for line in document.lines}
     assert lines["link_path_walk"].how == "variant"
@@ -246,14 +257,14 @@ def test_names_of_any_characters() -> None:
     assert "$(reboot)`&<script>\\x1b[31m\\xe9" in text
     assert text.isascii()
     assert "\x1b" not in text
-    document = msgspec.json.decode(profile_json(report, "0"), type=JsonProfile)
+    document = read_document(document_text(report, "0"))
     assert document.regions[0].functions[0].name == odd
 
 
 def test_both_fit_a_mail() -> None:
     fits_a_mail(profile_text(profile_report()))
     fits_a_mail(profile_text(profile_report("open-close", selection=ALL)))
-    fits_a_mail(diff_text(diff_report("getppid", "uname")))
+    fits_a_mail(shown("diff", diff_report("getppid", "uname")))
 
 
 @given(st.lists(st.integers(-9, 9)), st.integers(0, 12))
@@ -273,8 +284,8 @@ def test_which_are_named(figures: list[int], limit: int) -> None:
 
 
 def test_changed_lines_add_up_and_stand_in_order() -> None:
-    a = {Line("kernel", "a.c", n, "f"): 10 * n for n in range(1, 9)} | {_BARE: 5}
-    b = {Line("kernel", "a.c", n, "f"): 100 - 10 * n for n in range(1, 9)} | {_BARE: 7}
+    a = {SourceLine("kernel", "a.c", n, "f"): 10 * n for n in range(1, 9)} | {_BARE: 5}
+    b = {SourceLine("kernel", "a.c", n, "f"): 100 - 10 * n for n in range(1, 9)} | {_BARE: 7}
     shown = changed_lines(line_changes(a, b), 2)
     figures = [(int(line.split()[0]), line.split(None, 1)[1]) for line in shown[3:]]
     assert figures == [
@@ -287,4 +298,4 @@ def test_changed_lines_add_up_and_stand_in_order() -> None:
     ]
 
 
-_BARE = Line("kernel", "", 0, "g")
+_BARE = SourceLine("kernel", "", 0, "g")

@@ -6,9 +6,9 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.minimal import Member, MinimalAnswer, Role
-from kdelta.infer.series_model import (
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
+from kdelta.infer.search.series_model import (
     InteractionAnswer,
     PatchAnswer,
     PatchFate,
@@ -17,13 +17,13 @@ from kdelta.infer.series_model import (
     View,
     ViewAnswer,
 )
-from kdelta.report.ablation_model import AblatedRegion, AblationBuild, Proof
 from kdelta.report.model import Side
-from kdelta.report.series import series_text
-from kdelta.report.series_held import Holds, held
-from kdelta.report.series_json import JsonSeries, series_json
-from kdelta.report.series_model import KeptBranch, Minimal, SeriesReport, SeriesRow
 from kdelta.spec.errors import LabError
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+from kdelta.studies.series.held import Holds, held
+from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
+from tests.report.shown import shown
 
 
 def figure(value: int, reach: int = 0) -> Estimate:
@@ -106,7 +106,7 @@ REPORT = SeriesReport(
 
 
 def lines(report: SeriesReport) -> list[str]:
-    text = series_text(report)
+    text = shown("series", report)
     found = text.splitlines()
     assert not [line for line in found if len(line) > 80]
     return found
@@ -114,92 +114,73 @@ def lines(report: SeriesReport) -> list[str]:
 
 def flat(report: SeriesReport) -> str:
     """The text as one line."""
-    return " ".join(series_text(report).split())
+    return " ".join(shown("series", report).split())
 
 
 def test_what_it_says() -> None:
     text = flat(REPORT)
-    assert lines(REPORT)[0] == "kdelta series: what each of 7 patches does"
+    assert lines(REPORT)[0].startswith("All patches together change the path by -10.7%")
     assert "2 patches are known to do something." in text
     assert "2 patches were ruled out without a kernel of their own." in text
-    table = {line.split()[0]: line for line in lines(REPORT) if line and not line.startswith(" ")}
-    assert table["patch"].split() == ["patch", "in", "order", "left", "out", "alone"]
+    assert "patch % in order spread % left out spread % alone" in text
     # (-25 % - 3.6 % + 0) / 3
-    assert table["mm-faster-free"].split() == [
-        *("mm-faster-free", "-9.53%", "exact", "-9.53%", "exact", "-"),
-    ]
-    assert "mm-faster-free -9.53% exact -9.53% exact - most in open -25.0% exact" in text
-    assert table["sum"].split() == ["sum", "of", "these", "-10.5%", "exact"]
-    assert "all patches -10.7% +-0.20 most in open -28.0% exact" in text
-    assert "patches without effect -0.13% +-0.20 cannot tell" in text
-    assert "mm-a-name-that-is-much-longer-than-the-column" in table
-    assert "group 1 (2)" in text
-    assert "no effect seen (1): the interval of the mean holds 0; it is at most" in text
-    assert "fs-cleanup (exactly 0)" in text
-    assert "no executed code depends on it: docs-typo (3), driver-fix (3)" in text
-    assert "sched-part-2 needs sched-part-1: kernel/sched.c, hunk 1: differs" in text
+    assert "mm-faster-free -9.53% exact -9.53% exact most in: open -25.0% exact" in text
+    assert "mm-a-name-that-is-much-longer-than-the-column" in lines(REPORT)
+    assert "sum of these -10.5% exact all patches -10.7% +-0.20" in text
+    assert "patches without effect -0.13% +-0.20 what became of it: cannot tell" in text
+    assert "group 1 -1.33% exact most in: open -4.00% exact" in text
+    assert "No effect seen -------------- The interval of the mean holds 0." in text
+    assert "fs-cleanup exactly 0" in text
+    assert "docs-typo 3 0 no executed code depends on it" in text
+    assert "sched-part-2 sched-part-1 kernel/sched.c, hunk 1: differs" in text
     assert "mm-faster-free + fs-cleanup: most in open +0.50% exact; these two alone" in text
     assert "3 kernels, 1 of them from the cache, 5 minutes of building" in text
-    assert "each patch by itself would be 8" in text
-    assert "in order: all up to sched-part-1: build-failed: no" in text
+    assert "one build a patch would be 8" in text
+    assert "in order: all up to sched-part-1 9 no" in text
     assert "something was assumed" in text
     assert "without: a warning" in text
 
 
-def test_a_region_is_taken_apart_and_adds_up() -> None:
+def test_a_region_is_broken_down_and_adds_up() -> None:
     found = lines(REPORT)
-    start = found.index("open: 1000 -> 720 instructions an iteration")
-    rows = [line.split(None, 3) for line in found[start + 1 : start + 5]]
-    assert {spread for _, spread, *_ in rows} == {"exact"}
-    assert [(value, name) for value, _, _, name in rows] == [
-        ("-250", "mm-faster-free"),
-        ("-40", "group 1 (2 patches)"),
-        ("+10", "mm-a-name-that-is-much-longer-than-the-column"),
-        ("-280", "all patches"),
+    start = found.index("open: 1000 -> 720 instructions an iteration (-28.0%)")
+    assert [line.split() for line in found[start + 4 : start + 8]] == [
+        ["mm-faster-free", "-250", "exact", "-25.0%"],
+        ["group", "1", "(2", "patches)", "-40", "exact", "-4.00%"],
+        ["mm-a-name-that-is-much-longer-than-the-column", "+10", "exact", "+1.00%"],
+        ["all", "patches", "-280", "exact", "-28.0%"],
     ]
-    assert "which is placement" in found[start + 5] + found[start + 6]
-    start = found.index("stat: 500 -> 480 instructions an iteration")
-    assert found[start + 2].split(None, 3) == [
-        *("-2", "+-3", "-0.40%", "patches without effect, cannot tell"),
-    ]
-    assert [line.partition(":")[0] for line in lines_of(found, ": ", " an iteration")] == [
-        *("open", "stat"),
-    ]
-    short = series_text(REPORT, regions=1, patches=1)
-    assert "others (2)" in short
-    assert "stat: 500" not in short
-
-
-def lines_of(found: list[str], part: str, end: str) -> list[str]:
-    return [line for line in found if part in line and line.endswith(end)]
+    text = flat(REPORT)
+    assert "Besides that -40 in functions that look up addresses, which is placement." in text
+    assert "patches without effect, cannot tell -2 +-3 -0.40% all patches -20" in text
 
 
 def test_what_does_not_add_up_is_an_error() -> None:
     wrong = region("open", 1000, 700, -280)
     wrong = msgspec.structs.replace(wrong, remainder=figure(0))
     with pytest.raises(LabError, match="open: the patches add up to -280"):
-        series_text(msgspec.structs.replace(REPORT, regions=(wrong, *REPORT.regions[1:])))
+        shown("series", msgspec.structs.replace(REPORT, regions=(wrong, *REPORT.regions[1:])))
 
 
 def test_a_failure_and_no_effect() -> None:
     failed = msgspec.structs.replace(REPORT, failure="nothing to compare: with all: boot-failed")
-    text = series_text(failed)
+    text = shown("series", failed)
     assert "nothing to compare" in text
     assert "most in" not in text
     still = msgspec.structs.replace(
         REPORT, regions=(region("empty", 4, 4, 0),), rows=(row("a", empty=0),), groups=()
     )
     text = flat(still)
-    assert text.startswith("kdelta series: what a patch does ")
-    assert "All patches together change no region's path" in text
+    assert text.startswith("All patches together change no region's path")
+    assert "What does a patch do" not in text, "what was asked is known"
     assert "0 patches are known to do something" in text
 
 
 def minimal(*, complete: bool = True) -> SeriesReport:
     answer = MinimalAnswer(
         members=(
-            Member("sched-part-1", Role.NEEDED, "without it build-failed"),
-            Member("mm-faster-free", Role.CULPRIT, "without it the effect is not there"),
+            Member("sched-part-1", PatchRole.NEEDED, "without it build-failed"),
+            Member("mm-faster-free", PatchRole.CULPRIT, "without it the effect is not there"),
         ),
         complete=complete,
         confirmed=complete,
@@ -213,17 +194,16 @@ def minimal(*, complete: bool = True) -> SeriesReport:
 
 def test_the_smallest_set() -> None:
     text = flat(minimal())
-    assert "2 patches have the effect of all, within 10.0% of it:" in text
-    assert "sched-part-1: needed: without it build-failed mm-" in text
-    assert "mm-faster-free: without it the effect is not there together" in text
-    assert "together, without the others: -9.87% exact in the mean, most in open -26.0%" in text
-    assert "9 kernels tried for it, 1 set refused without one; left out one by one" in text
-    assert "most in open -25.0%" not in text, "no patch was measured by itself"
+    assert "2 patches have the effect of all, within 10.0% of it." in text
+    assert "- sched-part-1: needed: without it build-failed - mm-" in text
+    assert "- mm-faster-free: without it the effect is not there " in text
+    assert "Together, without the others: -9.87% exact in the mean, most in open -26.0%" in text
+    assert "9 kernels tried for it, 1 set refused without one. Left out one by one" in text
     text = flat(minimal(complete=False))
-    assert "2 patches are known to be needed, not all that are:" in text
+    assert "2 patches have to be there, and perhaps more." in text
     assert "the search ended after 9 builds" in text
     none = Minimal(MinimalAnswer((), True, True, 1, 0), {}, Fraction(0))
-    assert "no set was found" in flat(msgspec.structs.replace(REPORT, minimal=none))
+    assert "No set was found" in flat(msgspec.structs.replace(REPORT, minimal=none))
 
 
 def test_what_still_holds_on_a_new_base() -> None:
@@ -249,25 +229,25 @@ def test_what_still_holds_on_a_new_base() -> None:
     assert [one.word.value for one in found] == [*(word for word, _, _ in told), "unknown"]
     assert (found[0].earlier, found[0].now) == (-25.1, -25.0)
     assert found[5].now is found[6].now is None
-    text = series_text(report)
-    assert "what still holds: 1 holds, 1 less, 1 more, 1 gone, 1 reversed, 2 unknown" in text
-    assert "    syscalls/open" in text
+    text = flat(report)
+    assert "1 holds, 1 less, 1 more, 1 gone, 1 reversed, 2 unknown." in text
+    assert "holds syscalls/open -25.1% -25.0% holds" in text
     assert {one.word for one in found} == set(Holds)
-    assert "what still holds" not in series_text(REPORT)
+    assert "What still holds" not in flat(REPORT)
 
 
 def test_a_branch_that_was_kept() -> None:
     kept = KeptBranch("/src/linux:fast", "c" * 40, ("a", "b"), ("slow",), ("slower",))
-    text = series_text(msgspec.structs.replace(REPORT, kept=kept))
-    assert f"kept     /src/linux:fast, 2 commits, tip {'c' * 12}" in text
-    assert "dropped, since slower: slow" in text
-    assert "marked, since slower: slower" in text
+    text = flat(msgspec.structs.replace(REPORT, kept=kept))
+    assert f"/src/linux:fast, 2 commits, tip {'c' * 12}." in text
+    assert "Dropped, since slower: slow." in text
+    assert "Marked, since slower: slower." in text
 
 
 def test_json_has_everything() -> None:
     kept = KeptBranch("/src/linux:fast", "c" * 40, ("a", "b"), ("slow",), ("slower",))
     report = msgspec.structs.replace(minimal(), kept=kept)
-    found = msgspec.json.decode(series_json(report, "1.0"), type=JsonSeries)
+    found = read_document(document_text(report, "1.0"))
     assert (found.schema, found.kdelta) == ("kdelta.series/1", "1.0")
     assert [one.fate for one in found.patches][:3] == ["measured", "measured", "ruled out"]
     first = found.patches[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is kept of a study is read as it was, or it is said why not."""
+"""What is kept of a study is read as it was, or it is reported why not."""
 
 import math
 from fractions import Fraction
@@ -7,14 +7,16 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import Interval
-from kdelta.infer.gate import Decision, Exit, Judged
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report import stored as module
-from kdelta.report.gate_model import GateReport
 from kdelta.report.model import CompareReport
-from kdelta.report.stored import KINDS, Stored, decode, encode
+from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
+from kdelta.studies.gate.model import GateReport
+from kdelta.studies.kept import stored_of
+from kdelta.studies.kinds import STORED
 from tests.report.example import report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_history import tracked
@@ -34,7 +36,7 @@ REPORTS: list[tuple[str, msgspec.Struct]] = [
     ("compare", with_cycles(data=True)),
     ("diff", diff_report("getppid", "open-close")),
     ("gate", GATE),
-    ("history", tracked()),
+    ("log", tracked()),
     ("layout", layout_report()),
     ("run", run_report()),
 ]
@@ -55,14 +57,14 @@ def stored(kind: str = "compare", *reports: msgspec.Struct) -> Stored:
 @pytest.mark.parametrize(("kind", "one"), REPORTS)
 def test_a_report_is_read_as_it_was(kind: str, one: msgspec.Struct) -> None:
     kept = stored(kind, one, one)
-    assert decode(encode(kept)) == kept
+    assert stored_of(encode(kept)) == kept
 
 
 def test_all_kinds_can_be_read_and_tell_whose_report_it_is() -> None:
     """A type that msgspec cannot read would be found only when a study of that kind is shown."""
-    for kind in KINDS:
+    for kind in STORED:
         with pytest.raises(LabError, match="has no report"):
-            decode(encode(msgspec.structs.replace(stored(), kind=kind, reports=())))
+            stored_of(encode(msgspec.structs.replace(stored(), kind=kind, reports=())))
 
 
 def test_what_json_has_no_word_for_is_kept() -> None:
@@ -73,7 +75,7 @@ def test_what_json_has_no_word_for_is_kept() -> None:
     endless = msgspec.structs.replace(cycles.effects[0], relative=Interval(0.5, math.inf))
     changed = msgspec.structs.replace(cycles, effects=(endless,))
     compared = msgspec.structs.replace(whole.others[0], cycles=changed)
-    found = decode(encode(stored("compare", msgspec.structs.replace(whole, others=(compared,)))))
+    found = stored_of(encode(stored("compare", msgspec.structs.replace(whole, others=(compared,)))))
     (read,) = found.reports
     assert isinstance(read, CompareReport)
     assert read.others[0] == compared
@@ -91,7 +93,7 @@ def test_a_newer_schema_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = encode(msgspec.structs.replace(stored(), version="9.9"))
     monkeypatch.undo()
     with pytest.raises(LabError, match=r"by kdelta 9\.9 \(its schema is 7") as caught:
-        decode(content)
+        stored_of(content)
     assert "newer" in caught.value.hint
 
 
@@ -99,11 +101,11 @@ def test_an_older_schema_tells_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     content = encode(stored())
     monkeypatch.setattr(module, "SCHEMA", 2)
     with pytest.raises(LabError, match="read no more") as caught:
-        decode(content)
+        stored_of(content)
     assert caught.value.hint.endswith("kdelta compare 'a b' c")
 
 
-def test_what_is_damaged_is_said() -> None:
+def test_what_is_damaged_is_reported() -> None:
     content = encode(stored())
     half = msgspec.msgpack.decode(content)
     broken = [
@@ -119,4 +121,4 @@ def test_what_is_damaged_is_said() -> None:
     for one in broken:
         assert one != content
         with pytest.raises(LabError, match="cannot be read"):
-            decode(one)
+            stored_of(one)

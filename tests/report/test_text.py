@@ -12,19 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects import compare
-from kdelta.infer.estimate import Estimate
+from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.estimate import Estimate
 from kdelta.report import figures
+from kdelta.report.kind import ALL
 from kdelta.report.model import Compared, CompareReport, RunReport, Side
-from kdelta.report.run_text import run_text
-from kdelta.report.text import compare_text, compares_text
+from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
+from kdelta.studies.forms import text as printed
+from kdelta.studies.run.document import RunDetail
+from kdelta.studies.run.document import document as run_document
 from tests.report.example import MACHINE, failed_report, report, run_report
 from tests.report.example_cycles import with_cycles
+from tests.report.shown import stored as stored_as
 from tests.synthetic import own, region, run, user
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "KDELTA_UPDATE_GOLDEN"
+
+
+def run_text(report: RunReport, *regions: str, functions: int = 20) -> str:
+    """As `kdelta show -o REGION` prints it."""
+    kept = stored_as("run", report)
+    return text_of(run_document(kept, (report,), RunDetail(regions, functions)))
 
 
 def against_golden(name: str, text: str) -> None:
@@ -58,38 +68,30 @@ def several() -> CompareReport:
     )
 
 
-def cycles_text(*cpus: str) -> str:
-    """Of one CPU the part on model cycles, of several the table at the end."""
-    text = compares_text([with_cycles(cpu) for cpu in cpus])
-    title = "model cycles an iteration, misses hidden" if len(cpus) > 1 else "model cycles an"
-    return text[text.index(title) :]
+def compare_text(*reports: CompareReport, **asked: int) -> str:
+    """As `kdelta compare --all` prints it."""
+    kept = stored_as("compare", *reports)
+    return printed(msgspec.structs.replace(kept, shown={**asked, ALL: 1}))
 
 
 def test_misses_of_the_l2_are_shown_with_what_they_are_made_of() -> None:
     text = compare_text(with_cycles(data=True))
     fits_a_mail(text)
-    block = re.search(r"\nopen-close[^\n]*\n  path.*?\n\n", text, re.DOTALL)
-    assert block
-    rows = {line[:16].rstrip(): line.split() for line in block[0].splitlines()}
-    whole, code, of_data = (rows[name][2] for name in ("  l2 misses", "    of code", "    of data"))
-    assert float(whole) == pytest.approx(float(code) + float(of_data), abs=0.011)
+    rows = dict(re.findall(r"^open-close +(l2\S*) misses +([\d.]+)", text, re.MULTILINE))
+    whole, code, of_data = (float(rows[name]) for name in ("l2", "l2_code", "l2_data"))
+    assert whole == pytest.approx(code + of_data, abs=0.011)
     assert "(--data)" not in text
     plain = compare_text(with_cycles())
     assert "l2 misses are not in them, since accesses to data were not recorded (--data)" in (
         " ".join(plain.split())
     )
-    assert "of code" not in plain
+    assert "l2_code" not in plain
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("compare.txt", lambda: compare_text(report())),
-        ("compare-several.txt", lambda: compare_text(several())),
-        ("compare-cycles.txt", lambda: cycles_text("zen3")),
-        ("compare-cpus.txt", lambda: cycles_text("zen3", "skylake-server", "zen4", "zen2")),
-        ("run.txt", lambda: run_text(run_report(), ["open-close"], functions=5)),
-        ("run-failed.txt", lambda: run_text(failed_report())),
+        ("run.txt", lambda: run_text(run_report(), "open-close", functions=5)),
     ],
 )
 def test_golden(name: str, text: "object") -> None:
@@ -98,8 +100,10 @@ def test_golden(name: str, text: "object") -> None:
 
 
 def test_how_much_is_explained() -> None:
-    assert compare_text(report(), operations=1).count("total, as in the table") == 2
-    assert "other functions (17)" in compare_text(report(), functions=2)
+    explained = compare_text(report(), explain=1)
+    assert "And 5 more: --explain." in explained
+    assert explained.count("\ntotal ") == 3, "interrupts and other tasks are always broken down"
+    assert "17 other functions " in compare_text(report(), functions=2)
 
 
 def test_what_a_guest_says_stays_ascii_and_narrow() -> None:
@@ -108,31 +112,33 @@ def test_what_a_guest_says_stays_ascii_and_narrow() -> None:
 
 
 def test_output_is_cut_to_its_last_lines() -> None:
-    shown = run_text(
+    found = run_text(
         msgspec.structs.replace(
             run_report(), stdout="".join(f"line {index}\n" for index in range(50)), stderr="oops\n"
         )
     )
-    assert "standard output, the last 20 of 50 lines\n    | line 30\n" in shown
-    assert "standard error\n    | oops\n" in shown
+    assert "standard output, the last 20 of 50 lines\n\n  line 30\n" in found
+    assert "standard error\n\n  oops\n" in found
 
 
 def test_few_regions_are_explained_unasked() -> None:
     counts = run(region("whole", {own("f"): 30, user("main"): 12}, iterations=1))
-    shown = run_text(RunReport(run_report().run, counts))
-    assert "whole: instructions\n  kernel 71.4%, syscalls 28.6%\n" in shown
-    assert "--operation" not in shown
-    assert "--operation NAME" in run_text(run_report())
+    found = run_text(RunReport(run_report().run, counts))
+    assert found.startswith("whole: 42 instructions an iteration, 71.4 % of them in the kernel.")
+    assert "From kernel 71.4 %, syscalls 28.6 %." in found
+    assert "total 42 an iteration: instructions" in " ".join(found.split())
+    assert "-o NAME" not in found
+    assert "-o NAME" in run_text(run_report())
 
 
 def test_a_region_that_a_run_does_not_have() -> None:
     with pytest.raises(UserError, match="no region 'x'") as caught:
-        run_text(run_report(), ["x"])
+        run_text(run_report(), "x")
     assert "getppid, open-close" in caught.value.hint
 
 
 def test_a_run_without_regions() -> None:
-    assert "no region" in run_text(RunReport(run_report().run, RunCounts(())))
+    assert "No region: " in run_text(RunReport(run_report().run, RunCounts(())))
 
 
 costs = st.dictionaries(
@@ -152,17 +158,16 @@ def test_what_is_printed_adds_up(
 ) -> None:
     side = report().base
     effects = compare(base, others)
-    text = compare_text(
-        CompareReport("w", MACHINE, side, (Compared(side, effects),)), functions=functions
-    )
+    found = CompareReport("w", MACHINE, side, (Compared(side, effects),))
+    text = compare_text(found, functions=functions)
     fits_a_mail(text)
     row = next(line for line in text.splitlines() if line.startswith("op   "))
-    base_shown, other_shown, diff = (Fraction(figure) for figure in row.split()[1:4])
+    shown = re.findall(r" ([+-]?\d[\d.]*)(?= |$)", row)[:3]
+    base_shown, other_shown, diff = map(Fraction, shown)
     assert other_shown - base_shown == diff
-    _, title, account = text.partition("op, instructions an iteration\n")
-    lines = re.findall(r"^ *([+-][0-9.]+) .*", account, re.MULTILINE)
-    assert bool(title) == bool(effects.operations[0].costs and lines)
-    if title:
+    _, title, account = text.partition("\nop: ")
+    lines = re.findall(r"^.*? ([+-][0-9.]+|0)(?: .*)?$", account.partition("\n\n")[0], re.MULTILINE)
+    if title and lines:
         *parts, total = (Fraction(line) for line in lines)
         assert sum(parts) == total == diff
 

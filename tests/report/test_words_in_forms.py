@@ -8,19 +8,16 @@ import xml.etree.ElementTree as ET
 import msgspec
 import pytest
 
-from kdelta.infer.effects import Verdict, Word
-from kdelta.infer.placement_model import Bounds, Compared, CycleVerdict, Draws
+from kdelta.infer.cycles.placement_model import Bounds, ComparedEnsembles, CycleVerdict, Draws
+from kdelta.infer.effects.effects import Verdict, Word
+from kdelta.report import words
 from kdelta.report.cycles import SIGNS
-from kdelta.report.forms import FORMS
-from kdelta.report.history_text import SIGNS as STEPS
-from kdelta.report.html import words as html_words
+from kdelta.report.document import Outcome
 from kdelta.report.model import CompareReport
-from kdelta.report.outline import Outcome
-from kdelta.report.outlines import parts
-from kdelta.report.outlines.compare import OUTCOMES
 from kdelta.report.stored import Stored
+from kdelta.studies.forms import FORMS
 from tests.report.example_cycles import with_cycles
-from tests.report.example_stored import stored
+from tests.report.shown import stored
 
 REASON = "only base executes verw: other does without for want of microcode (tsa: No microcode)"
 
@@ -35,7 +32,7 @@ def with_words() -> CompareReport:
     first = msgspec.structs.replace(
         first,
         verdict=CycleVerdict(Word.NOT_SLOWER, reason="nothing that is counted grows"),
-        unpriced={"hlt": Compared(draws[0], draws[1], Bounds(2.0, 2.0, 2.0))},
+        unpriced={"hlt": ComparedEnsembles(draws[0], draws[1], Bounds(2.0, 2.0, 2.0))},
     )
     second = msgspec.structs.replace(
         second, verdict=CycleVerdict(Word.NOT_COMPARABLE, reason=REASON)
@@ -52,9 +49,9 @@ def with_words() -> CompareReport:
     return msgspec.structs.replace(plain, others=(found,))
 
 
-def shown(form: str) -> str:
+def shown(form: str, **how: int) -> str:
     one: Stored = stored("compare", with_words())
-    return FORMS[form].render(one)
+    return FORMS[form].render(msgspec.structs.replace(one, shown=how))
 
 
 @pytest.mark.parametrize("form", list(FORMS))
@@ -66,13 +63,14 @@ def test_both_words_and_the_reason_are_in_every_form(form: str) -> None:
 
 
 def test_text_names_what_has_no_price() -> None:
-    assert "  without a price, and not in it: hlt 2 -> 4\n" in shown("text")
+    assert "hlt, without a price 2 4 diff: +2;" in " ".join(shown("text", all=1).split())
 
 
 def test_text_lists_a_path_that_is_not_comparable_with_its_figures_and_its_reason() -> None:
-    lines = shown("text").splitlines()
-    (at,) = [index for index, line in enumerate(lines) if line.startswith("not comparable: only")]
-    assert lines[at + 2].startswith(with_words().others[0].cycles.effects[1].region)  # type: ignore[union-attr]
+    text = " ".join(shown("text", all=1).split())
+    region = with_words().others[0].cycles.effects[1].region  # type: ignore[union-attr]
+    assert f"- {region} is not comparable: only base executes verw: other does" in text
+    assert f"{region} 3209.27 3031.15 -178.12" in text
 
 
 def test_json_has_what_has_no_price() -> None:
@@ -95,6 +93,6 @@ def test_junit_passes_not_slower_and_skips_not_comparable() -> None:
 
 
 def test_every_word_has_its_place_in_every_form() -> None:
-    for known in (html_words.ORDER, html_words.TONES, parts.WORDS, OUTCOMES, SIGNS, STEPS):
+    for known in (words.ORDER, words.TONES, words.OUTCOMES, SIGNS):
         assert set(known) == set(Word)
-    assert OUTCOMES[Word.NOT_SLOWER] is Outcome.OK
+    assert words.OUTCOMES[Word.NOT_SLOWER] is Outcome.OK

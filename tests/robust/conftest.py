@@ -54,6 +54,58 @@ int main(int argc, char **argv)
             if (argc > 1)
                 return 1;
 }""",
+    "begins-only": """
+#include <kdelta.h>
+#include <unistd.h>
+int main(void)
+{
+    kdelta_begin("open");
+    for (int i = 0; i < 100; i++) {
+        getppid();
+        kdelta_iter();
+    }
+}""",
+    "ends-only": """
+#include <kdelta.h>
+int main(void)
+{
+    kdelta_end();
+}""",
+    "iterates-only": """
+#include <kdelta.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 100; i++) {
+        getppid();
+        kdelta_iter();
+    }
+}""",
+    "five": """
+#include <kdelta.h>
+#include <unistd.h>
+int main(void)
+{
+    kdelta_begin("five");
+    for (int i = 0; i < 5; i++) {
+        getppid();
+        kdelta_iter();
+    }
+    kdelta_end();
+}""",
+    "grows": """
+#include <kdelta.h>
+#include <unistd.h>
+int main(void)
+{
+    kdelta_begin("grows");
+    for (int i = 0; i < 400; i++) {
+        for (int k = 0; k < i; k++)
+            getppid();
+        kdelta_iter();
+    }
+    kdelta_end();
+}""",
     "sleeps": """
 #include <unistd.h>
 int main(void)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that do not come up: each is told apart, kept, and ended."""
+"""Kernels that do not come up: each is distinguished, kept, and ended."""
 
 import asyncio
 import struct
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.guests.cpio import archive, file
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.spec.run import RunStatus
 from tests.machines.bench import guest, new_setting
 from tests.robust.lab import console, kdelta, processes, run_words, shared_cache, stored
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 Programs = Callable[[str], Path]
 
 # A kernel as far as a PVH loader can tell, which does nothing: no console, no end.
@@ -37,14 +37,16 @@ start:
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_finds_no_init_is_told_from_other_panics(
     no_snapshots: Path, program: Programs
 ) -> None:
     """As with a kernel that takes no initramfs."""
     ended = kdelta(*run_words(program("good"), "--append", "rdinit=/nonexistent"))
     assert ended.code == 1
-    assert "boot-failed: no init: the kernel did not take the initramfs" in ended.out
-    assert "    | [" in ended.out
+    said = " ".join(ended.out.split())
+    assert "boot-failed: no init: the kernel did not take the initramfs" in said
+    assert "  | [" in ended.out
     assert "Kernel Offset: disabled" in ended.out
     (run,) = stored()
     assert (run.status, run.counts_blob) == (RunStatus.BOOT_FAILED, None)
@@ -63,6 +65,7 @@ def test_a_panic(program: Programs) -> None:
     assert stored()[0].status is RunStatus.BOOT_FAILED
 
 
+@pytest.mark.slow
 def test_a_comparison_with_a_kernel_that_does_not_boot(
     tmp_path: Path, user_cache: Path, own_cache: Path
 ) -> None:
@@ -98,15 +101,16 @@ def _mute_kernel(folder: Path) -> Path:
     return image
 
 
-def _boot_with_init(init: bytes, folder: Path, seconds: float) -> Outcome:
+def _boot_with_init(init: bytes, folder: Path, seconds: float) -> GuestOutcome:
     initrd = folder / "initrd.cpio"
     initrd.write_bytes(archive([file("init", init, executable=True)]))
     found = asyncio.run(obtain_snapshot(guest(initrd=initrd), new_setting(seconds)))
-    assert isinstance(found, Outcome)
+    assert isinstance(found, GuestOutcome)
     assert not processes("qemu-system")
     return found
 
 
+@pytest.mark.slow
 def test_an_init_that_never_answers(no_snapshots: Path, tmp_path: Path, program: Programs) -> None:
     outcome = _boot_with_init(program("sleeps").read_bytes(), tmp_path, 10)
     assert outcome.status is RunStatus.BOOT_FAILED
@@ -114,6 +118,7 @@ def test_an_init_that_never_answers(no_snapshots: Path, tmp_path: Path, program:
     assert list((no_snapshots / "snapshots").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_init_that_ends(no_snapshots: Path, tmp_path: Path, program: Programs) -> None:
     assert no_snapshots
     outcome = _boot_with_init(program("good").read_bytes(), tmp_path, 120)

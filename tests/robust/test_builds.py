@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels.built import built_kernels
+from kdelta.kernels.build.built import built_kernels
 from tests.conftest import FakeProgram, wait_for
 from tests.kernels.trees import compiled, fake_tree, kernel
 from tests.robust.conftest import SmallDisk
 from tests.robust.lab import Ended, Running, kdelta, wait_until
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 SLOW = "+CONFIG_SLOW=y"
 LAB_FAILED = 3
@@ -115,7 +115,9 @@ def test_a_killed_builder_lets_the_next_one_build(
 def test_a_disk_that_fills_up(
     tree: Path, small_disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever that happens: it is said as what it is, and what is there by then does no harm."""
+    """Wherever that happens: it is reported as what it is, and what is there by then does no
+    harm.
+    """
     cache = small_disk("64k")
     monkeypatch.setenv("KDELTA_CACHE_DIR", str(cache))
     failures = 0

@@ -13,7 +13,7 @@ from tests.conftest import FakeProgram
 from tests.robust.conftest import SmallDisk
 from tests.robust.lab import Running, kdelta, run_words, shared_cache, snapshots, stored
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 Programs = Callable[[str], Path]
 
 EMULATOR = "qemu-system-x86_64"

@@ -6,10 +6,9 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from kdelta.report.profile_json import JsonProfile
+from kdelta.studies.documents import read_document
 from tests.robust.lab import (
     Running,
     kdelta,
@@ -22,7 +21,7 @@ from tests.robust.lab import (
     wait_until,
 )
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 Programs = Callable[[str], Path]
 
 _QEMU = "qemu-system"
@@ -156,7 +155,7 @@ def test_two_profiles_of_one_kernel_at_once_and_one_that_was_killed(
     whole = [run for run in stored() if run.word == "ok"]
     assert {run.word for run in stored()} == {"ok", "interrupted"}
     assert len({run.counts_blob for run in whole}) == 1
-    documents = [msgspec.json.decode(each.out, type=JsonProfile) for each in ended]
+    documents = [read_document(each.out) for each in ended]
     assert documents[0].regions == documents[1].regions
     assert documents[0].tree == documents[1].tree
     assert kdelta(*run_words(program("good"), "--again")).code == 0

@@ -14,7 +14,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from tests.robust.lab import kdelta, run_words, shared_cache, snapshots, stored
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 Programs = Callable[[str], Path]
 
 
@@ -67,7 +67,7 @@ def test_again_says_where_counts_part(program: Programs) -> None:
     assert second.word == "ok"
 
 
-def test_a_damaged_blob_is_told_and_mended_by_again(program: Programs) -> None:
+def test_a_damaged_blob_is_told_and_fixed_by_again(program: Programs) -> None:
     words = run_words(program("good"))
     assert kdelta(*words).code == 0
     (run,) = stored()
@@ -123,7 +123,7 @@ def test_a_damaged_store(program: Programs) -> None:
     assert kdelta(*run_words(program("good"))).code == 0
 
 
-def test_a_damaged_snapshot_is_taken_anew(
+def test_a_damaged_snapshot_is_taken_again(
     user_cache: Path, own_cache: Path, program: Programs
 ) -> None:
     shared_cache(own_cache, user_cache, "kernels", "native", "guests", "apt", "apt-answers")
@@ -136,8 +136,8 @@ def test_a_damaged_snapshot_is_taken_anew(
     content = bytearray(state.read_bytes())
     content[whole // 2] ^= 1
     state.write_bytes(content)
-    mended = kdelta(*words)  # --again: the counts are compared
-    assert mended.code == 0, mended.err
+    again = kdelta(*words)  # --again: the counts are compared
+    assert again.code == 0, again.err
     assert state.read_bytes() != content
 
     state.write_bytes(state.read_bytes()[: whole // 2])

@@ -13,7 +13,7 @@ from kdelta.store.model import Run
 from tests.machines.bench import run_job
 from tests.robust.lab import Ended, console, kdelta, processes, run_words, stored
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 Programs = Callable[[str], Path]
 
 
@@ -22,7 +22,7 @@ def _failed(ended: Ended, status: RunStatus) -> Run:
     assert ended.code == 1, ended.err
     (run,) = stored()
     assert (run.status, run.counts_blob) == (status, None)
-    assert f"status   {status.value}: " in ended.out
+    assert ended.out.startswith(f"The run has no counts: {status.value}: ")
     assert run.id in kdelta("show").out
     return run
 
@@ -44,6 +44,28 @@ def test_a_program_that_says_it_failed(program: Programs) -> None:
     assert run.detail == "exit 3"
 
 
+@pytest.mark.parametrize(
+    ("name", "counted", "why"),
+    [
+        ("begins-only", "open 100", "open: the program exits in this region"),
+        ("begins-only", "open 100", "instructions came after the last iteration"),
+        ("ends-only", "command 1", "has a kdelta_end() without a kdelta_begin()"),
+        ("iterates-only", "command 100", "marks iterations and no region"),
+        ("five", "five 5", "five has 5 iterations: of fewer than 16 only a clear change"),
+        ("grows", "grows 400", "grows is not steady: "),
+    ],
+)
+def test_a_region_that_is_not_as_it_should_be_is_counted_and_named(
+    program: Programs, name: str, counted: str, why: str
+) -> None:
+    for words in (run_words(program(name)), ["show"]):
+        ended = kdelta(*words)
+        assert ended.code == 0, ended.err
+        text = " ".join(ended.out.split())
+        assert f" {counted} " in text
+        assert why in text
+
+
 def test_a_failed_run_is_no_answer_the_next_time(program: Programs) -> None:
     for _ in range(2):
         assert kdelta(*run_words(program("exits-3"))).code == 1
@@ -63,16 +85,19 @@ def test_a_program_that_the_guest_does_not_have() -> None:
     assert outcome.detail == "missing /nonexistent: No such file or directory"
 
 
+@pytest.mark.slow
 def test_a_region_that_never_ends_meets_the_guest_s_limit(program: Programs) -> None:
     run = _failed(kdelta(*run_words(program("spins"), "--seconds", "1")), RunStatus.TIMED_OUT)
     assert "in the guest's own time" in run.detail
 
 
+@pytest.mark.slow
 def test_a_region_that_never_ends_meets_the_host_s_limit(program: Programs) -> None:
     run = _failed(kdelta(*run_words(program("spins"), "--timeout", "4")), RunStatus.TIMED_OUT)
     assert run.detail.startswith("no end after 4 s")
 
 
+@pytest.mark.slow
 def test_a_guest_that_prints_for_ever_is_ended(
     program: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +110,7 @@ def test_a_guest_that_prints_for_ever_is_ended(
     assert not processes("qemu-system")
 
 
+@pytest.mark.slow
 def test_a_guest_that_sends_for_ever_fills_no_disk(program: Programs) -> None:
     job = Job(argv=("/sends",), seconds=60, files=_carried(program("sends")))
     outcome = run_job(job)

@@ -68,3 +68,23 @@ def test_what_the_kernel_gives_its_init_is_unknown(
     asked: str, given_to_init: list[str], unknown: list[str]
 ) -> None:
     assert unknown_parameters(split_parameters(asked), given_to_init) == unknown
+
+
+@pytest.mark.parametrize("text", ["'a b'", "audit='0'", "'audit=0'", "audit=0 a='b c'"])
+def test_single_quotes_around_a_parameter_or_its_value_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="does not know single quotes"):
+        split_parameters(text)
+
+
+def test_a_single_quote_inside_of_a_value_is_part_of_it() -> None:
+    assert split_parameters("a=it's") == ("a=it's",)
+
+
+def test_single_quotes_within_double_quotes_are_part_of_the_value() -> None:
+    assert split_parameters("""a="'b c'" d""") == ("""a="'b c'\"""", "d")
+
+
+@pytest.mark.parametrize("text", ["a\tb", "a\nb", "a\x01b", "a=\x7f", "a=\u00e9", "a=\udcff"])
+def test_control_characters_and_bytes_that_are_no_ascii_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="not printable ASCII"):
+        split_parameters(text)

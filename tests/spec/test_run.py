@@ -10,7 +10,7 @@ from kdelta.spec.identity import canonical_json, identity, short
 from kdelta.spec.run import PHASE_NS, MachineOptions, Perturbation, perturbation
 
 
-def test_index_nought_is_not_shaken() -> None:
+def test_index_zero_is_not_shaken() -> None:
     assert perturbation(0) == Perturbation(0, "", 0, 0)
 
 
@@ -42,7 +42,7 @@ def test_perturbations_are_in_range(index: int) -> None:
     assert 0 < shaken.phase_ns < PHASE_NS
 
 
-def test_no_perturbation_below_nought() -> None:
+def test_no_perturbation_below_zero() -> None:
     with pytest.raises(UserError, match="-1"):
         perturbation(-1)
 

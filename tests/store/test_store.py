@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store: nothing is lost, and what is broken is said."""
+"""The store: nothing is lost, and what is broken is reported."""
 
 import errno
 import os

@@ -3,7 +3,7 @@
 
 What a kernel costs is read from the files of its commit: open takes 30 for each lock(&held) in
 kernel/core.c, fault 50 for each clear_pages in it, and both 3 for each function in kernel/lock.c
-that nobody calls, as if its place in memory did it.
+that nothing calls, as if its place in memory did it.
 """
 
 from fractions import Fraction
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.paths import RegionPath
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.paths import RegionPath
 from kdelta.kernels import Kernel, NoKernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
-from kdelta.studies.ablate.measure import Bench, Measured, Region
+from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from tests.kernels.sources import git
 from tests.kernels.trees import fake_tree
 
@@ -59,7 +59,7 @@ class Planted:
         )
 
     def placement(self, number: int) -> str:
-        """A commit that adds what nobody calls to an executed object."""
+        """A commit that adds what nothing calls to an executed object."""
         return self.change(
             f"lock: unused {number}",
             LOCK,
@@ -85,22 +85,24 @@ class FakeLab:
 
         async def measure(
             _: Bench, label: str, kernel: Kernel | NoKernel, **_options: Any
-        ) -> Measured:
+        ) -> MeasuredKernel:
             return lab.measure(label, kernel)
 
         monkeypatch.setattr(Bench, "measure", measure)
         monkeypatch.setattr(Bench, "executed", lambda *_: frozenset(EXECUTED))
 
-    def measure(self, label: str, kernel: Kernel | NoKernel) -> Measured:
+    def measure(self, label: str, kernel: Kernel | NoKernel) -> MeasuredKernel:
         """What a kernel's runs come to."""
         if isinstance(kernel, NoKernel):
-            return Measured(label, kernel, (), {}, kernel.text, kernel.status)
+            return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
         spec = parse_kernel_spec(kernel.spec)
         assert isinstance(spec, GitSpec)
         self.measured.append(spec.revision)
         core = self.planted.read(spec.revision, CORE)
         if "panic" in core:
-            return Measured(label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED)
+            return MeasuredKernel(
+                label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED
+            )
         unused = self.planted.read(spec.revision, LOCK).count("(void) { return")
         functions = {
             "open": {"lock": 30 * core.count("lock(&held)"), "start_kernel": 70 + 3 * unused},
@@ -111,12 +113,12 @@ class FakeLab:
             "empty": {"start_kernel": 4},
         }
         nothing = exactly(0)
-        return Measured(
+        return MeasuredKernel(
             label,
             kernel,
             (),
             {
-                name: Region("syscalls", RegionPath(exactly(cost), exactly(cost), nothing))
+                name: SearchedRegion("syscalls", RegionPath(exactly(cost), exactly(cost), nothing))
                 for name, its in functions.items()
                 for cost in [sum(its.values())]
             },

@@ -2,6 +2,7 @@
 """Model cycles in an ablation of the fake tree: of which units they are told, and what they are."""
 
 import asyncio
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,35 +11,35 @@ import pytest
 
 from kdelta.counts.model import Cost
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Word
-from kdelta.kernels.kconfig import Config, parse_config
+from kdelta.infer.effects.effects import Word
+from kdelta.kernels.config.kconfig import Config, parse_config
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.report.ablation import ablation_text
-from kdelta.report.ablation_json import JsonAblation, ablation_json
-from kdelta.report.ablation_model import AblationReport, Fate
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate import AblateRequest, run_ablate
 from kdelta.studies.ablate.cycles import CycleStudy, pair_of
-from kdelta.studies.ablate.measure import Measured
-from kdelta.studies.cycles import Traced
-from kdelta.studies.lab import Done
-from kdelta.studies.placement import place_traces
-from kdelta.studies.requests import Silent
+from kdelta.studies.ablate.model import AblationReport, Fate
+from kdelta.studies.ablate.request import AblateRequest
+from kdelta.studies.ablate.study import run_ablate
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.search.measure import MeasuredKernel
+from kdelta.studies.tracing.cycles import Traced
+from kdelta.studies.tracing.placement import place_traces
 from tests.replay.made_kernel import kallsyms, text_rows
 from tests.report.example import stored
-from tests.studies.test_ablate import Lab, on, plain, request_, store
-from tests.studies.test_placement import KERNEL, LINE, RUN, SIZES, made_trace
+from tests.report.shown import shown
+from tests.studies.ablated import Lab, on, plain
+from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace
 from tests.synthetic import own, region, run
 
-assert request_
-assert store
+pytestmark = pytest.mark.build
 
 RUNS = 3
 LAYOUTS = 8
 
 
-def traced(measured: Measured) -> Traced:
+def traced(measured: MeasuredKernel) -> Traced:
     """A run in which one function executes what the truth says, and nothing is missed."""
     assert measured.kernel
     truth = plain(config_of(measured))
@@ -54,7 +55,7 @@ def traced(measured: Measured) -> Traced:
     return Traced(done, place_traces(kernel, RUN, counts, traces, symbols))
 
 
-def config_of(measured: Measured) -> Config:
+def config_of(measured: MeasuredKernel) -> Config:
     assert measured.kernel
     return parse_config(Path(measured.kernel.config or "").read_text())
 
@@ -64,7 +65,7 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The debugging options of each kernel whose traces were asked for, in that order."""
     asked: list[tuple[str, ...]] = []
 
-    def fake(_: CycleStudy, measured: Measured) -> dict[str, Traced]:
+    def fake(_: CycleStudy, measured: MeasuredKernel) -> dict[str, Traced]:
         config = config_of(measured)
         asked.append(tuple(n for n in ("DEBUG_LIST", "ZERO_PAGES") if on(config, n)))
         return {"syscalls": traced(measured)}
@@ -79,7 +80,7 @@ def ablated(request: AblateRequest, store: Store, **more: object) -> AblationRep
 
 
 def relative(report: AblationReport, name: str) -> dict[str, float]:
-    """By region, in per cent of the kernel without the unit; what is not nought."""
+    """By region, in per cent of the kernel without the unit; what is not zero."""
     (unit,) = (one for one in report.units if one.name == name)
     assert unit.cycles
     found = {one.region: one.relative for one in unit.cycles.effects.values()}
@@ -87,14 +88,15 @@ def relative(report: AblationReport, name: str) -> dict[str, float]:
     return {region: round(100 * one.low, 6) for region, one in found.items() if one.low}
 
 
+@pytest.mark.slow
 def test_each_unit_that_was_built_alone_has_model_cycles(
-    request_: AblateRequest,
+    ablate_request: AblateRequest,
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
     Lab(monkeypatch, plain)
-    report = ablated(request_, store, one_by_one=True)
+    report = ablated(ablate_request, store, one_by_one=True)
     assert report.cycles["open"].verdict.word is Word.FASTER
     # 0.5 cycles an instruction, and nothing else.
     assert report.cycles["open"].hidden.base.mean == pytest.approx((100 + 30 + 7 + 5) / 2)
@@ -109,26 +111,25 @@ def test_each_unit_that_was_built_alone_has_model_cycles(
     assert replayed[:2] == [("DEBUG_LIST", "ZERO_PAGES"), ()]
 
 
-def test_the_report_has_them_beside_the_path(
-    request_: AblateRequest,
+@pytest.mark.slow
+def test_the_report_has_them_besides_the_path(
+    ablate_request: AblateRequest,
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
     assert replayed == []
     Lab(monkeypatch, plain)
-    report = ablated(request_, store, one_by_one=True)
-    text = ablation_text(report)
-    assert max(len(line) for line in text.splitlines() if request_.tree not in line) <= 80
-    table = text[text.index("model cycles on zen3  ") :].split("\n\n")[0]
-    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()}
+    report = ablated(ablate_request, store, one_by_one=True)
+    text = shown("ablate", report)
+    assert max(len(line) for line in text.splitlines() if ablate_request.tree not in line) <= 80
+    flat = " ".join(text.split())
     mean = float(-100 * Fraction(100, 305) / 3)
-    assert rows["ZERO_PAGES"] == [f"{mean:+.1f}%", "exact", f"{mean:+.1f}%", "1-", "2="]
-    assert rows["B"][-2:] == ["2-", "1="]
-    assert "l2 misses are not in them" in " ".join(table.split())
-    whole = text[text.index("\nopen: ") :].split("\n\n")[0]
-    assert "\n  model cycles on zen3: faster (-29.6%)" in whole
-    document = msgspec.json.decode(ablation_json(report, "1"), type=JsonAblation)
+    assert f"ZERO_PAGES {mean:+.1f}% exact {mean:+.1f}% 1- 2=" in flat
+    assert re.search(r"B - A \S+ exact \S+ 2- 1=", flat)
+    assert "l2 misses are not in them" in flat
+    assert re.search(r"faster \(2\) open -29.6% ", flat)
+    document = read_document(document_text(report, "1"))
     assert document.cpu
     assert document.cpu.guessed == ["l1i", "itlb"]
     assert [one.region for one in document.cycles] == ["open", "fault", "empty"]
@@ -137,24 +138,25 @@ def test_the_report_has_them_beside_the_path(
     assert unit.cycles.effects[0].verdict.word == "faster"
 
 
+@pytest.mark.slow
 def test_without_a_cpu_nothing_is_traced(
-    request_: AblateRequest,
+    ablate_request: AblateRequest,
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
     replayed: list[tuple[str, ...]],
 ) -> None:
     Lab(monkeypatch, plain)
-    report = asyncio.run(run_ablate(request_, store, Silent()))
+    report = asyncio.run(run_ablate(ablate_request, store, Silent()))
     assert replayed == []
     assert report.cpu is None
     assert report.cycles == {}
-    assert "model cycles" not in ablation_text(report)
+    assert "model cycles" not in shown("ablate", report)
 
 
 def test_two_kernels_that_differ_by_one_unit() -> None:
-    def kernels(*flipped: str) -> dict[frozenset[str], Measured]:
-        nobody = Measured("", KERNEL, (), {})
-        return {frozenset(one.split()): nobody for one in flipped}
+    def kernels(*flipped: str) -> dict[frozenset[str], MeasuredKernel]:
+        unmeasured = MeasuredKernel("", KERNEL, (), {})
+        return {frozenset(one.split()): unmeasured for one in flipped}
 
     assert pair_of("a", kernels("", "a", "b", "a b")) == frozenset()
     assert pair_of("a", kernels("", "a b", "b", "b c", "a b c")) == frozenset("b")

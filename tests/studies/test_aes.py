@@ -9,15 +9,15 @@ import pytest
 
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.guests.job import Job, JobFile
-from kdelta.infer.same import partings
+from kdelta.infer.effects.same import partings
 from kdelta.kernels.model import Kernel
-from kdelta.machines.outcome import Outcome
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Work
+from kdelta.machines.outcome import GuestOutcome
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Work
 from kdelta.workloads.catalog import find_workload
 from tests.machines.bench import NEW, OLD, counts_of, guest, kernel, run_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 OPERATIONS = [operation.name for operation in find_workload("aes").operations]
 USER = ["user-encrypt", "user-decrypt"]
@@ -29,7 +29,7 @@ def work(spec: str) -> Work:
 
 
 @functools.cache
-def outcome(spec: str) -> Outcome:
+def outcome(spec: str) -> GuestOutcome:
     return run_job(work(spec).job, guest(spec))
 
 

@@ -10,17 +10,17 @@ import pytest
 from kdelta.counts.model import RunCounts
 from kdelta.counts.simulated import SimulatedMisses, encode_simulated
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.ensembles import Interval
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.model import Kernel
-from kdelta.report.place_model import Applied, PlacedMisses, PlacedRegion
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.apply import applied, put_back, require_relinkable, simulating
-from kdelta.studies.lab import Done, misses_name
-from kdelta.studies.requests import PlaceRequest, Silent
-from kdelta.studies.traced_kernel import TracedKernel
+from kdelta.studies.lab.lab import Done, misses_name
+from kdelta.studies.lab.requests import PlaceRequest, Silent
+from kdelta.studies.layout.traced_kernel import TracedKernel
+from kdelta.studies.place.apply import applied, put_back, require_relinkable, simulating
+from kdelta.studies.place.model import Applied, PlacedMisses, PlacedRegion
 from tests.synthetic import own, region, run
 
 CPU = load_cpu("generic-x86-64")
@@ -123,7 +123,7 @@ def _applied(
             asked.append(spec)
             return after or TracedKernel(spec, kernel, done)
 
-        monkeypatch.setattr("kdelta.studies.apply.traced_kernel", traced)
+        monkeypatch.setattr("kdelta.studies.place.apply.traced_kernel", traced)
         request = PlaceRequest(
             kernel="tree:/linux +sections",
             cpu=CPU,
@@ -165,7 +165,7 @@ def test_what_was_not_predicted_is_told_all_the_same(
     found, _ = _applied(tmp_path, monkeypatch, None, predicted=("b",))
     assert [one.name for one in found.regions] == ["b"]
     (text,) = [text for text in found.warnings if text.startswith("a: nothing was predicted")]
-    assert text.endswith("31.00 as shipped, 2.00 in the order")
+    assert text.endswith("31.00 as linked, 2.00 in the order")
 
 
 def test_of_several_workloads_regions_have_both_names(

@@ -11,17 +11,18 @@ import pytest
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
-from kdelta.infer.paths import RegionPath
-from kdelta.infer.touched import HARMLESS, Tree
-from kdelta.report.bisect import bisect_text
-from kdelta.report.bisect_model import BisectReport
+from kdelta.infer.effects.paths import RegionPath
+from kdelta.infer.reach.touched import HARMLESS, Tree
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Measured, Region
-from kdelta.studies.bisect import BisectRequest, run_bisect
 from kdelta.studies.bisect.kernels import Commits
-from kdelta.studies.requests import Silent
+from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.bisect.study import run_bisect
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.sources import git, state
+from tests.report.shown import shown
 from tests.studies.planted import (
     BROKEN,
     CORE,
@@ -33,6 +34,8 @@ from tests.studies.planted import (
     Planted,
     exactly,
 )
+
+pytestmark = pytest.mark.build
 
 LOCK_H = "include/linux/lock.h"
 
@@ -67,7 +70,7 @@ def bisected(request: BisectRequest, store: Store) -> BisectReport:
 
 
 def effects(report: BisectReport) -> dict[str, dict[str, int]]:
-    """By subject, what is not nought."""
+    """By subject, what is not zero."""
     return {
         one.commit.subject: {name: int(e.value) for name, e in one.effects.items() if e.value}
         for one in report.found
@@ -101,16 +104,17 @@ def test_culprits_from_both_ends(planted: Planted, lab: FakeLab, store: Store) -
     assert report.placement
     assert len(report.builds) <= 2 + 2 * (3 + 3)
     assert len(lab.measured) == len(report.builds)
-    text = bisect_text(report)
+    text = shown("bisect", report)
     long = (str(planted.folder), good)
     assert all(len(row) <= 80 or any(one in row for one in long) for row in text.splitlines())
     assert '("core: slower")' in text
-    assert "ruled out without a kernel (6 of 11 commits)" in text
+    assert "6 of 11 commits needed no kernel." in text
     back = bisected(request_for(planted, "main", good), store)
     assert effects(back) == effects(report)
     assert "is older than" in back.notes[0]
 
 
+@pytest.mark.slow
 def test_asking_again_measures_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
     good = history(planted)
     first = bisected(request_for(planted, good), store)
@@ -120,13 +124,14 @@ def test_asking_again_measures_the_same(planted: Planted, lab: FakeLab, store: S
     assert lab.measured == asked * 2
 
 
+@pytest.mark.slow
 def test_what_does_not_build_or_boot_is_skipped(
     planted: Planted, lab: FakeLab, store: Store
 ) -> None:
     good = planted.name("HEAD")
     planted.placement(1)
     planted.change("core: breaks the build", CORE, *BROKEN)
-    planted.change("core: mends the build", CORE, BROKEN[1], BROKEN[0])
+    planted.change("core: fixes the build", CORE, BROKEN[1], BROKEN[0])
     planted.placement(2)
     planted.change("core: slower", CORE, *SLOWER)
     planted.placement(3)
@@ -145,6 +150,7 @@ def test_what_does_not_build_or_boot_is_skipped(
     assert lab
 
 
+@pytest.mark.slow
 def test_git_replays_the_log(planted: Planted, lab: FakeLab, store: Store, tmp_path: Path) -> None:
     good = history(planted)
     report = bisected(request_for(planted, good), store)
@@ -191,10 +197,11 @@ def kconfigs(planted: Planted) -> str:
     good = planted.name("HEAD")
     planted.change("help", "Kconfig", 'mainmenu "Fake"', '# A comment\nmainmenu "Fake"')
     planted.change("new", "Kconfig", "choice\n", 'config NEW\n\tbool "New"\n\nchoice\n')
-    planted.change("select", "Kconfig", "that nobody calls", 'it"\n\tselect SLOW\n\n#"')
+    planted.change("select", "Kconfig", "that nothing calls", 'it"\n\tselect SLOW\n\n#"')
     return good
 
 
+@pytest.mark.slow
 def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store: Store) -> None:
     report = bisected(request_for(planted, kconfigs(planted)), store)
     assert [one.commit.subject for one in report.ruled_out] == ["help", "new"]
@@ -217,7 +224,7 @@ def test_equal_ends(planted: Planted, lab: FakeLab, store: Store) -> None:
     report = bisected(request_for(planted, "main"), store)
     assert len(lab.measured) == 1
     assert report.found == ()
-    assert "same commit" in bisect_text(report)
+    assert "same commit" in shown("bisect", report)
 
 
 def test_nothing_to_explain(planted: Planted, lab: FakeLab, store: Store) -> None:
@@ -227,7 +234,7 @@ def test_nothing_to_explain(planted: Planted, lab: FakeLab, store: Store) -> Non
     report = bisected(request_for(planted, good), store)
     assert len(report.builds) == 2
     assert len(lab.measured) == 2
-    assert "no difference to explain" in bisect_text(report)
+    assert "no difference to explain" in shown("bisect", report)
 
 
 def test_an_end_that_does_not_build(planted: Planted, lab: FakeLab, store: Store) -> None:
@@ -235,10 +242,11 @@ def test_an_end_that_does_not_build(planted: Planted, lab: FakeLab, store: Store
     planted.change("core: breaks the build", CORE, *BROKEN)
     report = bisected(request_for(planted, good), store)
     assert "nothing to compare: main: build-failed" in report.failure
-    assert "nothing to compare" in bisect_text(report)
+    assert "nothing to compare" in shown("bisect", report)
     assert lab
 
 
+@pytest.mark.slow
 def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
     planted.placement(1)
     good = planted.placement(2)
@@ -258,6 +266,7 @@ def test_among_merges(planted: Planted, lab: FakeLab, store: Store) -> None:
     assert lab
 
 
+@pytest.mark.slow
 def test_a_commit_that_holds_no_kernel_is_skipped(
     planted: Planted, lab: FakeLab, store: Store
 ) -> None:
@@ -289,11 +298,15 @@ def test_model_cycles_are_regions_of_their_own(
     planted.change("core: slower", CORE, *SLOWER)
     cpu = load_cpu("generic-x86-64")
 
-    def cycles(measured: Measured, *_: Any, **__: Any) -> dict[str, Region]:
+    def cycles(measured: MeasuredKernel, *_: Any, **__: Any) -> dict[str, SearchedRegion]:
         lock = planted.read(lab.measured[-1], LOCK)
         assert measured.kernel
         cost = exactly(1000 + 200 * lock.count("+= 2"))
-        return {"fault on generic-x86-64": Region("syscalls", RegionPath(cost, cost, exactly(0)))}
+        return {
+            "fault on generic-x86-64": SearchedRegion(
+                "syscalls", RegionPath(cost, cost, exactly(0))
+            )
+        }
 
     monkeypatch.setattr("kdelta.studies.bisect.kernels.cycle_regions", cycles)
     request = msgspec.structs.replace(request_for(planted, good), cpu=cpu, layouts=16)
@@ -305,9 +318,10 @@ def test_model_cycles_are_regions_of_their_own(
     units = {one.name: one.unit for one in report.regions}
     assert units["fault on generic-x86-64"] == "model cycles"
     assert units["fault"] == "instructions"
-    assert "model cycles an iteration" in bisect_text(report)
+    assert "model cycles an iteration" in shown("bisect", report)
 
 
+@pytest.mark.slow
 def test_a_region_that_is_asked_for(planted: Planted, lab: FakeLab, store: Store) -> None:
     request = request_for(planted, history(planted))
     report = bisected(msgspec.structs.replace(request, regions=("fault",)), store)

@@ -14,13 +14,16 @@ import msgspec
 import pytest
 
 from kdelta.host.dirs import data_dir
-from kdelta.report.bisect_model import BisectReport
 from kdelta.store.store import Store
-from kdelta.studies.bisect import BisectRequest, run_bisect
-from kdelta.studies.lab import Lab
-from kdelta.studies.requests import Silent
+from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import BisectRequest
+from kdelta.studies.bisect.study import run_bisect
+from kdelta.studies.lab.lab import Lab
+from kdelta.studies.lab.requests import Silent
 from tests.kernels.sources import state
 from tests.studies.planted import BROKEN, CORE, FASTER, SLOWER, FakeLab, Planted
+
+pytestmark = pytest.mark.build
 
 KILLS = 50
 
@@ -43,7 +46,7 @@ class Log:
 
 def watched(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     """Has each build say when it begins, and when a kernel has come of it."""
-    module = importlib.import_module("kdelta.kernels.build")
+    module = importlib.import_module("kdelta.kernels.build.build")
     build, kernel = module._build, Lab.kernel
 
     def _build(request: Any, config: Any, *rest: Any) -> Any:
@@ -109,7 +112,7 @@ def planted_history(folder: Path) -> tuple[Planted, str]:
     planted.placement(1)
     planted.change("core: slower", CORE, *SLOWER)
     planted.change("core: breaks the build", CORE, *BROKEN)
-    planted.change("core: mends the build", CORE, BROKEN[1], BROKEN[0])
+    planted.change("core: fixes the build", CORE, BROKEN[1], BROKEN[0])
     planted.change("core: faster", CORE, *FASTER)
     return planted, good
 
@@ -129,6 +132,7 @@ def effects(report: BisectReport) -> list[tuple[str, dict[str, int]]]:
     ]
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, good = planted_history(tmp_path)
     before = state(planted.folder)

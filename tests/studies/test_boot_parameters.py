@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.kernels.cache import CachedKernel
 from kdelta.kernels.model import Kernel, booted_with
+from kdelta.kernels.packages.cache import CachedKernel
 from kdelta.machines.arch import arch_machine, supported_arches
 from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import UserError
@@ -16,11 +16,11 @@ from kdelta.spec.parameters import REFUSED, parameter
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.boot_parameters import must_be_taken, not_reported
-from kdelta.studies.debug_info import kernel_of
-from kdelta.studies.history.kernels import Kernels
-from kdelta.studies.history.lineage import lineages
-from kdelta.studies.requests import Silent
+from kdelta.studies.lab.boot_parameters import must_be_taken, must_fit, not_reported
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.log.kernels import CachedKernels
+from kdelta.studies.log.lineage import lineages
+from kdelta.studies.recorded.debug_info import kernel_of
 
 PLAIN = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.12.0")
 WORDS = ("audit=0", "nosmt", 'dyndbg="file a.c +p"')
@@ -55,6 +55,16 @@ def test_parameters_of_the_kernel_come_after_all_others() -> None:
     assert own.endswith(" nopti")
     with_them = msgspec.structs.replace(guest, parameters=("pti=on", "nosmt"))
     assert with_them.command_line == f"{own} pti=on nosmt"
+
+
+@pytest.mark.parametrize(("arch", "most"), [("x86_64", 2047), ("arm", 1023)])
+def test_a_command_line_longer_than_the_kernel_takes_is_refused(arch: str, most: int) -> None:
+    kernel = Kernel("a" * 64, "image:x", "/vmlinuz", arch, "6.1.0", parameters=("a=" + "x" * 3000,))
+    must_fit(kernel, "x" * most)
+    why = f"has {most + 1} bytes, and kernels for {arch} take {most} at most"
+    with pytest.raises(UserError, match=why) as caught:
+        must_fit(kernel, "x" * (most + 1))
+    assert "boot parameters are 3002 of these" in caught.value.hint
 
 
 def test_what_the_kernel_took_is_fine() -> None:
@@ -157,7 +167,7 @@ def test_the_kernel_of_a_run_is_found_with_its_parameters(
     own_data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = cached(own_cache)
-    for module in ("kdelta.studies.debug_info", "kdelta.studies.history.kernels"):
+    for module in ("kdelta.studies.recorded.debug_info", "kdelta.studies.log.kernels"):
         monkeypatch.setattr(f"{module}.cached_kernels", lambda: [entry])
     with Store.open(own_data) as store:
         runs = [ran(store, kernel) for kernel in (PLAIN, BOOTED)]
@@ -168,6 +178,6 @@ def test_the_kernel_of_a_run_is_found_with_its_parameters(
         (PLAIN.identity, PLAIN.spec, ()),
         (BOOTED.identity, SPEC, WORDS),
     ]
-    kernels = Kernels()
+    kernels = CachedKernels()
     assert [kernels.find(one) for one in lineages(runs)] == found
     assert kernels.find(lineages([other])[0]) is None

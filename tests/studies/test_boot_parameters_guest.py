@@ -8,17 +8,18 @@ import msgspec
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.effects import Word
+from kdelta.infer.effects.effects import Word
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare
-from kdelta.studies.history import HistoryRequest, run_history
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
+from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.log.study import run_history
 from tests.machines.bench import NEW, kernel
 from tests.robust.lab import console, kdelta, stored
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 
 def compared(
@@ -98,3 +99,17 @@ def test_a_parameter_that_stops_the_boot_shows_the_kernels_last_words() -> None:
     assert run.status is RunStatus.BOOT_FAILED
     assert "Kernel panic - not syncing" in console(run)
     assert run.kernel_identity != kernel(NEW).identity
+
+
+def test_a_kernel_without_the_memory_controller_is_named_before_the_first_figure() -> None:
+    words = ("-o", "getppid", "--perturb", "1", "--one-state")
+    ended = kdelta("compare", NEW, "+cmdline:cgroup_disable=memory", *words)
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    groups = (
+        "groups: base with memory and pids, other with pids alone: in other, memory is not charged"
+    )
+    assert text.index(groups) < text.index("1 operation")
+    ended = kdelta("gate", NEW, "+cmdline:cgroup_disable=memory", *words)
+    assert "note: control groups: base with memory and pids" in ended.err
+    assert "groups" not in kdelta("compare", NEW, "+cmdline:audit=0", *words).out

@@ -16,8 +16,7 @@ from kdelta.cpus.user import user_path
 from kdelta.host.files import sha256_file
 from kdelta.host.machine import machine_hash
 from kdelta.host.native import native_folder
-from kdelta.infer.calibration_model import FittedPrice, LeftOut
-from kdelta.report.calibration_json import calibration_json
+from kdelta.infer.calibration.model import FittedPrice, LeftOut
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.studies.calibrate.check import prices_of, run_check, worst_links
@@ -32,8 +31,9 @@ from kdelta.studies.calibrate.study import (
     make_bundle,
     run_calibrate,
 )
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import Silent
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import Silent
 from kdelta.workloads.calibration import bundle
 from tests.report.example_calibration import calibration_report, rows
 
@@ -145,7 +145,7 @@ def test_links_have_to_be_those_that_were_timed(tmp_path: Path) -> None:
 def test_results_without_their_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "RESULTS").write_text("@results 2\n")
     request = CalibrateRequest(results=tmp_path / "RESULTS")
-    with open_store() as store, pytest.raises(UserError, match="no links beside"):
+    with open_store() as store, pytest.raises(UserError, match="no links next to"):
         asyncio.run(run_calibrate(request, store, Silent()))
 
 
@@ -211,9 +211,9 @@ def test_prices_are_those_of_the_document_of_the_same_calibration(tmp_path: Path
     assert cpu is not None
     document = tmp_path / "host.json"
     by_interval = prices_of(cpu, document)
-    document.write_text(calibration_json(report, "1"))
+    document.write_text(document_text(report, "1"))
     assert prices_of(cpu, document) == report.fitted.prices
-    document.write_text(calibration_json(msgspec.structs.replace(report, when="2001"), "1"))
+    document.write_text(document_text(msgspec.structs.replace(report, when="2001"), "1"))
     assert prices_of(cpu, document) == by_interval
     assert set(by_interval) == {"l1i"}
     document.write_text("{")

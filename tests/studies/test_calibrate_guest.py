@@ -15,11 +15,11 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.timings import Flow
 from kdelta.studies.calibrate.events import counted_links
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest, Silent
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest, Silent
 from kdelta.workloads.calibration.generate import (
     PASSES,
-    Code,
+    GeneratedCode,
     ProgramSource,
     Use,
     bodies_of,
@@ -28,15 +28,15 @@ from kdelta.workloads.calibration.generate import (
 )
 from kdelta.workloads.calibration.link import all_linked, compiled
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
-CODE = Code("small", 60, 12)
-WIDE = Code("wide", 60, 40, call="chain", wide=True)
+CODE = GeneratedCode("small", 60, 12)
+WIDE = GeneratedCode("wide", 60, 40, call="chain", wide=True)
 CPU = load_cpu("icelake-server")
 LAB = LabRequest(perturbations=1)
 
 
-def made(code: Code, flow: Flow, folder: Path) -> tuple[ProgramSource, tuple[Path, ...]]:
+def made(code: GeneratedCode, flow: Flow, folder: Path) -> tuple[ProgramSource, tuple[Path, ...]]:
     source = program(code, Use(flow), (bodies_of(code), source_of(code)), 3)
     objects = compiled(source, folder / "objects", arch="x86_64")
     return source, all_linked(objects, 3, folder / "links")

@@ -9,21 +9,21 @@ import msgspec
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.infer.alive import Side
-from kdelta.infer.reach import NOT_EXECUTED, Kept, Reach, RuledOut
-from kdelta.infer.touched import HARMLESS, Change, Tree, reach_of_changes, tree_of
-from kdelta.kernels.built import DEPENDENCIES, DIGEST
-from kdelta.kernels.dependencies import load_dependencies
-from kdelta.kernels.digest_file import load_digest
-from kdelta.kernels.kconfig import parse_config
-from kdelta.kernels.source import Source, source_of, with_files
-from kdelta.kernels.workbench import Workbench
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.infer.reach.reach import NOT_EXECUTED, Kept, Reach, RuledOut
+from kdelta.infer.reach.touched import HARMLESS, TouchedFiles, Tree, reach_of_changes, tree_of
+from kdelta.kernels.build.built import DEPENDENCIES, DIGEST
+from kdelta.kernels.build.workbench import Workbench
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.objects.dependencies import load_dependencies
+from kdelta.kernels.objects.digest_file import load_digest
+from kdelta.kernels.sources.source import Source, source_of, with_files
 from kdelta.spec.kernel import SourceSpec, parse_kernel_spec
-from kdelta.studies.closer import Closer, harmless_files, reach_looked_closer
-from kdelta.studies.requests import Silent
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.search.closer import Closer, harmless_files, reach_looked_closer
 from tests.kernels.trees import fake_tree, kernel
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.build, pytest.mark.usefixtures("own_cache")]
 
 EXECUTED = frozenset({"start", "start_kernel", "lock", "clear_pages"})
 WARN = """
@@ -34,7 +34,7 @@ WARN = """
 
 
 class Bench:
-    """A kernel of the fake tree, with a driver that nobody calls, and changes each made on it."""
+    """A kernel of the fake tree, with a driver that nothing calls, and changes each made on it."""
 
     def __init__(self, folder: Path) -> None:
         tree = fake_tree(folder)
@@ -48,20 +48,20 @@ class Bench:
         source = source_of(spec, quiet)
         assert isinstance(source, Source)
         self.spec, self.source = spec, source
-        self.changes: list[Change] = []
+        self.changes: list[TouchedFiles] = []
         self.states: dict[str, tuple[Source, Source]] = {}
 
     def change(self, name: str, file: str, before: str, after: str) -> None:
         text = (self.tree / file).read_text()
         assert before in text
         made = with_files(self.source, {file: text.replace(before, after)}, quiet)
-        self.changes.append(Change(name, frozenset({file})))
+        self.changes.append(TouchedFiles(name, frozenset({file})))
         self.states[name] = self.source, made
 
     def end(self, executed: frozenset[str] = EXECUTED) -> Tree:
         digest = load_digest(self.built.path / DIGEST)
         return tree_of(
-            Side(digest, executed, executed), load_dependencies(self.built.path / DEPENDENCIES)
+            BuiltSide(digest, executed, executed), load_dependencies(self.built.path / DEPENDENCIES)
         )
 
     @property
@@ -71,7 +71,7 @@ class Bench:
     def closer(self, end: Tree) -> Closer:
         return Closer([end, end], [parse_config(self.config)], self.states.get, Silent())
 
-    def by_text(self, end: Tree | None = None) -> tuple[list[Change], dict[str, Reach]]:
+    def by_text(self, end: Tree | None = None) -> tuple[list[TouchedFiles], dict[str, Reach]]:
         end = end or self.end()
         reached = reach_of_changes([end, end], self.changes)
         return self.closer(end).by_text(self.spec, self.changes, reached)
@@ -97,7 +97,7 @@ def test_the_text_of_files_and_the_config_that_they_grant(bench: Bench) -> None:
     bench.change("flags", "mm/Makefile", "obj-y", "ccflags-y += -O1\nobj-y")
     bench.change("help", "Kconfig", 'mainmenu "Fake"', '# A comment\nmainmenu "Fake"')
     bench.change("new", "Kconfig", "choice\n", 'config NEW\n\tbool "New"\n\nchoice\n')
-    bench.change("select", "Kconfig", "that nobody calls", 'it"\n\tselect SLOW\n\n#"')
+    bench.change("select", "Kconfig", "that nothing calls", 'it"\n\tselect SLOW\n\n#"')
     bench.change("cost", "kernel/lock.c", "+= 1", "+= 2")
     bench.change("dead", "drivers/old.c", "static int old;", "static int old = 1;")
     changes, found = bench.by_text()
@@ -215,7 +215,7 @@ def test_data_that_only_the_other_end_reads_counts(bench: Bench) -> None:
     old = msgspec.structs.replace(old, data={**old.data, "old_limit": limit})
     held = {**first.side.digest.objects, "kernel/lock.o": lock, "drivers/old.o": old}
     digest = msgspec.structs.replace(first.side.digest, objects=held)
-    last = msgspec.structs.replace(first, side=Side(digest, EXECUTED, EXECUTED))
+    last = msgspec.structs.replace(first, side=BuiltSide(digest, EXECUTED, EXECUTED))
     reached = reach_of_changes([first, last], bench.changes)
     closer = Closer([first, last], [parse_config(bench.config)], bench.states.get, Silent())
     assert not ruled_out(closer.by_compiling(bench.built, bench.config, reached))

@@ -11,13 +11,13 @@ from kdelta.counts.model import merged_regions
 from kdelta.guests.job import Job, JobFile
 from kdelta.host.native import native_folder
 from kdelta.store.store import Store
-from kdelta.studies.command import run_command
-from kdelta.studies.lab import Done
-from kdelta.studies.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.lab.command import run_command
+from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import OLD, counts_of, run_job, syscalls_job
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 MARKED = """
 #include "kdelta.h"

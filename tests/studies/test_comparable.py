@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts on paths and on model cycles that a path decides which one kernel has lost."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,25 +9,32 @@ import pytest
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Effects, Word, compare
-from kdelta.infer.ensembles import RegionCost
-from kdelta.infer.executed import executed_estimates
-from kdelta.infer.lost_paths import Guest
-from kdelta.infer.placement import placement_effects
-from kdelta.infer.placement_model import Region
-from kdelta.infer.prices import prices_of
+from kdelta.infer.cycles.ensembles import RegionCost
+from kdelta.infer.cycles.executed import executed_estimates
+from kdelta.infer.cycles.lost_paths import GuestFacts
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import ComparedRegion
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.infer.effects.effects import Effects, Word, compare
+from kdelta.infer.effects.paths import function_paths, region_paths
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.comparable import comparable, guest_of
-from kdelta.studies.cycles import Cycles
-from kdelta.studies.lab import Done
+from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.measure import SearchedRegion as SearchRegion
+from kdelta.studies.tracing.comparable import comparable, end_notes, guest_of
+from kdelta.studies.tracing.cycles import Cycles
+from kdelta.workloads.catalog import find_workload
 from tests.report.example import stored
 from tests.synthetic import own, region, run
 
 ZEN4 = load_cpu("zen4")
-ATTEMPTED = Guest("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
-LOST = Guest("", "tsa: Vulnerable: No microcode\n")
-CHOSEN = Guest("", "tsa: Vulnerable\n")
+ATTEMPTED = GuestFacts("", "tsa: Vulnerable: Clear CPU buffers attempted, no microcode\n")
+LOST = GuestFacts("", "tsa: Vulnerable: No microcode\n")
+CHOSEN = GuestFacts("", "tsa: Vulnerable\n")
 
 Runs = tuple[RunCounts, ...]
 
@@ -43,8 +51,8 @@ def runs(*regions: tuple[str, int, int]) -> Runs:
 BASE = runs(("getppid", 400, 1), ("open", 9000, 1), ("loop", 1000, 0), ("fork", 90_000, 1))
 OTHER = runs(("getppid", 399, 0), ("open", 4000, 0), ("loop", 900, 0), ("fork", 89_999, 0))
 RETURNS = (
-    Guest("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n"),
-    Guest("", "spec_rstack_overflow: Vulnerable: No microcode\n"),
+    GuestFacts("", "spec_rstack_overflow: Vulnerable: Safe RET, no microcode\n"),
+    GuestFacts("", "spec_rstack_overflow: Vulnerable: No microcode\n"),
 )
 
 
@@ -58,13 +66,14 @@ def with_returns(insns: int, safe: int) -> Runs:
 def cycles_of(base: Runs, other: Runs) -> Cycles:
     sides = [executed_estimates(one) for one in (base, other)]
     regions = tuple(
-        Region(name, RegionCost(sides[0][name]), RegionCost(sides[1][name])) for name in sides[0]
+        ComparedRegion(name, RegionCost(sides[0][name]), RegionCost(sides[1][name]))
+        for name in sides[0]
     )
     return Cycles(placement_effects(regions, prices_of(ZEN4)), regions=regions)
 
 
 def judged(
-    base: Guest, other: Guest, sides: tuple[Runs, Runs] = (BASE, OTHER)
+    base: GuestFacts, other: GuestFacts, sides: tuple[Runs, Runs] = (BASE, OTHER)
 ) -> tuple[Effects, Cycles]:
     effects, cycles = comparable(compare(*sides), cycles_of(*sides), ZEN4, (base, other))
     assert cycles is not None
@@ -129,7 +138,7 @@ def test_a_gate_cannot_pass_by_a_bound_that_a_lost_verw_makes() -> None:
 
 
 @pytest.mark.parametrize("other", [ATTEMPTED, CHOSEN])
-def test_without_a_lost_path_nothing_changes(other: Guest) -> None:
+def test_without_a_lost_path_nothing_changes(other: GuestFacts) -> None:
     effects, cycles = judged(ATTEMPTED, other)
     assert effects == compare(BASE, OTHER)
     assert cycle_words(cycles) == cycle_words(cycles_of(BASE, OTHER))
@@ -149,5 +158,73 @@ def test_what_a_guest_says_is_that_of_the_first_run_that_went_well(tmp_path: Pat
         good = msgspec.structs.replace(stored(1, RunStatus.OK), attachments=blobs)
         failed = Done(stored(0, RunStatus.TIMED_OUT), None)
         found = guest_of((failed, Done(good, BASE[0])), store)
-        assert found == Guest("cpuinfo", "vulnerabilities")
-        assert guest_of((failed,), store) == Guest()
+        assert found == GuestFacts("cpuinfo", "vulnerabilities")
+        assert guest_of((failed,), store) == GuestFacts()
+
+
+def ended(store: Store, counts: Runs, guest: GuestFacts, group: str) -> list[Done]:
+    """The runs of one end of a search."""
+    facts = {"vulnerabilities": guest.vulnerabilities, "group": group}
+    attachments = {name: store.put(text.encode()) for name, text in facts.items()}
+    kept = msgspec.structs.replace(stored(0, RunStatus.OK), attachments=attachments)
+    return [Done(kept, one) for one in counts]
+
+
+def test_the_ends_of_a_search_have_notes_on_lost_paths_that_decide_and_on_groups(
+    tmp_path: Path,
+) -> None:
+    sides = with_returns(400, 40), with_returns(400, 0)
+    with Store.open(tmp_path) as store:
+        good = ended(store, sides[0], RETURNS[0], "memory pids \n")
+        bad = ended(store, sides[1], RETURNS[1], "pids \n")
+        groups, path, left_out = end_notes(("good", "bad"), (good, bad), None, store)
+        assert groups == (
+            "control groups: good with memory and pids, bad with pids alone: in bad, memory is not "
+            "charged"
+        )
+        assert "only base executes srso_safe_ret" in path
+        assert "it decides the verdict on paths of getppid (base is good, other bad)" in path
+        assert left_out == "left out, since not comparable: getppid"
+        assert end_notes(("good", "bad"), (good, good), None, store) == ()
+
+
+def bench(store: Store) -> Bench:
+    tree = "deb-src:linux-source-6.12"
+    return Bench(tree, [find_workload("syscalls")], LabRequest(), store, Silent())
+
+
+def end(done: Sequence[Done]) -> MeasuredKernel:
+    """An end of a search with what its runs executed."""
+    counts = [one.counts for one in done if one.counts]
+    paths = region_paths(counts)
+    regions = {name: SearchRegion("syscalls", path) for name, path in paths.items()}
+    found = NoKernel("not looked at", RunStatus.OK, "", "")
+    return MeasuredKernel("an end", found, tuple(done), regions, parts=function_paths(counts))
+
+
+def test_a_search_leaves_out_what_a_lost_path_decides(tmp_path: Path) -> None:
+    """And, on a CPU, the model cycles of all regions with such a path."""
+    rows = region("getppid", {own("f"): 40_000, own("srso_safe_ret"): 4_000})
+    lost = region("getppid", {own("f"): 40_000})
+    little = region("open", {own("f"): 900_000, own("srso_safe_ret"): 1})
+    fewer = region("open", {own("f"): 800_000})
+    loop = region("loop", {own("f"): 100_000})
+    with Store.open(tmp_path) as store:
+        good = end(ended(store, (run(rows, little, loop),) * 2, RETURNS[0], ""))
+        bad = end(ended(store, (run(lost, fewer, loop),) * 2, RETURNS[1], ""))
+        searched = bench(store)
+        kept = searched.comparable((good, bad), ZEN4)
+        assert [set(one.regions) for one in kept] == [{"open", "loop"}] * 2
+        assert [set(one.parts) for one in kept] == [{"open", "loop"}] * 2
+        left_out = {"getppid", "getppid on zen4", "open on zen4"}
+        assert searched.left_out == left_out
+        assert searched.comparable((good, good), ZEN4) == (good, good)
+
+
+def test_a_search_of_nothing_that_is_comparable_is_refused(tmp_path: Path) -> None:
+    sides = with_returns(400, 40), with_returns(400, 0)
+    with Store.open(tmp_path) as store:
+        ends = [end(ended(store, one, who, "")) for one, who in zip(sides, RETURNS, strict=True)]
+        with pytest.raises(UserError, match="only base executes srso_safe_ret") as refused:
+            bench(store).comparable((ends[0], ends[1]), None)
+        assert "name operations" in refused.value.hint

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.infer.effects import Word
+from kdelta.infer.effects.effects import Word
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.machines.bench import NEW, OLD
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 OPERATIONS = ("getppid", "chdir")
 

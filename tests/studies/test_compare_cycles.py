@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import load_cpu
-from kdelta.infer.effects import Word
-from kdelta.infer.placement_model import Code
+from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.infer.effects.effects import Word
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, run_compare
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import Comparison, run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.machines.bench import NEW, OLD
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 LAYOUTS = 16
 FRONT_END = ("conditional", "indirect", "return", "btb-first", "btb")
@@ -54,10 +54,10 @@ def test_two_kernels_and_one_against_itself(tmp_path: Path) -> None:
         assert {run.machine["cpu"] for run in runs} == {comparison.cpu.qemu.cpu}
 
     assert new.cycles
-    assert new.cycles.codes == {"open-close": Code.DIFFERENT}
+    assert new.cycles.codes == {"open-close": CodeChange.DIFFERENT}
     assert itself.cycles
     (same,) = itself.cycles.effects
-    assert itself.cycles.codes == {"open-close": Code.RELINKED}
+    assert itself.cycles.codes == {"open-close": CodeChange.RELINKED}
     assert (same.verdict.word, same.verdict.within) == (Word.SAME, 0)
     for figure in (*same.misses.values(), same.hidden, same.exposed):
         assert figure.base == figure.other

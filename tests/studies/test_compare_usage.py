@@ -11,8 +11,8 @@ from kdelta.cpus import CPU, load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.compare import run_compare
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 
 SHORT = msgspec.structs.replace(load_cpu("zen3"), l1d=Cache(64, 4, 32))
 MIXED = msgspec.structs.replace(load_cpu("zen3"), l2=Cache(1024, 8, 128))

@@ -10,21 +10,21 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from kdelta.infer.crossing import ARMS
-from kdelta.kernels.failure import NoKernel
+from kdelta.infer.cycles.crossing import ARMS
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.report.crossing_model import CrossingReport
-from kdelta.report.crossing_text import crossing_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.crossing import CrossingRequest, both_kernels, run_crossing
-from kdelta.studies.lab import Done, Work
-from kdelta.studies.profile import Asked
-from kdelta.studies.requests import LabRequest, Progress, RunRequest, Silent
+from kdelta.studies.crossing.model import CrossingReport
+from kdelta.studies.crossing.study import CrossingRequest, both_kernels, run_crossing
+from kdelta.studies.lab.lab import Done, Work
+from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest, Silent
+from kdelta.studies.profile.study import ProfileJob
 from tests.report.example_crossing import counts
+from tests.report.shown import shown
 
 STOCK = Kernel("a" * 64, "tree:/linux", "vmlinux", "x86_64", "6.12")
 CHANGED = msgspec.structs.replace(STOCK, identity="c" * 64, spec="tree:/linux +kernel-mode")
@@ -86,16 +86,16 @@ class FakeLab:
 def lab(monkeypatch: pytest.MonkeyPatch) -> type[FakeLab]:
     FakeLab.kernels = {"stock": STOCK, "changed": CHANGED}
     FakeLab.made, FakeLab.failing = [], ""
-    monkeypatch.setattr("kdelta.studies.crossing.Lab", FakeLab)
+    monkeypatch.setattr("kdelta.studies.crossing.study.Lab", FakeLab)
     return FakeLab
 
 
-def crossed(folder: Path, what: Asked | None = None, **more: Any) -> CrossingReport:
+def crossed(folder: Path, what: ProfileJob | None = None, **more: Any) -> CrossingReport:
     machine = MachineOptions(append="quiet")
     request = CrossingRequest(
         stock="stock",
         with_mode="changed",
-        what=what or Asked(operations=("getppid",)),
+        what=what or ProfileJob(operations=("getppid",)),
         lab=LabRequest(perturbations=2, machine=machine),
         **more,
     )
@@ -133,15 +133,15 @@ def test_without_the_changed_kernel_the_rest_is_shown(lab: type[FakeLab], tmp_pa
     assert [arm.arm for arm in report.found.total.arms] == ["stock", "mitigations-off"]
     assert [share.parts for share in report.found.total.shares] == [("mitigations",)]
     assert all(arm.side.failure == why.text for arm in report.arms[2:])
-    assert "0001.patch does not apply" in crossing_text(report)
+    assert "0001.patch does not apply" in shown("crossing", report)
 
 
-def test_an_arm_whose_runs_fail_is_said(lab: type[FakeLab], tmp_path: Path) -> None:
+def test_an_arm_whose_runs_fail_is_reported(lab: type[FakeLab], tmp_path: Path) -> None:
     lab.failing = "kernel"
     report = crossed(tmp_path)
     parts = [share.parts for share in report.found.total.shares]
     assert parts == [("mitigations",), ("crossing", "direct call"), ("entry work",)]
-    text = crossing_text(report)
+    text = shown("crossing", report)
     assert "kernel mode, perturbation 0: workload-failed" in " ".join(text.split())
 
 
@@ -152,7 +152,7 @@ def test_a_static_command_has_no_direct_calls(lab: type[FakeLab], tmp_path: Path
     source.write_text("int main(void) { return 0; }\n")
     assert os.system(f"gcc -static -o {program} {source}") == 0
     command = RunRequest(kernel="stock", command=(str(program),))
-    report = crossed(tmp_path, Asked(command=command))
+    report = crossed(tmp_path, ProfileJob(command=command))
     assert [made[2] for made in lab.made] == ["user", "user", "kernel"]
     assert all("is linked statically" in arm.side.failure for arm in report.arms[3:])
 
@@ -166,7 +166,7 @@ def test_other_architectures_are_refused(lab: type[FakeLab], tmp_path: Path) -> 
 
 def test_an_operation_that_is_unknown(lab: type[FakeLab], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no operation of syscalls is called"):
-        crossed(tmp_path, Asked(operations=("getpppid",)))
+        crossed(tmp_path, ProfileJob(operations=("getpppid",)))
     assert lab.made == []
 
 
@@ -197,20 +197,20 @@ def test_both_kernels_of_a_spec() -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
 @pytest.mark.build
+@pytest.mark.slow
 def test_a_real_crossing(tmp_path: Path) -> None:
     """All arms are of one kernel, that of the other tests with kernel mode: one build for all."""
     spec = os.environ.get("KDELTA_KERNEL_MODE") or "deb-src:linux-source-6.12 +kernel-mode"
     request = CrossingRequest(
         stock=spec,
         with_mode=spec,
-        what=Asked(operations=("getppid", "uname")),
+        what=ProfileJob(operations=("getppid", "uname")),
         lab=LabRequest(perturbations=2),
     )
     with Store.open(tmp_path / "store") as store:
         report = asyncio.run(run_crossing(request, store, Silent()))
-    assert [arm.arm for arm in report.found.total.arms] == list(ARMS), crossing_text(report)
+    assert [arm.arm for arm in report.found.total.arms] == list(ARMS), shown("crossing", report)
     getppid = next(one for one in report.found.operations if one.name == "getppid")
     kinds = {
         str(arm.arm): {kind: int(count) for kind, count in arm.specials.items()}

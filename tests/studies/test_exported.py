@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from kdelta.counts.model import CONTEXTS, merged_regions
-from kdelta.infer.profile import Part, Selection
+from kdelta.infer.profiles.profile import Part, Selection
 from kdelta.report.exports import EXPORTS, Naming
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.exported import (
-    Recording,
+from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.profile.exported import (
+    ExportedRun,
     exportable,
     kernel_recording,
     looked_through,
     selected,
 )
-from kdelta.studies.profile import Asked, ProfileRequest
-from kdelta.studies.requests import LabRequest, Silent
+from kdelta.studies.profile.study import ProfileJob, ProfileRequest
 from tests.machines.bench import OLD
 from tests.report.exports.example import READ, example, output, tool
 
@@ -39,14 +39,16 @@ def test_what_is_looked_at_alone_has_costs_and_paths_stay_whole() -> None:
     assert "read;own;work;main work;do_syscall_64;vfs_read;walk;walk;hook [nf nat];walk 30" in lines
 
 
+@pytest.mark.outside
 @pytest.mark.guest
-@pytest.mark.network
 def test_a_real_run_adds_up_in_each_reader(tmp_path: Path) -> None:
     request = ProfileRequest(lab=LabRequest(perturbations=1, machine=MachineOptions()))
 
-    async def made(store: Store) -> Recording:
-        found = await kernel_recording(OLD, Asked("syscalls", REGIONS), store, Silent(), request)
-        assert isinstance(found, Recording)
+    async def made(store: Store) -> ExportedRun:
+        found = await kernel_recording(
+            OLD, ProfileJob("syscalls", REGIONS), store, Silent(), request
+        )
+        assert isinstance(found, ExportedRun)
         return found
 
     with Store.open(tmp_path / "store") as store:

@@ -17,10 +17,10 @@ from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.compare import run_compare
+from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import flames_of, record_profiles
-from kdelta.studies.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.machines.bench import NEW, OLD
 from tests.profiles import profile_of
 from tests.report.example import base_counts, report
@@ -71,14 +71,14 @@ def test_the_same_run_made_once_more_has_them(store: Store) -> None:
     ]
 
 
-def test_of_several_kernels_it_is_said_which(store: Store) -> None:
+def test_of_several_kernels_it_is_reported_which(store: Store) -> None:
     runs = {name: made(store, name, OPEN) for name in ("base", "one", "two")}
     sides = [side(name, run) for name, run in runs.items()]
     found = flames_of(comparison(*sides), store)
     assert [one.about for one in found] == ["release of one", "release of two"]
 
 
-def test_profiles_that_are_lost_are_said(store: Store, tmp_path: Path) -> None:
+def test_profiles_that_are_lost_are_reported(store: Store, tmp_path: Path) -> None:
     base, other = made(store, "base", OPEN), made(store, "other", STAT)
     blob = base.attachments[PROFILES]
     for file in tmp_path.rglob(f"*{blob[2:]}*"):
@@ -91,7 +91,7 @@ def test_profiles_that_are_lost_are_said(store: Store, tmp_path: Path) -> None:
 
 
 class Told(Silent):
-    """Notes what is said."""
+    """Notes what is reported."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -100,7 +100,7 @@ class Told(Silent):
         self.said.append(line)
 
 
-def test_what_goes_wrong_with_a_report_that_is_done_is_said(
+def test_what_goes_wrong_with_a_report_that_is_done_is_reported(
     store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def broken(*_: object) -> None:
@@ -115,7 +115,7 @@ def test_what_goes_wrong_with_a_report_that_is_done_is_said(
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_profiles_of_both_kernels_are_recorded(store: Store) -> None:
     request = CompareRequest(
         base=OLD, others=(NEW,), operations=("getppid",), lab=LabRequest(perturbations=2)

@@ -8,21 +8,21 @@ import pytest
 from kdelta.counts.trace import JUMP_CONDITIONAL, JUMP_DIRECT, JUMP_NONE, JUMP_RETURN, Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, FRONT_END_KINDS, WAITS, MissKind, MissPrice
-from kdelta.infer.ensembles import Ensemble, RegionCost
+from kdelta.infer.cycles.ensembles import Ensemble, RegionCost
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
-from kdelta.replay.simulate import Placed
-from kdelta.report.html.page import page
-from kdelta.report.layout_json import layout_json
-from kdelta.report.layout_text import layout_text
-from kdelta.report.mail import mail
-from kdelta.studies import front_end
-from kdelta.studies.front_end import alike, layouts_in_reach, own_events, priced_events
-from kdelta.studies.layout import layout_regions, notes_on
+from kdelta.replay.simulate import PlacedBlocks
+from kdelta.studies.documents import document_text
+from kdelta.studies.forms import html as page
+from kdelta.studies.forms import mail
+from kdelta.studies.layout.study import layout_regions, notes_on
+from kdelta.studies.tracing import front_end
+from kdelta.studies.tracing.front_end import alike, layouts_in_reach, own_events, priced_events
 from tests.replay.made_kernel import START, trace_of
 from tests.report.example_layout import layout_report
 from tests.report.html.pages import stored
-from tests.studies.test_placement import made as kernel
-from tests.studies.test_placement import made_trace as placement_trace
+from tests.report.shown import shown as printed
+from tests.studies.placed import made as kernel
+from tests.studies.placed import made_trace as placement_trace
 
 N_LAYOUTS = 20
 CPU_TIMED: CPU = msgspec.structs.replace(
@@ -31,7 +31,7 @@ CPU_TIMED: CPU = msgspec.structs.replace(
 )
 
 
-def made() -> tuple[Trace, Placed]:
+def made() -> tuple[Trace, PlacedBlocks]:
     """Blocks of two functions, of which one ends by chance; executed a hundred times."""
     blocks = [(START, 16), (START + 16, 16), (START + 4096, 16), (START + 4112, 16)]
     ways = np.random.default_rng(7).integers(0, 2, 100)
@@ -41,7 +41,7 @@ def made() -> tuple[Trace, Placed]:
         trace, jumps=jumps, contexts=np.zeros(len(ways), dtype=np.uint8), iterations=10
     )
     function = np.array([0, 0, 1, 1], dtype=np.uint32)
-    return trace, Placed(function, np.array([0, 16, 0, 16], dtype=np.uint64))
+    return trace, PlacedBlocks(function, np.array([0, 16, 0, 16], dtype=np.uint64))
 
 
 def layouts() -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
@@ -66,7 +66,7 @@ def test_it_is_the_replays_own_work_an_iteration(cpu: CPU) -> None:
     assert set(found) == set(priced_events(cpu))
     for kind, row in found.items():
         assert row.tolist() == (every.total[:, EVENTS.index(kind), 0] / 10).tolist()
-    assert found["conditional"].any()  # nobody predicts what is drawn
+    assert found["conditional"].any()  # random outcomes cannot be predicted
 
 
 def test_without_it_nothing_of_it_is_counted_or_said() -> None:
@@ -85,7 +85,7 @@ def test_without_it_nothing_of_it_is_counted_or_said() -> None:
             layout_report(), regions=regions, notes=notes, cut=(), unlike=()
         )
         told = stored("layout", report)
-        shown += [layout_text(report) + layout_json(report, "0") + mail(told) + page(told)]
+        shown += [printed("layout", report) + document_text(report, "0") + mail(told) + page(told)]
     kinds = [kind for kind in FRONT_END_KINDS if kind != "return"]  # a word of the page's script
     words = (*kinds, "front end", "left exposed", "leave exposed", "fetch windows")
     assert [word for word in words if word in shown[1]] == []

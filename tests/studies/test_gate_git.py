@@ -12,6 +12,8 @@ import pytest
 from tests.kernels.sources import git
 from tests.studies.planted import BROKEN, CORE, SLOWER, Planted
 
+pytestmark = pytest.mark.build
+
 _GATE = """\
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ from kdelta.kernels import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.studies import compare
-from kdelta.studies.lab import Done, Lab
+from kdelta.studies.lab.lab import Done, Lab
 from tests.kernels.sources import git
 from tests.report.example import stored
 from tests.synthetic import own, region, run
@@ -78,7 +80,7 @@ def test_the_commit_is_found_around_one_that_does_not_build(planted: Planted) ->
     culprit = planted.change("core: slower", CORE, *SLOWER)
     # In the middle, where git looks first.
     planted.change("core: breaks the build", CORE, *BROKEN)
-    planted.change("core: mends the build", CORE, BROKEN[1], BROKEN[0])
+    planted.change("core: fixes the build", CORE, BROKEN[1], BROKEN[0])
     planted.placement(2)
     planted.unrelated(1)
     said = bisected(planted, good)

@@ -11,18 +11,19 @@ import pytest
 from kdelta.cli import main as cli
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.effects import Word
-from kdelta.infer.history import LEFT_OPEN
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.history import LEFT_OPEN
 from kdelta.kernels.model import Kernel
-from kdelta.report.history_model import HistoryReport, HistorySeries
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.cycles import Cycles, Traced
-from kdelta.studies.history import HistoryRequest, run_history
-from kdelta.studies.history import study as module
-from kdelta.studies.history.lineage import distinct_names, lineages
+from kdelta.studies.log import study as module
+from kdelta.studies.log.lineage import distinct_names, lineages
+from kdelta.studies.log.model import HistoryReport, HistorySeries
+from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.log.study import run_history
+from kdelta.studies.tracing.cycles import Cycles, Traced
 from tests.kernels.sources import commit, git, write_tree
 from tests.report.example import report
 from tests.report.example_cycles import cycle_effects
@@ -39,7 +40,7 @@ MACHINE: dict[str, str | int | float] = {
 
 
 class Silent:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
     def say(self, line: str) -> None: ...
 
@@ -59,8 +60,8 @@ def store(own_data: Path, own_cache: Path) -> Iterator[Store]:
 
 def counted(costs: Mapping[str, int], more: Mapping[str, int] | None = None) -> RunCounts:
     """Regions of one function, and of these besides."""
-    beside = {own(name): cost for name, cost in (more or {}).items()}
-    return run(*(region(name, {own("f"): cost, **beside}) for name, cost in costs.items()))
+    besides = {own(name): cost for name, cost in (more or {}).items()}
+    return run(*(region(name, {own("f"): cost, **besides}) for name, cost in costs.items()))
 
 
 def ran(
@@ -177,7 +178,7 @@ def test_another_mode_is_another_series_and_can_be_asked_for(store: Store) -> No
     assert [len(one.kernels) for one in log(store).series] == [3, 2]
     assert only(log(store, mode="kernel-direct")).machine["mode"] == "kernel-direct"
     assert "mode" not in only(log(store, mode="user")).machine
-    with pytest.raises(UserError, match="nobody ran syscalls in the mode kernel-skip"):
+    with pytest.raises(UserError, match="syscalls was not run in the mode kernel-skip"):
         log(store, mode="kernel-skip")
 
 
@@ -197,7 +198,7 @@ def test_kernels_with_modules_of_their_own_are_one_series(store: Store) -> None:
     assert any("files of its own" in note for note in series.notes)
 
 
-def test_runs_of_an_operation_by_itself_are_no_series(store: Store) -> None:
+def test_runs_of_an_operation_alone_are_no_series(store: Store) -> None:
     three(store)
     for spec, release in (("6.12.9", "6.12.9-1"), ("6.1.0-56", "6.1.192-2")):
         ran(store, DEBIAN.format(spec, release), {"stat": 210}, form="e", runs=8)
@@ -205,8 +206,8 @@ def test_runs_of_an_operation_by_itself_are_no_series(store: Store) -> None:
     assert [len(one.kernels) for one in log(store, operations=("stat",)).series] == [3]
 
 
-def test_runs_of_an_operation_by_itself_decide(store: Store) -> None:
-    """One run of each leaves a step open; eight of it by itself are there and tell."""
+def test_runs_of_an_operation_alone_decide(store: Store) -> None:
+    """One run of each leaves a step open; eight of it alone are there and tell."""
     for spec, cost in (("image:a", 200), ("image:b", 300)):
         ran(store, spec, {"stat": cost, "uname": 5}, runs=1)
     series = only(log(store))
@@ -219,9 +220,9 @@ def test_what_chance_may_have_made_is_open(store: Store, monkeypatch: pytest.Mon
     three(store)
     for spec, release, cost in (("6.12.9", "6.12.9-1", 300), ("6.1.0-56", "6.1.192-2", 200)):
         ran(store, DEBIAN.format(spec, release), {"stat": cost}, form="e", runs=8)
-    monkeypatch.setattr("kdelta.infer.history.by_chance", _doubtful_if_few)
+    monkeypatch.setattr("kdelta.infer.effects.history.by_chance", _doubtful_if_few)
     series = only(log(store))
-    # Of stat there are eight runs by itself of the last two kernels, of uname none.
+    # Of stat there are eight runs alone of the last two kernels, of uname none.
     assert words(series, "stat") == ["", "same", "slower"]
     assert words(series, "uname") == ["", "unresolved", "same"]
     track = series.track("uname")
@@ -240,7 +241,7 @@ def _doubtful_if_few(effects: object, *runs: list[RunCounts]) -> list[str]:
     ]
 
 
-def test_the_same_code_linked_anew_is_placement(
+def test_the_same_code_linked_again_is_placement(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     three(store)
@@ -303,8 +304,8 @@ def test_commits_in_the_order_of_the_repository(store: Store, tmp_path: Path) ->
     hashes = [git(folder, "rev-parse", f"HEAD~{back}").strip() for back in (2, 1, 0)]
     assert len(names) == 3
     for at in (1, 2, 0):
-        ran(store, f"git:{folder}@{hashes[at]}", {"stat": 100 + at})
-    ran(store, f"tree:{folder}", {"stat": 200})
+        ran(store, f"git:{folder}@{hashes[at]}", {"stat": 100 * (1 + at)})
+    ran(store, f"tree:{folder}", {"stat": 400})
     series = only(log(store))
     assert [one.subject for one in series.kernels] == ["commit 0", "commit 1", "commit 2", ""]
     assert [one.dated for one in series.kernels] == ["commit"] * 3 + ["run"]
@@ -371,14 +372,14 @@ def test_model_cycles_of_what_is_traced(store: Store, monkeypatch: pytest.Monkey
         ran(store, spec, {"uname": 5, "stat": 7}, machine=machine, attachments=attachments)
     three(store)
     monkeypatch.setattr(
-        "kdelta.studies.history.kernels.Kernels.find",
+        "kdelta.studies.log.kernels.CachedKernels.find",
         lambda _self, identity: Kernel(identity, "x", "/x", "x86_64", "6.12.0"),
     )
     placed = type(
         "Placed", (msgspec.Struct,), {"__annotations__": {"traces": tuple, "places": tuple}}
     )
     monkeypatch.setattr(
-        "kdelta.studies.history.cycles.placed_run", lambda *_: placed(traces=(), places=())
+        "kdelta.studies.log.cycles.placed_run", lambda *_: placed(traces=(), places=())
     )
     pairs = []
 
@@ -387,7 +388,7 @@ def test_model_cycles_of_what_is_traced(store: Store, monkeypatch: pytest.Monkey
         effects = cycle_effects(report().others[0].effects, "zen3")
         return Cycles(effects) if other.placed is not None else None
 
-    monkeypatch.setattr("kdelta.studies.history.cycles.cycles_between", between)
+    monkeypatch.setattr("kdelta.studies.log.cycles.cycles_between", between)
     series = only(log(store, cpus=(cpu,)))
     assert series.cpu is not None
     assert series.cpu.name == "zen3"
@@ -412,9 +413,9 @@ def test_a_kernel_that_the_cache_has_no_more(store: Store) -> None:
     assert words(series, "uname") == ["", "same"]
 
 
-def test_nobody_ran_it(store: Store) -> None:
+def test_it_was_not_run(store: Store) -> None:
     three(store)
-    with pytest.raises(UserError, match="nobody ran the workload nat yet") as caught:
+    with pytest.raises(UserError, match="the workload nat was not run yet") as caught:
         log(store, workload="nat")
     assert "kdelta compare A B -w nat" in caught.value.hint
     with pytest.raises(UserError, match="no-such"):
@@ -470,14 +471,14 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     page = tmp_path / "log.html"
     assert cli.ended(["log", "-o", "stat", "--html", str(page)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("kdelta log: workload syscalls, stat, instructions an iteration\n")
+    assert printed.startswith("From 6.1.0-9 to 6.12.9, over 3 kernels, the path changed by +50.0%")
     assert "<svg" in page.read_text()
     assert cli.ended(["log", "--json"]) == 0
     document = capsys.readouterr().out
     assert '"schema": "kdelta.log/1"' in document
     assert cli.ended(["report", "--list"]) == 0
     listed = capsys.readouterr().out
-    assert "history  How did stat of syscalls move over 3" in listed
+    assert "log      How did stat of syscalls move over 3" in listed
     assert cli.ended(["report", store.studies()[1].id]) == 0
     assert capsys.readouterr().out == printed
     assert cli.ended(["report", "--format", "json"]) == 0
@@ -485,7 +486,7 @@ def test_the_command(store: Store, capsys: Captured, tmp_path: Path) -> None:
     assert cli.ended(["log", "nothing-like-that"]) == 2
 
 
-def test_a_page_that_cannot_be_written_is_said_first(store: Store, capsys: Captured) -> None:
+def test_a_page_that_cannot_be_written_is_reported_first(store: Store, capsys: Captured) -> None:
     three(store)
     assert cli.ended(["log", "--html", "/no/such/folder/log.html"]) == 2
     out, said = capsys.readouterr()

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.infer.effects import Word
-from kdelta.machines.outcome import Outcome
+from kdelta.infer.effects.effects import Word
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.store.store import Store
-from kdelta.studies.compare import run_compare
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.machines.bench import NEW, guest, kernel, new_setting
 from tests.studies.known_change import FUNCTION, add_instructions, extract_vmlinux, function_address
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def vmlinux(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _address() -> int:
     snapshot = asyncio.run(obtain_snapshot(guest(NEW), new_setting()))
-    assert not isinstance(snapshot, Outcome)
+    assert not isinstance(snapshot, GuestOutcome)
     return function_address(snapshot.symbols.read_text())
 
 

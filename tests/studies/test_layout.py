@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much hangs on placement: of a made kernel, and of a real one; and what cannot be asked."""
+"""How much depends on placement: of a made kernel, and of a real one; and what cannot be asked."""
 
 import asyncio
 from pathlib import Path
@@ -10,15 +10,15 @@ import pytest
 from kdelta.counts.model import Cost, Packets
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache, MissPrice
-from kdelta.infer.ensembles import Interval
+from kdelta.infer.cycles.ensembles import Interval
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.report.layout_json import layout_json
-from kdelta.report.layout_model import LayoutReport
-from kdelta.report.layout_text import layout_text
 from kdelta.report.packets import NOT_IN_IT
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.layout import (
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.requests import LabRequest, LayoutRequest, Silent
+from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.study import (
     L2_IS_NOT,
     NOT_IN_THE_MODEL,
     cache_texts,
@@ -27,11 +27,11 @@ from kdelta.studies.layout import (
     notes_on,
     run_layout,
 )
-from kdelta.studies.placement import place_traces
-from kdelta.studies.requests import LabRequest, LayoutRequest, Silent
+from kdelta.studies.tracing.placement import place_traces
 from tests.machines.bench import OLD
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
-from tests.studies.test_placement import KERNEL, LINE, RUN, made, made_trace, small_cpu
+from tests.report.shown import shown
+from tests.studies.placed import KERNEL, LINE, RUN, made, made_trace, small_cpu
 from tests.synthetic import own, region, run
 
 
@@ -127,7 +127,7 @@ def test_a_cpu_of_another_architecture_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_real_kernel_is_run_once_and_its_shipped_layout_is_among_the_others(
     tmp_path: Path,
 ) -> None:
@@ -147,12 +147,12 @@ def test_a_real_kernel_is_run_once_and_its_shipped_layout_is_among_the_others(
     again = _layout(tmp_path)
     assert again.kernel.runs[0].from_store
     assert again.regions == first.regions
-    assert "open-close" in layout_text(again)
-    assert '"kdelta.layout/1"' in layout_json(again, "0")
+    assert "open-close" in shown("layout", again)
+    assert '"kdelta.layout/1"' in document_text(again, "0")
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_that_failed_has_no_regions(tmp_path: Path) -> None:
     lab = LabRequest(
         machine=msgspec.structs.replace(LabRequest().machine, append="init=/none rdinit=/none")
@@ -160,10 +160,10 @@ def test_a_run_that_failed_has_no_regions(tmp_path: Path) -> None:
     report = _layout(tmp_path, lab=lab)
     assert report.regions == ()
     assert report.kernel.failed
-    assert "failed runs" in layout_text(report)
+    assert ", perturbation 0: " in shown("layout", report)
 
 
-def test_what_was_cut_off_is_said_with_what_is_not_in_the_model() -> None:
+def test_what_was_cut_off_is_reported_with_what_is_not_in_the_model() -> None:
     trace = msgspec.structs.replace(made_trace([0, 1], [0, 0]), truncated=True)
     notes = notes_on(load_cpu("zen2"), made(trace))
     assert any(note.startswith("loop: its trace was cut off") for note in notes)
@@ -180,7 +180,7 @@ def test_what_the_front_end_counts_is_not_said_to_be_missing() -> None:
     assert "not in the model: how code lies within a line (fetch windows), pre" in notes[0]
 
 
-def test_prices_that_nobody_measured_are_those_that_count() -> None:
+def test_prices_that_nothing_measured_are_those_that_count() -> None:
     cpu = load_cpu("zen2")
     known = {"l1i-exposed": MissPrice(0.5, 1, True), "l1d": MissPrice(0, 9, False)}
     cpu = msgspec.structs.replace(cpu, misses={**cpu.misses, **known})
@@ -192,7 +192,7 @@ def test_prices_that_nobody_measured_are_those_that_count() -> None:
     assert guessed_of(cpu, [ahead, plain]) == ("l1i", "itlb", "conditional", "l1d")
 
 
-def test_what_is_not_in_packets_is_said_of_packets() -> None:
+def test_what_is_not_in_packets_is_reported_of_packets() -> None:
     one = made(made_trace([0, 1], [0, 0]))
     assert NOT_IN_IT not in notes_on(load_cpu("zen2"), one)
     (loop,) = one.counts.regions
@@ -211,7 +211,7 @@ def test_the_l2_is_in_it_with_data_or_not_at_all() -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_real_kernels_data_leaves_its_code_as_it_is(tmp_path: Path) -> None:
     code = _layout(tmp_path, operations=("read-tmpfs-64k", "mmap-touch-4k"), layouts=4)
     data = _layout(
@@ -227,7 +227,7 @@ def test_a_real_kernels_data_leaves_its_code_as_it_is(tmp_path: Path) -> None:
     # 128 KiB are copied from and to, and the L2 has 512; pages come from all of memory.
     assert read.most < 1
     assert 0 < touch.least < 29
-    text = layout_text(data)
+    text = shown("layout", data)
     assert "L2 misses of code and data" in text
     assert "(--data)" not in text
-    assert "(--data)" in layout_text(code)
+    assert "(--data)" in shown("layout", code)

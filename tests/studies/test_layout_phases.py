@@ -9,17 +9,17 @@ from kdelta.counts.model import Cost
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU, Cache
 from kdelta.replay.kernel_text import Symbol, parse_symbols
-from kdelta.report.layout_json import layout_json
-from kdelta.report.layout_model import LayoutPhase, LayoutRegion
-from kdelta.report.layout_text import layout_text
 from kdelta.report.model import ReportedCPU
 from kdelta.spec.phase import REST, PhaseRule
-from kdelta.studies.layout import layout_regions
-from kdelta.studies.layout_phases import with_phases
-from kdelta.studies.placement import PlacedKernel, drawn, place_traces
+from kdelta.studies.documents import document_text
+from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
+from kdelta.studies.layout.phases import with_phases
+from kdelta.studies.layout.study import layout_regions
+from kdelta.studies.tracing.placement import PlacedKernel, drawn, place_traces
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
 from tests.report.example_layout import layout_report
-from tests.studies.test_placement import KERNEL, LINE, RUN, SIZES
+from tests.report.shown import shown
+from tests.studies.placed import KERNEL, LINE, RUN, SIZES
 from tests.synthetic import interrupts, own, region, run
 
 ROUTER = PhaseRule("router", ("beta",))
@@ -122,21 +122,21 @@ def test_phases_are_told() -> None:
     found = told(one_set(2), ROUTER)
     cpu = ReportedCPU("mine", "mine", ("l1i",), (), 800)
     report = msgspec.structs.replace(layout_report(), regions=(found,), cpu=cpu)
-    text = layout_text(report)
+    text = shown("layout", report)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert "phases, an iteration, of all tasks and interrupts" in text
-    (router, cycles) = [line for line in lines if line.startswith("  router")]
-    assert router.split()[1:] == ["1.00", "5.00", "1.00", "1.00", "1.00", "1.00", "p50"]
+    assert "an iteration, of all tasks and interrupts" in " ".join(text.split())
+    (router, cycles) = [line for line in lines if ": router " in line]
+    assert router.partition(": router")[2].split() == ["1", "5", "1", "1", "1", "1", "50"]
     low, high = (found.phases[0].cycles.shipped.low, found.phases[0].cycles.shipped.high)
-    assert cycles.split()[1] == f"{low:.0f}..{high:.0f}"
-    assert cycles.endswith(f"{800e6 / high:.0f}..{800e6 / low:.0f}")
-    assert "the model's at 800 MHz" in text
-    (region,) = msgspec.json.decode(layout_json(report, "1"))["regions"]
+    assert cycles.partition(": router")[2].split()[:3] == [f"{low:.2f}", "to", f"{high:.2f}"]
+    assert cycles.endswith(f"{800e6 / high:.0f} to {800e6 / low:.0f}")
+    assert "at 800 MHz" in text
+    (region,) = msgspec.json.decode(document_text(report, "1"))["regions"]
     assert [one["name"] for one in region["phases"]] == ["router", REST]
     without = msgspec.structs.replace(cpu, clock_mhz=None)
-    assert "the model's" not in layout_text(msgspec.structs.replace(report, cpu=without))
+    assert "a second" not in shown("layout", msgspec.structs.replace(report, cpu=without))
     plain = msgspec.structs.replace(found, phases=())
     report = msgspec.structs.replace(report, regions=(plain,))
-    assert "phases" not in layout_text(report)
-    assert "phases" not in layout_json(report, "1")
+    assert "Phases" not in shown("layout", report)
+    assert "phases" not in document_text(report, "1")

@@ -13,9 +13,9 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import Done, Lab, Work
-from kdelta.studies.requests import LabRequest, Silent
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.requests import LabRequest, Silent
 from kdelta.workloads.catalog import find_workload
 
 X86 = Kernel("0" * 64, "image:/vmlinuz", "/vmlinuz", "x86_64", "6.12")
@@ -28,7 +28,7 @@ class Image(NamedTuple):
 
 
 class Saying(Silent):
-    """Keeps what is said."""
+    """Keeps what is reported."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -40,8 +40,8 @@ class Saying(Silent):
 
 @pytest.fixture(autouse=True)
 def _no_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdelta.studies.lab.base_image", lambda *_: Image())
-    monkeypatch.setattr("kdelta.studies.lab.build", lambda *_: Path("/plugin"))
+    monkeypatch.setattr("kdelta.studies.lab.lab.base_image", lambda *_: Image())
+    monkeypatch.setattr("kdelta.studies.lab.lab.build", lambda *_: Path("/plugin"))
 
 
 def lab(store: Store, memory_mib: int = 1024, cpu: str = "") -> tuple[Lab, Saying]:
@@ -80,7 +80,7 @@ def test_the_workload_says_how_much_it_needs() -> None:
     assert plain.memory_mib == find_workload("syscalls").memory_mib == 0
 
 
-def test_it_is_said_once_a_workload(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_reported_once_a_workload(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(*_: object) -> list[Done]:
         return []
 

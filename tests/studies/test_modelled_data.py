@@ -6,12 +6,12 @@ import pytest
 
 from kdelta.counts.model import Cost
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, MissPrice
-from kdelta.infer.profile import FIGURES, FunctionLine, RegionProfile, Sort
-from kdelta.report.profile_model import ProfileReport
-from kdelta.report.profile_parts import function_lines, usual_columns
-from kdelta.studies.modelled import with_model_cycles
-from kdelta.studies.requests import Silent
-from tests.replay.test_data_side import CORE, streaming
+from kdelta.infer.profiles.profile import FIGURES, FunctionLine, RegionProfile, Sort
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.modelled import with_model_cycles
+from kdelta.studies.profile.parts import function_lines, usual_columns
+from tests.replay.streaming import CORE, streaming
 from tests.report.test_profile_report import profile_report
 
 LINES = MissPrice(2, 10, calibrated=True)

@@ -14,11 +14,11 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, Mode, RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.command import command_work, run_command
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import mode_of
-from kdelta.studies.modes import in_mode, linked_in
-from kdelta.studies.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.command import command_work, run_command
+from kdelta.studies.lab.lab import mode_of
+from kdelta.studies.lab.modes import in_mode, linked_in
+from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import OLD
 
@@ -115,7 +115,7 @@ def test_a_32_bit_program_is_refused_before_a_guest_boots(tmp_path: Path) -> Non
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_kernel_without_kernel_mode_says_so(tmp_path: Path) -> None:
     asked = request("true", mode="kernel", kernel=OLD)
     with Store.open(tmp_path / "store") as store:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""More runs of what a few leave to chance: which are made, and what is said then."""
+"""More runs of what a few leave to chance: which are made, and what is reported then."""
 
 import asyncio
 import json
@@ -14,30 +14,31 @@ from kdelta.cli.reports import compare_reports
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import CPU, load_cpu
 from kdelta.guests.job import Job
-from kdelta.infer.chance import ENOUGH
-from kdelta.infer.effects import OperationEffect, Word
-from kdelta.infer.relinked import MOVED
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.effects import OperationEffect, Word
+from kdelta.infer.effects.relinked import MOVED
 from kdelta.kernels.model import Kernel
-from kdelta.report.json import compare_json
-from kdelta.report.text import compares_text
+from kdelta.report.model import comparison
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.compare import Comparison, path_judge, run_compare
-from kdelta.studies.cycles import Cycles, Traced
-from kdelta.studies.gate import failures_of, judge, run_gate
-from kdelta.studies.lab import Done, Lab, Work
-from kdelta.studies.more_runs import LEFT_OPEN, Measured
-from kdelta.studies.requests import CompareRequest, GateRequest, LabRequest, Silent
+from kdelta.studies.compare.study import Comparison, path_judge, run_compare
+from kdelta.studies.documents import document_text
+from kdelta.studies.gate.study import failures_of, judge, run_gate
+from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.more_runs import LEFT_OPEN, CountedKernel
+from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
+from kdelta.studies.tracing.cycles import Cycles, Traced
 from kdelta.workloads.catalog import Workload, find_workload
 from tests.report.example import stored
+from tests.report.test_text import compare_text
 from tests.synthetic import Function, interrupts, own, region, run
 
 TIMER = 5000
 OPERATIONS = ("getppid", "chdir", "signal-handler")
 
 Cost = Callable[[int, bool], int | None]
-"""Of signal-handler in the run of that perturbation, by itself or not: more than 781,758
+"""Of signal-handler in the run of that perturbation, alone or not: more than 781,758
 instructions by so many; None for a run that fails.
 """
 
@@ -47,7 +48,7 @@ def never(_index: int, _alone: bool) -> int:
 
 
 def by_chance(index: int, alone: bool) -> int:
-    """A timer ended in the first three runs; of those by itself, in every other."""
+    """A timer ended in the first three runs; of those alone, in every other."""
     return 953 if not alone or index % 2 else 0
 
 
@@ -90,8 +91,8 @@ class FakeLab:
 
         patch.setattr(Lab, "kernel", lambda _, spec: kernel(spec))
         patch.setattr(Lab, "runs", runs)
-        patch.setattr("kdelta.studies.compare.traced_runs", traced)
-        patch.setattr("kdelta.studies.compare.workload_work", work)
+        patch.setattr("kdelta.studies.compare.study.traced_runs", traced)
+        patch.setattr("kdelta.studies.compare.study.workload_work", work)
 
     def _runs(self, spec: str, names: Sequence[str], request: LabRequest) -> list[Done]:
         names = tuple(names) or OPERATIONS
@@ -225,11 +226,11 @@ def test_runs_that_fail_leave_it_open(lab: FakeLab, tmp_path: Path) -> None:
     assert (open_.verdict.word, open_.verdict.reason) == (Word.UNRESOLVED, LEFT_OPEN)
     assert list(failures_of(found)) == ["other, signal-handler: timed-out: 600 s"] * 3
     with Store.open(tmp_path / "store") as store:
-        text = compares_text(compare_reports([found], store))
+        text = compare_text(*compare_reports([found], store))
         request = GateRequest(compare=CompareRequest(base="base", others=("broken",)))
         answer = asyncio.run(run_gate(request, store, Silent()))
-    assert "other, signal-handler by itself, perturbation 2: timed-out: 600 s" in text
-    assert f"unresolved: {LEFT_OPEN} (1)" in text
+    assert "other, signal-handler alone, perturbation 2: timed-out: 600 s" in text
+    assert f"signal-handler is unresolved: {LEFT_OPEN}" in " ".join(text.split())
     assert int(answer.decision.exit) == 125
     assert len(lab.made) == 8
 
@@ -248,11 +249,11 @@ def test_reports_say_what_was_run_more_often(tmp_path: Path) -> None:
     found = compared(tmp_path, "base", "lucky", "slow")
     with Store.open(tmp_path / "store") as store:
         reports = compare_reports(found, store)
-    text = compares_text(reports)
-    line = f"more     {ENOUGH} runs by itself, since fewer may differ so by chance: signal-handler"
-    assert text.splitlines().count(line) == 2
+    text = compare_text(*reports)
+    line = f"signal-handler was run {ENOUGH} times alone on each kernel, since fewer runs may"
+    assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
-    document = json.loads(compare_json(reports, "0"))
+    document = json.loads(document_text(comparison(reports), "0"))
     for other in document["machines"][0]["others"]:
         (more,) = other["more_runs"]
         assert more["operation"] == "signal-handler"
@@ -271,7 +272,7 @@ def test_model_cycles_are_judged_with_that_spread(
         judged.append([*base.counts, *other.counts])
         return Cycles(())
 
-    monkeypatch.setattr("kdelta.studies.compare.cycles_between", between)
+    monkeypatch.setattr("kdelta.studies.compare.study.cycles_between", between)
     zen2, zen3 = (load_cpu(name) for name in ("zen2", "zen3"))
     found = compared(tmp_path, "base", "lucky", cpus=(zen2, zen3))
     assert [one.cpu and one.cpu.name for one in found] == ["zen2", "zen3"]
@@ -287,10 +288,10 @@ def test_model_cycles_are_judged_with_that_spread(
     ]
 
 
-def test_what_cannot_be_run_by_itself_is_left_open(lab: FakeLab, tmp_path: Path) -> None:
+def test_what_cannot_be_run_alone_is_left_open(lab: FakeLab, tmp_path: Path) -> None:
     bare = msgspec.structs.replace(find_workload("syscalls"), operations=())
     sides = [
-        Measured(
+        CountedKernel(
             kernel(name),
             tuple(
                 run(region("own-name", {own("f"): 1000 + by, interrupts("tick"): by}))
@@ -305,5 +306,5 @@ def test_what_cannot_be_run_by_itself_is_left_open(lab: FakeLab, tmp_path: Path)
         moved = asyncio.run(chance.judge(sides[0], sides[1], ["own-name"]))
     assert lab.made == []
     assert (found.effects.operations[0].verdict.word, found.more) == (Word.UNRESOLVED, ())
-    # The same code linked anew has a verdict, and nothing to be told.
+    # The same code relinked has a verdict, and nothing to be told.
     assert moved.effects.operations[0].verdict.reason == MOVED

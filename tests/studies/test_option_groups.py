@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.infer.estimate import Estimate
-from kdelta.kernels.kconfig import parse_config
-from kdelta.report.ablation_json import JsonAblation, ablation_json
-from kdelta.report.ablation_model import AblatedRegion, AblatedUnit, AblationReport, Fate
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
+from kdelta.studies.documents import document_text, read_document
+from kdelta.studies.search.model import AblatedRegion
 from scripts.proofs.option_groups import HARDENED, PLAIN, WITHOUT, problems
 from tests.report.test_ablation import REPORT
 
@@ -60,7 +61,7 @@ def report(
 
 
 def said(found: AblationReport) -> list[str]:
-    return list(problems(msgspec.json.decode(ablation_json(found, "1"), type=JsonAblation)))
+    return list(problems(read_document(document_text(found, "1"))))
 
 
 def test_parts_and_whole_that_agree_closely_are_the_proof() -> None:
@@ -73,11 +74,11 @@ def test_parts_and_whole_that_agree_closely_are_the_proof() -> None:
         (lambda: report(left=figure(0, 11)), "is known to 0.220 %, and 0.2 % are allowed"),
         (lambda: report(left=figure(0, 11)), "parts and whole: cannot tell"),
         (lambda: report(left=figure(30, 5)), "parts and whole: does not add up: +0.300 %"),
-        (lambda: report(buckets=figure(-50, 2)), "SLAB_BUCKETS is ranked with -0.250 %"),
+        (lambda: report(buckets=figure(-50, 2)), "SLAB_BUCKETS has -0.250 %, and +0.000 %"),
         (lambda: report(buckets=figure(4, 2)), "SLAB_BUCKETS does something in stat: +4.00"),
         (
             lambda: report(random=(figure(50, 5), figure(0, 5))),
-            "SLAB_FREELIST_RANDOM is ranked with +0.250 %",
+            "SLAB_FREELIST_RANDOM has +0.250 %, and +0.000 %",
         ),
         (
             lambda: report(random=(figure(6, 5), figure(8, 50))),

@@ -7,12 +7,12 @@ import pytest
 
 from kdelta.counts.trace import DATA
 from kdelta.cpus.model import CPU, Cache
-from kdelta.replay.judge import Case
+from kdelta.replay.judge import WeightedRegion
 from kdelta.replay.layouts import as_linked
 from kdelta.replay.order import SHIPPED, PlaceResult, place
-from kdelta.studies.ordered_l2 import l2_of
-from kdelta.studies.placement import PlacedKernel, costs, drawn
-from tests.studies.test_placement import LINE, made, made_trace, small_cpu, with_data
+from kdelta.studies.place.ordered_l2 import l2_of
+from kdelta.studies.tracing.placement import PlacedKernel, costs, drawn
+from tests.studies.placed import LINE, made, made_trace, small_cpu, with_data
 
 LAYOUTS, SEED = 16, 3
 L2 = ("l2", "l2_code", "l2_data")
@@ -37,7 +37,7 @@ def _made() -> PlacedKernel:
 def _placed(one: PlacedKernel, cpu: CPU, *, further: bool = True) -> PlaceResult:
     return place(
         one.placement,
-        [Case(trace) for trace in one.traces],
+        [WeightedRegion(trace) for trace in one.traces],
         cpu,
         seed=SEED,
         evaluations=10,

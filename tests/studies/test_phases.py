@@ -8,10 +8,10 @@ import msgspec
 from kdelta.counts.model import Cost, Packets
 from kdelta.replay.kernel_text import Symbol, parse_symbols
 from kdelta.spec.phase import PhaseRule
-from kdelta.studies.phases import phase_costs
-from kdelta.studies.placement import PlacedKernel, place_traces
+from kdelta.studies.tracing.phases import phase_costs
+from kdelta.studies.tracing.placement import PlacedKernel, place_traces
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
-from tests.studies.test_placement import KERNEL, LINE, RUN, small_cpu
+from tests.studies.placed import KERNEL, LINE, RUN, small_cpu
 from tests.synthetic import own, region, run
 
 PACKETS = 20

@@ -11,15 +11,15 @@ from kdelta.cli.place import weights_of
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.replay.order_file import read_order
-from kdelta.report.place_json import place_json
-from kdelta.report.place_model import PlaceReport
-from kdelta.report.place_text import place_text
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.ordered_l2 import NOT_SEARCHED
-from kdelta.studies.place import run_place
-from kdelta.studies.requests import LabRequest, PlaceRequest, Silent
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.requests import LabRequest, PlaceRequest, Silent
+from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.ordered_l2 import NOT_SEARCHED
+from kdelta.studies.place.study import run_place
 from tests.machines.bench import OLD
+from tests.report.shown import shown, unwrapped
 
 
 def _place(folder: Path, **more: object) -> PlaceReport:
@@ -74,7 +74,7 @@ def test_weights() -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_path: Path) -> None:
     report = _place(tmp_path)
     (found,) = report.regions
@@ -88,23 +88,23 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     assert found.predicted.high < found.shipped.high
     assert found.predicted.low == found.shipped.low
     assert len(read_order(tmp_path / "order.txt").names) == report.functions > 50
-    assert "open-close" in place_text(report)
-    assert '"kdelta.place/2"' in place_json(report, "0")
+    assert "open-close" in shown("place", report)
+    assert '"kdelta.place/2"' in document_text(report, "0")
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_that_failed_writes_no_order(tmp_path: Path) -> None:
     lab = PlaceRequest(kernel="", cpu=load_cpu("zen2"), file=tmp_path).lab
     machine = msgspec.structs.replace(lab.machine, append="init=/none rdinit=/none")
     report = _place(tmp_path, lab=msgspec.structs.replace(lab, machine=machine))
     assert report.regions == ()
     assert not (tmp_path / "order.txt").exists()
-    assert "failed runs" in place_text(report)
+    assert ", perturbation 0: " in shown("place", report)
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_with_data_the_l2_counts_where_a_method_is_taken(tmp_path: Path) -> None:
     code, data = (
         _place(
@@ -128,7 +128,7 @@ def test_with_data_the_l2_counts_where_a_method_is_taken(tmp_path: Path) -> None
     assert (whole.bound, whole.associative) == (None, None)
     assert full.shipped.high > plain.shipped.high
     assert data.costs[data.method] == min(data.costs.values())
-    text = place_text(data)
-    assert "L2 misses of code and data; median and best" in text
-    assert "those of the L2 count where one of the methods is taken" in " ".join(text.split())
+    text = unwrapped("place", data)
+    assert "L2 misses of code and data an iteration" in text
+    assert "those of the L2 count where one of the methods is taken" in text
     assert NOT_SEARCHED not in code.notes

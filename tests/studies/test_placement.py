@@ -10,20 +10,18 @@ import numpy as np
 import pytest
 
 from kdelta.counts.model import Cost
-from kdelta.counts.trace import DATA, Trace, encode_traces
+from kdelta.counts.trace import Trace, encode_traces
 from kdelta.cpus.catalog import load_cpu
-from kdelta.cpus.model import CPU, Cache
-from kdelta.kernels.model import Kernel
+from kdelta.cpus.model import Cache
 from kdelta.replay.kernel_text import parse_symbols
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
-from kdelta.store.model import NewRun, Run
+from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies.lab import MODULE_SYMBOLS, SYMBOLS, TRACES, Done
-from kdelta.studies.place import placed_together
-from kdelta.studies.placement import (
+from kdelta.studies.lab.lab import MODULE_SYMBOLS, SYMBOLS, TRACES, Done
+from kdelta.studies.place.study import placed_together
+from kdelta.studies.tracing.placement import (
     Drawn,
-    PlacedKernel,
     caches_of,
     costs,
     drawn,
@@ -35,36 +33,8 @@ from kdelta.studies.placement import (
     was_merged,
 )
 from tests.replay.made_kernel import START, kallsyms, text_rows, trace_of
-from tests.synthetic import interrupts, own, region, run
-
-LINE = 64
-SIZES = {"alpha": LINE, "beta": LINE, "gamma": LINE, "delta": LINE}
-KERNEL = Kernel(identity="made", spec="made", image="", arch="x86_64", release="6.0")
-RUN = Run("r", "k", None, False, "", "made", "made", "6.0", {}, "made", "", 0, 0.0)
-
-
-def small_cpu(sets: int = 4) -> CPU:
-    """One line a set: two functions that lie a multiple of `sets` lines apart collide."""
-    cpu = load_cpu("generic-x86-64")
-    return msgspec.structs.replace(cpu, l1i=Cache(sets, 1, LINE), itlb=Cache(1, 1, 4096), btb=None)
-
-
-def made_trace(functions: list[int], contexts: list[int], name: str = "loop") -> Trace:
-    """Executes one line of each of these functions in turn, each in its context."""
-    trace = trace_of(
-        [(START + LINE * number, LINE) for number in range(4)],
-        [[0], [1], [2], [3]],
-        functions,
-    )
-    return msgspec.structs.replace(
-        trace, region=name, contexts=np.array(contexts, dtype=np.uint8), iterations=10
-    )
-
-
-def made(trace: Trace, insns: int = 40) -> PlacedKernel:
-    counts = run(region("loop", {own("alpha"): Cost(insns), interrupts("delta"): 7}, 10))
-    symbols = parse_symbols(kallsyms(text_rows(SIZES, LINE)))
-    return place_traces(KERNEL, RUN, counts, (trace,), symbols)
+from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made, made_trace, small_cpu, with_data
+from tests.synthetic import own, region, run
 
 
 def _at(alpha: int, beta: int, gamma: int, delta: int) -> Drawn:
@@ -139,20 +109,6 @@ def test_targets_of_branches_are_replayed_where_the_cpu_says_how_many_it_keeps()
     assert costs(one, with_btb, _at(0, 1, 2, 3))["loop"].shipped["btb"] == 1.8
 
 
-def with_data(trace: Trace) -> Trace:
-    """After each of two functions an access to a line of its own; code lies from 0, data behind."""
-    lines = np.array([0x8000, 0x8080], dtype=np.uint64)
-    return msgspec.structs.replace(
-        trace,
-        items=np.array([0, DATA, 1, DATA | 1], dtype=np.uint32),
-        starts=np.array([0, 4], dtype=np.uint64),
-        physical=trace.addresses - np.uint64(START),
-        data_virtual=lines,
-        data_physical=lines,
-        data_stores=np.zeros(2, dtype=np.bool_),
-    )
-
-
 def test_misses_of_the_l2_are_counted_by_hand() -> None:
     """Both first levels hold one line, so each access misses there. The L2 has two sets of two
     lines: both lines of data are in set 0, and what else is in it is one too many.
@@ -203,7 +159,7 @@ def test_pages_are_drawn_in_the_order_as_linked() -> None:
     assert costs(one, small_cpu(), shuffled)["loop"].ensemble.misses["itlb"].mean() > 1
 
 
-def test_code_that_nobody_runs_makes_no_misses_of_pages() -> None:
+def test_code_that_is_not_executed_makes_no_misses_of_pages() -> None:
     """It parts two functions by a page in one of the kernels, and so in half of the pairs."""
     names = ["alpha", "beta", "gamma", "delta"]
     kernels = []
@@ -256,7 +212,7 @@ def test_a_run_of_the_store_is_placed_without_its_guest(tmp_path: Path) -> None:
         assert [row[2] for row in run_symbols(KERNEL, store, found.run)][-1] == "in_module"
 
 
-def test_what_was_not_kept_is_said(tmp_path: Path) -> None:
+def test_what_was_not_kept_is_reported(tmp_path: Path) -> None:
     kept = _attachments(made_trace([0], [0]))
     with Store.open(tmp_path) as store:
         with pytest.raises(LabError, match="was not traced"):
@@ -270,7 +226,7 @@ def test_what_was_not_kept_is_said(tmp_path: Path) -> None:
 
 
 def test_symbols_without_addresses_are_none(tmp_path: Path) -> None:
-    """What /proc/kallsyms says where nobody may see addresses."""
+    """What /proc/kallsyms says where addresses are hidden."""
     hidden = b"0000000000000000 T _stext\n0000000000000000 T _etext\n"
     trace = made_trace([0], [0])
     with (

@@ -7,9 +7,9 @@ import pytest
 from kdelta.cpus.model import Cache
 from kdelta.replay.layouts import U64
 from kdelta.spec.errors import UserError
-from kdelta.studies.predict import layout_in, misses_in
+from kdelta.studies.tracing.predict import layout_in, misses_in
 from tests.replay.made_kernel import START
-from tests.studies.test_placement import KERNEL, LINE, made, made_trace
+from tests.studies.placed import KERNEL, LINE, made, made_trace
 
 ALPHA, BETA, GAMMA, DELTA = range(4)
 OWN, INTERRUPTS = 0, 1

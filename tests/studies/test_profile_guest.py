@@ -9,17 +9,17 @@ import pytest
 
 from kdelta.counts.model import merged_regions
 from kdelta.host.native import native_folder
-from kdelta.infer.profile import Selection
-from kdelta.report.profile_model import ProfileReport
-from kdelta.report.profile_text import profile_text
+from kdelta.infer.profiles.profile import Selection
 from kdelta.store.store import Store
-from kdelta.studies.diff import DiffRequest, run_diff
-from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile
-from kdelta.studies.requests import LabRequest, RunRequest, Silent
-from kdelta.studies.views import Views
+from kdelta.studies.diff.study import DiffRequest, run_diff
+from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_profile
+from kdelta.studies.profile.text import profile_text
+from kdelta.studies.profile.views import Views
 from tests.machines.bench import OLD
 
-pytestmark = [pytest.mark.guest, pytest.mark.network]
+pytestmark = pytest.mark.guest
 
 PASSES = 50
 PROGRAM = f"""
@@ -62,7 +62,7 @@ def profiled(store: Store, program: Path) -> ProfileReport:
     views = Views(calls=True, callers=("inner",), source=True, annotate=("inner",))
     lab = LabRequest(perturbations=1)
     request = ProfileRequest(regions=("mine",), views=views, lab=lab)
-    asked = Asked(command=RunRequest(kernel=OLD, command=(str(program),), lab=lab))
+    asked = ProfileJob(command=RunRequest(kernel=OLD, command=(str(program),), lab=lab))
     found = asyncio.run(kernel_profile(OLD, asked, store, Silent(), request))
     assert isinstance(found, ProfileReport)
     return found

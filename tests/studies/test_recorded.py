@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from kdelta.guests.job import Job
-from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab import Done, Lab, Work
-from kdelta.studies.recorded import recorded_run
-from kdelta.studies.requests import LabRequest, Silent
+from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.studies.recorded.recorded import recorded_run
 from tests.synthetic import own, region, run
 
 KERNEL = Kernel("a" * 64, "tree:/linux", "/vmlinuz", "x86_64", "6.12.0")
@@ -54,10 +54,10 @@ class Made:
                 made.asked.append((kernel, work, index, self.request))
                 return Done(made.failed, None)
 
-        monkeypatch.setattr("kdelta.studies.recorded.Lab", FakeLab)
-        monkeypatch.setattr("kdelta.studies.recorded.workload_work", self.work)
+        monkeypatch.setattr("kdelta.studies.recorded.recorded.Lab", FakeLab)
+        monkeypatch.setattr("kdelta.studies.recorded.recorded.workload_work", self.work)
         monkeypatch.setattr(
-            "kdelta.studies.recorded.kernel_of", lambda *_: KERNEL if self.built else None
+            "kdelta.studies.recorded.recorded.kernel_of", lambda *_: KERNEL if self.built else None
         )
 
     failed: Run
@@ -137,7 +137,7 @@ def test_a_run_of_some_operations(own_data: Path, made: Made) -> None:
         ("command", "of a command the store keeps the name alone"),
     ],
 )
-def test_what_differs_is_said(what: str, words: str, own_data: Path, made: Made) -> None:
+def test_what_differs_is_reported(what: str, words: str, own_data: Path, made: Made) -> None:
     more: dict[str, object] = {}
     if what == "workload":
         made.identities = dict.fromkeys(made.identities, "another")

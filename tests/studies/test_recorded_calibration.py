@@ -3,14 +3,15 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from calibration import told_by
 
-from kdelta.infer.calibration import fit
-from kdelta.infer.calibration_model import Fitted
-from kdelta.report.calibration_json import JsonCalibration, rows_from
-from kdelta.report.calibration_text import quality_lines
+from kdelta.infer.calibration.fit import fit
+from kdelta.infer.calibration.model import Fitted
+from kdelta.studies.calibrate.model import RecordedCalibration, read_calibration
+from kdelta.studies.calibrate.text import quality_lines
+
+pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).parents[2] / "docs" / "calibration"
 CLEAR = 2
@@ -18,14 +19,12 @@ TEXT = (DOCS / "README.md").read_text()
 
 
 @pytest.fixture(scope="module", params=["first", "second"])
-def both(request: pytest.FixtureRequest) -> tuple[JsonCalibration, Fitted]:
-    recorded = msgspec.json.decode(
-        (DOCS / f"{request.param}.json").read_bytes(), type=JsonCalibration
-    )
-    return recorded, fit([rows_from(one) for one in recorded.rows])
+def both(request: pytest.FixtureRequest) -> tuple[RecordedCalibration, Fitted]:
+    recorded = read_calibration((DOCS / f"{request.param}.json").read_bytes())
+    return recorded, fit(recorded.rows)
 
 
-def test_the_fit_is_that_of_the_document(both: tuple[JsonCalibration, Fitted]) -> None:
+def test_the_fit_is_that_of_the_document(both: tuple[RecordedCalibration, Fitted]) -> None:
     recorded, found = both
     assert set(found.prices) == set(recorded.prices)
     for name, one in found.prices.items():
@@ -39,7 +38,7 @@ def test_the_fit_is_that_of_the_document(both: tuple[JsonCalibration, Fitted]) -
         assert again.predicted_spread == pytest.approx(kept.predicted_spread)
 
 
-def test_the_tables_are_those_of_the_document(both: tuple[JsonCalibration, Fitted]) -> None:
+def test_the_tables_are_those_of_the_document(both: tuple[RecordedCalibration, Fitted]) -> None:
     recorded, _ = both
     for line in quality_lines(recorded.quality, "")[2:]:
         assert line.rstrip() in TEXT
@@ -48,8 +47,7 @@ def test_the_tables_are_those_of_the_document(both: tuple[JsonCalibration, Fitte
 def test_prices_repeat_within_their_intervals() -> None:
     """Of what one keeps and the other does not, the value is within the other's interval."""
     first, second = (
-        msgspec.json.decode((DOCS / f"{name}.json").read_bytes(), type=JsonCalibration)
-        for name in ("first", "second")
+        read_calibration((DOCS / f"{name}.json").read_bytes()) for name in ("first", "second")
     )
     for one, other in ((first, second), (second, first)):
         left = {kind.name: kind.most or 0.0 for kind in other.left_out}
@@ -61,11 +59,11 @@ def test_prices_repeat_within_their_intervals() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["l1i-exposed", "fetch-waits"])
-def test_what_programs_say_by_themselves_is_in_the_text(
-    mechanism: str, both: tuple[JsonCalibration, Fitted]
+def test_what_programs_say_alone_is_in_the_text(
+    mechanism: str, both: tuple[RecordedCalibration, Fitted]
 ) -> None:
     recorded, _ = both
-    lines = list(told_by(map(rows_from, recorded.rows), mechanism, least=CLEAR))
+    lines = list(told_by(recorded.rows, mechanism, least=CLEAR))
     assert len(lines) > 6
     for line in lines:
         assert line in TEXT

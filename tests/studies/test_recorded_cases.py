@@ -4,34 +4,33 @@
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
-from kdelta.report.ablation_json import JsonAblation, JsonUnit
-from kdelta.report.estimate_json import JsonEstimate
+from kdelta.studies.documents import read_document
 
 OPTIONS = Path(__file__).parents[2] / "docs/cases/options"
 DISTRIBUTION = OPTIONS.with_name("distribution")
 RELEVANT = 0.001
-"""Of a region's cost in A: what the search looks for, and what is said of it here."""
+"""Of a region's cost in A: what the search looks for, and what is reported of it here."""
 
 
-def recorded(name: str, folder: Path = OPTIONS) -> JsonAblation:
-    return msgspec.json.decode((folder / name).read_bytes(), type=JsonAblation)
+def recorded(name: str, folder: Path = OPTIONS) -> Any:
+    return read_document((folder / name).read_bytes())
 
 
 @pytest.fixture(scope="module")
-def single() -> JsonAblation:
+def single() -> Any:
     return recorded("one-at-a-time.json")
 
 
 @pytest.fixture(scope="module")
-def few() -> JsonAblation:
+def few() -> Any:
     return recorded("ablation.json")
 
 
-def effects(found: JsonAblation, unit: JsonUnit) -> Iterator[tuple[str, JsonEstimate, float]]:
+def effects(found: Any, unit: Any) -> Iterator[tuple[str, Any, float]]:
     """Each region's effect, and its cost in A."""
     costs = {region.name: region.before.value for region in found.regions if not region.rate}
     for name, effect in unit.effects.items():
@@ -39,18 +38,18 @@ def effects(found: JsonAblation, unit: JsonUnit) -> Iterator[tuple[str, JsonEsti
             yield name, effect, costs[name]
 
 
-def matters(effect: JsonEstimate, cost: float) -> bool:
+def matters(effect: Any, cost: float) -> bool:
     beyond_spread = effect.low > 0 or effect.high < 0
-    return beyond_spread and abs(effect.value) > RELEVANT * cost
+    return bool(beyond_spread and abs(effect.value) > RELEVANT * cost)
 
 
-def test_each_unit_was_measured_by_itself(single: JsonAblation) -> None:
+def test_each_unit_was_measured_alone(single: Any) -> None:
     assert len(single.units) >= 14
     assert {unit.fate for unit in single.units} == {"measured"}
     assert [unit.name for unit in single.units if not unit.how.startswith("alone")] == []
 
 
-def test_no_unit_with_an_effect_was_ruled_out(single: JsonAblation, few: JsonAblation) -> None:
+def test_no_unit_with_an_effect_was_ruled_out(single: Any, few: Any) -> None:
     ruled_out = {unit.name for unit in few.units if unit.fate in {"dead", "identical"}}
     assert ruled_out
     for unit in single.units:
@@ -58,7 +57,7 @@ def test_no_unit_with_an_effect_was_ruled_out(single: JsonAblation, few: JsonAbl
         assert unit.name not in ruled_out or not found
 
 
-def test_no_mean_is_told_without_its_interval(single: JsonAblation, few: JsonAblation) -> None:
+def test_no_mean_is_told_without_its_interval(single: Any, few: Any) -> None:
     for found in (single, few):
         assert found.means is not None
         assert found.means.regions == 52
@@ -74,7 +73,7 @@ def test_no_mean_is_told_without_its_interval(single: JsonAblation, few: JsonAbl
     assert seen.isdisjoint({"MAGIC_SYSRQ", "KALLSYMS_ALL", "IOSCHED_BFQ", "PAGE_POISONING"})
 
 
-def test_few_builds_and_the_proof_held(single: JsonAblation, few: JsonAblation) -> None:
+def test_few_builds_and_the_proof_held(single: Any, few: Any) -> None:
     assert few.proof is not None
     assert few.proof.held
     assert len(few.builds) <= len(few.units) + 3
@@ -82,7 +81,7 @@ def test_few_builds_and_the_proof_held(single: JsonAblation, few: JsonAblation) 
     assert {unit.name for unit in few.units} == {unit.name for unit in single.units}
 
 
-def test_the_same_answer(single: JsonAblation, few: JsonAblation) -> None:
+def test_the_same_answer(single: Any, few: Any) -> None:
     known = {unit.name: unit for unit in few.units}
     differing = []
     for unit in single.units:
@@ -95,7 +94,7 @@ def test_the_same_answer(single: JsonAblation, few: JsonAblation) -> None:
     assert differing == []
 
 
-def test_sums(few: JsonAblation) -> None:
+def test_sums(few: Any) -> None:
     for region in few.regions:
         whole = Fraction(region.whole.value) - Fraction(region.explained.value)
         assert float(whole) == pytest.approx(region.remainder.value, abs=1e-6 * region.before.value)

@@ -3,23 +3,23 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
-from kdelta.infer.crossing import ARMS, PARTS
-from kdelta.report.crossing_json import JsonCrossing, JsonCrossingReport
+from kdelta.infer.cycles.crossing import ARMS, PARTS
+from kdelta.studies.documents import read_document
 
 CASE = Path(__file__).parents[2] / "docs/cases/crossing"
 RECORDS = sorted(CASE.glob("*.json"))
 
 
-def record(path: Path) -> JsonCrossingReport:
-    return msgspec.json.decode(path.read_bytes(), type=JsonCrossingReport)
+def record(path: Path) -> Any:
+    return read_document(path.read_bytes())
 
 
 @pytest.fixture(scope="module")
-def getppid() -> JsonCrossing:
+def getppid() -> Any:
     (one,) = record(CASE / "getppid.json").operations
     return one
 
@@ -38,7 +38,7 @@ def test_all_arms_are_there_and_shares_add_up(path: Path) -> None:
             assert arm.user.value + arm.system.value == pytest.approx(arm.insns.value)
 
 
-def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: JsonCrossing) -> None:
+def test_getppid_is_exact_and_goes_the_way_that_each_arm_says(getppid: Any) -> None:
     ways = {arm.arm: arm.specials for arm in getppid.arms}
     assert all(arm.insns.exact for arm in getppid.arms)
     assert ways["stock"] == {"cli-sti": 2, "swapgs": 2, "syscall": 1, "sysret": 1}
@@ -75,7 +75,7 @@ def test_a_database_gains_its_calls_entry_work() -> None:
     assert "syscall" not in total.arms[-2].specials
 
 
-def test_what_getppid_gains_is_the_entry_work(getppid: JsonCrossing) -> None:
+def test_what_getppid_gains_is_the_entry_work(getppid: Any) -> None:
     arms = {arm.arm: arm for arm in getppid.arms}
     system = {name: arm.system.value for name, arm in arms.items()}
     assert system == {
@@ -114,7 +114,7 @@ def profile(name: str) -> dict[str, int]:
 
 @pytest.mark.parametrize(("column", "name", "arm"), [(0, "stock", 0), (1, "skip", -1)])
 def test_the_table_of_functions_holds_what_the_profiles_do(
-    getppid: JsonCrossing, column: int, name: str, arm: int
+    getppid: Any, column: int, name: str, arm: int
 ) -> None:
     text = (CASE.parents[1] / "crossing.md").read_text()
     table, _, last = text.partition("## Where getppid")[2].partition("| all |")

@@ -2,11 +2,11 @@
 """The recorded proof of docs/cases/diff: 30 instructions that were planted are the first line."""
 
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
-from kdelta.report.diff_json import JsonDiff
+from kdelta.studies.documents import read_document
 
 RECORD = Path(__file__).parents[2] / "docs/cases/diff/thirty-more.json"
 PLANTED = "do_sys_openat2"
@@ -14,11 +14,11 @@ INSNS = 30
 
 
 @pytest.fixture(scope="module")
-def record() -> JsonDiff:
-    return msgspec.json.decode(RECORD.read_bytes(), type=JsonDiff)
+def record() -> Any:
+    return read_document(RECORD.read_bytes())
 
 
-def test_it_is_the_first_line_with_thirty_a_call(record: JsonDiff) -> None:
+def test_it_is_the_first_line_with_thirty_a_call(record: Any) -> None:
     (region,) = record.regions
     calls = region.a_iterations
     assert calls == region.b_iterations == 300
@@ -32,7 +32,7 @@ def test_it_is_the_first_line_with_thirty_a_call(record: JsonDiff) -> None:
     }
 
 
-def test_the_path_of_calls_that_brought_it(record: JsonDiff) -> None:
+def test_the_path_of_calls_that_brought_it(record: Any) -> None:
     assert record.calls
     (brought,) = [one for one in record.calls if one.b_own != one.a_own]
     assert (brought.name, brought.a_calls, brought.b_calls) == (PLANTED, 300, 300)
@@ -43,7 +43,7 @@ def test_the_path_of_calls_that_brought_it(record: JsonDiff) -> None:
     assert {one.b_inclusive - one.a_inclusive for one in path} == {INSNS * 300}
 
 
-def test_the_line_and_the_instructions(record: JsonDiff) -> None:
+def test_the_line_and_the_instructions(record: Any) -> None:
     assert record.source
     (line,) = [one for one in record.source if one.a != one.b]
     assert (line.file, line.a_line, line.b - line.a) == ("fs/open.c", None, INSNS * 300)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "kernel-mode-proofs.md").read_text()
+TEXT = " ".join((DOCS / "kernel-mode-proofs.md").read_text().split())
 
 
 def record(name: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from scripts.proofs.planted import (
 RECORD = Path(__file__).parents[2] / "docs/cases/planted/planted.json"
 MOST_BYTES = 100_000
 MORE = 3
-"""Builds that each search may take beside log2 of its candidates, whatever it has to skip."""
+"""Builds that each search may take besides log2 of its candidates, whatever it has to skip."""
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ def test_work_past_the_margin_is_slower_and_work_below_it_the_same_in_all_pairs(
     assert found.insns[0] > 0
 
 
-def test_nothing_is_said_of_the_calls_that_a_change_does_not_touch(record: Record) -> None:
+def test_nothing_is_reported_of_the_calls_that_a_change_does_not_touch(record: Record) -> None:
     assert len(record.changes) == 2
     for change in record.changes:
         for words in (change.path_elsewhere, change.cycles_elsewhere):

@@ -13,11 +13,11 @@ import pytest
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.dirs import data_dir
 from kdelta.store.store import Store
-from kdelta.studies.compare import run_compare
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from scripts.proofs.relinks import Proof
 
-pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
 CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
 SPEC = f"deb-src:linux-source-6.12 +{CONFIG}"

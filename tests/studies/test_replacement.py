@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A CPU that replaces at random or in turn: its own figures, and beside them those of LRU."""
+"""A CPU that replaces at random or in turn: its own figures, and next to them those of LRU."""
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
 
 from kdelta.cpus.model import CPU, Cache, Replacement
-from kdelta.infer.effects import Word
-from kdelta.infer.ensembles import RegionCost
-from kdelta.infer.placement_model import CycleVerdict, PlacementEffect
-from kdelta.replay.judge import Case
+from kdelta.infer.cycles.ensembles import RegionCost
+from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
+from kdelta.infer.effects.effects import Word
+from kdelta.replay.judge import WeightedRegion
 from kdelta.replay.order import place
-from kdelta.report.cycles_json import json_cycle_effect
-from kdelta.report.layout_json import layout_json
-from kdelta.report.layout_text import layout_text
-from kdelta.studies.cycles import Cycles, Traced, cycles_between, notes_on_replacement
-from kdelta.studies.layout import cache_texts, counted_by_lru, layout_regions
-from kdelta.studies.ordered_policy import notes_on_policy
-from kdelta.studies.placement import PlacedKernel, costs
-from kdelta.studies.requests import Silent
+from kdelta.report.json import Writer
+from kdelta.report.model import CycleReport
+from kdelta.studies.documents import SHAPES, document_text
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.layout.study import cache_texts, counted_by_lru, layout_regions
+from kdelta.studies.place.ordered_policy import notes_on_policy
+from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, notes_on_replacement
+from kdelta.studies.tracing.placement import PlacedKernel, costs
 from tests.report.example_layout import layout_report
-from tests.studies.test_placement import made, made_trace, small_cpu
+from tests.report.shown import shown
+from tests.studies.placed import made, made_trace, small_cpu
 
 
 def two_ways(replacement: Replacement) -> CPU:
@@ -37,7 +39,7 @@ def loop() -> PlacedKernel:
 
 
 @pytest.mark.parametrize(("policy", "how"), [("random", "at random"), ("round-robin", "in turn")])
-def test_lru_is_beside_what_the_cpu_does(policy: Replacement, how: str) -> None:
+def test_lru_is_besides_what_the_cpu_does(policy: Replacement, how: str) -> None:
     """LRU and round robin miss each line of the loop, at 150 an iteration; at random one of two
     others leaves, which comes after one step or two, so that 2 of 3 are missed. That holds for all
     layouts, so none is better.
@@ -51,20 +53,27 @@ def test_lru_is_beside_what_the_cpu_does(policy: Replacement, how: str) -> None:
     assert held.own.shipped == (150 if policy == "round-robin" else pytest.approx(100, rel=0.05))
     assert held.correlation is None or policy == "random"
     report = msgspec.structs.replace(layout_report(), regions=(found,))
-    assert f"L1I misses: this cache replaces {how}; beside it" in layout_text(report)
+    assert f"L1I misses: this cache replaces {how}; next to it" in " ".join(
+        shown("layout", report).split()
+    )
     assert f"replaced {how}" in cache_texts(two_ways(policy))[0]
-    told = msgspec.json.decode(layout_json(report, "1"))["regions"][0]["replacement"]
+    told = msgspec.json.decode(document_text(report, "1"))["regions"][0]["replacement"]
     assert told["l1i"]["policy"] == policy
     assert told["l1i"]["lru"]["shipped"] == 150
 
 
-def test_of_lru_nothing_is_beside_it() -> None:
+def test_of_lru_nothing_is_besides_it() -> None:
     (found,) = layout_regions(loop(), two_ways("lru"), layouts=5, seed=1)
     assert found.replacement == {}
     report = msgspec.structs.replace(layout_report(), regions=(found,))
-    assert "LRU" not in layout_text(report)
-    assert "replacement" not in layout_json(report, "1")
+    assert "LRU" not in shown("layout", report)
+    assert "replacement" not in document_text(report, "1")
     assert "replaced" not in cache_texts(two_ways("lru"))[0]
+
+
+def as_json(effect: PlacementEffect) -> Any:
+    (found,) = Writer(SHAPES).plain(CycleReport((effect,)))["effects"]
+    return found
 
 
 def between(cpu: CPU, base: PlacedKernel, other: PlacedKernel) -> tuple[Cycles, PlacementEffect]:
@@ -76,33 +85,32 @@ def between(cpu: CPU, base: PlacedKernel, other: PlacedKernel) -> tuple[Cycles, 
     return found, effect
 
 
-def test_verdicts_under_lru_are_beside_those_of_the_cpu() -> None:
+def test_verdicts_under_lru_are_besides_those_of_the_cpu() -> None:
     same = between(two_ways("random"), loop(), loop())
     assert same[1].misses["l1i"].base.mean == pytest.approx(100, rel=0.05)
     assert same[1].lru is not None
     assert same[1].lru.word is same[1].verdict.word
     (note,) = [note for note in same[0].notes if "replacement" in note]
     assert note.endswith("is not LRU (l1i random); under LRU all verdicts are the same")
-    assert json_cycle_effect(same[1]).lru is not None
+    assert as_json(same[1])["lru"] is not None
     plain = between(two_ways("lru"), loop(), loop())
     assert plain[1].lru is None
     assert not any("replacement" in note for note in plain[0].notes)
-    assert b'"lru"' not in msgspec.json.encode(json_cycle_effect(plain[1]))
+    assert "lru" not in as_json(plain[1])
 
 
-def test_a_verdict_that_hangs_on_the_policy_is_named() -> None:
+def test_a_verdict_that_depends_on_the_policy_is_named() -> None:
     cpu = two_ways("random")
     effect = between(cpu, loop(), loop())[1]
     other = msgspec.structs.replace(effect, region="x", lru=CycleVerdict(Word.SLOWER))
     (note,) = notes_on_replacement(cpu, [effect, other])
     assert note.endswith("under LRU these verdicts are others: x slower")
     assert notes_on_replacement(cpu, []) == []
-    told = msgspec.to_builtins(json_cycle_effect(other))
-    assert told["lru"]["word"] == "slower"
+    assert as_json(other)["lru"]["word"] == "slower"
 
 
 def test_the_policy_and_lru_are_both_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is told of a region that was cut off is by LRU, as what is counted beside it."""
+    """And what is told of a region that was cut off is by LRU, as what is counted next to it."""
     asked: list[str] = []
 
     def spied(*arguments: object, **more: object) -> dict[str, RegionCost]:
@@ -111,7 +119,7 @@ def test_the_policy_and_lru_are_both_replayed(monkeypatch: pytest.MonkeyPatch) -
         asked.append(cpu.l1i.replacement)
         return costs(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("kdelta.studies.cycles.costs", spied)
+    monkeypatch.setattr("kdelta.studies.tracing.cycles.costs", spied)
     trace = msgspec.structs.replace(made_trace([0, 1, 2] * 500, [0] * 1500), truncated=True)
     one = made(trace, insns=1500)
     found, _ = between(two_ways("random"), one, one)
@@ -126,18 +134,22 @@ def test_the_policy_and_lru_are_both_replayed(monkeypatch: pytest.MonkeyPatch) -
 def test_an_order_is_told_under_the_policy_too() -> None:
     """In a loop over three lines and two ways of one set no order is better."""
     one, cpu = loop(), two_ways("random")
-    result = place(one.placement, [Case(one.traces[0])], cpu.least_recent, evaluations=8, layouts=2)
+    result = place(
+        one.placement, [WeightedRegion(one.traces[0])], cpu.least_recent, evaluations=8, layouts=2
+    )
     notes = notes_on_policy(one, cpu, result)
     assert notes[0].startswith("replacement on generic-x86-64 is not LRU (l1i random)")
     found = re.fullmatch(
-        r"loop: l1i misses replaced random: (\S+) as shipped, (\S+) in the order", notes[1]
+        r"loop: l1i misses replaced random: (\S+) as linked, (\S+) in the order", notes[1]
     )
     assert found is not None
     assert [float(part) for part in found.groups()] == [pytest.approx(100, rel=0.05)] * 2
     assert notes_on_policy(one, cpu.least_recent, result) == []
     apart = msgspec.structs.replace(cpu, l1i=Cache(2, 1, 64, "round-robin"))
     one = made(made_trace([0, 2] * 500, [0] * 1000))
-    result = place(one.placement, [Case(one.traces[0])], apart.least_recent, evaluations=8)
+    result = place(
+        one.placement, [WeightedRegion(one.traces[0])], apart.least_recent, evaluations=8
+    )
     assert notes_on_policy(one, apart, result)[1] == (
-        "loop: l1i misses replaced round-robin: 100.00 as shipped, 0.00 in the order"
+        "loop: l1i misses replaced round-robin: 100.00 as linked, 0.00 in the order"
     )

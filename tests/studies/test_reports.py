@@ -4,8 +4,8 @@
 from pathlib import Path
 
 from kdelta.kernels.model import Kernel
-from kdelta.report.model import OptionChange
-from kdelta.studies.reports import config_changes
+from kdelta.report.model import ReportedOption
+from kdelta.studies.lab.reports import config_changes
 
 
 def kernel(path: Path | None) -> Kernel:
@@ -18,8 +18,8 @@ def test_how_two_configs_differ(tmp_path: Path) -> None:
     base.write_text("CONFIG_HZ=250\nCONFIG_SMP=y\n# CONFIG_RUST is not set\n")
     other.write_text("CONFIG_HZ=1000\nCONFIG_SMP=y\nCONFIG_RUST=y\n# CONFIG_NEW is not set\n")
     assert config_changes(kernel(base), kernel(other)) == (
-        OptionChange("CONFIG_HZ", "250", "1000"),
-        OptionChange("CONFIG_RUST", "n", "y"),
+        ReportedOption("CONFIG_HZ", "250", "1000"),
+        ReportedOption("CONFIG_RUST", "n", "y"),
     )
     assert config_changes(kernel(base), kernel(base)) == ()
 

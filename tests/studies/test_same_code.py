@@ -3,10 +3,10 @@
 
 import pytest
 
-from kdelta.infer.placement_model import Code
-from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.kernels.objects import Code as ObjectCode
-from kdelta.studies.same_code import Known, codes_of
+from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
+from kdelta.kernels.objects.objects import CodePiece as ObjectCode
+from kdelta.studies.lab.same_code import Known, codes_of
 from tests.synthetic import interrupts, own, region, run, user
 
 BODIES = {
@@ -56,34 +56,34 @@ def known(identity: str, held: Digest | None, workload: str = "w") -> Known:
 
 
 def different(changed: dict[str, int], workload: str = "w") -> set[str]:
-    """The regions whose code is not the same, when that has changed and some data beside."""
+    """The regions whose code is not the same, when that has changed and some data, too."""
     other = digest(**{"data_read": 7, **changed})
     codes = codes_of(known("a", digest()), known("b", other, workload))
     assert tuple(codes) == REGIONS
-    assert Code.RELINKED not in codes.values()
-    return {name for name, code in codes.items() if code is Code.DIFFERENT}
+    assert CodeChange.RELINKED not in codes.values()
+    return {name for name, code in codes.items() if code is CodeChange.DIFFERENT}
 
 
-def test_the_same_objects_linked_anew() -> None:
+def test_the_same_objects_linked_again() -> None:
     codes = codes_of(known("a", digest()), known("b", digest(probe=9)))
-    assert codes == dict.fromkeys(REGIONS, Code.RELINKED)
+    assert codes == dict.fromkeys(REGIONS, CodeChange.RELINKED)
 
 
 def test_the_same_kernel_of_which_no_digest_is_kept() -> None:
-    assert set(codes_of(known("a", None), known("a", None)).values()) == {Code.RELINKED}
+    assert set(codes_of(known("a", None), known("a", None)).values()) == {CodeChange.RELINKED}
 
 
 def test_a_kernel_of_which_nothing_is_known() -> None:
     for digests in ((None, None), (digest(), None), (None, digest())):
         codes = codes_of(known("a", digests[0]), known("b", digests[1]))
-        assert set(codes.values()) == {Code.DIFFERENT}
+        assert set(codes.values()) == {CodeChange.DIFFERENT}
 
 
-def test_one_kernel_booted_with_other_parameters_is_not_only_linked_anew() -> None:
+def test_one_kernel_booted_with_other_parameters_is_not_only_linked_again() -> None:
     plain = known("a", digest())
     changed = Known("b", digest(), COUNTS, "w", ("mitigations=off",))
-    assert set(codes_of(plain, changed).values()) == {Code.DIFFERENT}
-    assert set(codes_of(changed, changed).values()) == {Code.RELINKED}
+    assert set(codes_of(plain, changed).values()) == {CodeChange.DIFFERENT}
+    assert set(codes_of(changed, changed).values()) == {CodeChange.RELINKED}
 
 
 ALWAYS = {"strange", "unknown"}
@@ -113,5 +113,5 @@ def test_another_program() -> None:
 def test_a_function_that_only_one_kernel_executes() -> None:
     more = run(*COUNTS.regions[1:], region("open", {own("do_open"): 9, own("vfs_read"): 3}))
     other = Known("b", digest(vfs_read=9), more, "w")
-    assert codes_of(known("a", digest()), other)["open"] is Code.DIFFERENT
-    assert codes_of(other, known("a", digest()))["open"] is Code.DIFFERENT
+    assert codes_of(known("a", digest()), other)["open"] is CodeChange.DIFFERENT
+    assert codes_of(other, known("a", digest()))["open"] is CodeChange.DIFFERENT

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A real 6.12 from a distribution's source: built, rebuilt for one option, run, and compared.
 
-Its functions have sections of their own, so that test_relinks.py can link it anew: CI compiles one
+Its functions have sections of their own, so that test_relinks.py can relink it: CI compiles one
 kernel.
 """
 
@@ -12,16 +12,16 @@ import pytest
 
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import remove
-from kdelta.infer.effects import Effects, Word
-from kdelta.kernels.built import DIGEST, LOG
-from kdelta.kernels.digest_file import load_digest
+from kdelta.infer.effects.effects import Effects, Word
+from kdelta.kernels.build.built import DIGEST, LOG
+from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.store.store import Store
-from kdelta.studies.compare import run_compare
-from kdelta.studies.configs import compare_configs
-from kdelta.studies.requests import CompareRequest, LabRequest, Silent
+from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.configs import compare_configs
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent
 from tests.kernels.trees import built
 
-pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.network]
+pytestmark = [pytest.mark.build, pytest.mark.guest, pytest.mark.slow]
 
 CONFIG = Path(__file__).parents[2] / "docs/cases/options/speed.config"
 PLAIN = f"deb-src:linux-source-6.12 +{CONFIG} +sections"

@@ -15,24 +15,17 @@ from kdelta.counts.simulated import SimulatedMisses, encode_simulated
 from kdelta.counts.trace import Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.infer.effects import Word, compare
+from kdelta.infer.effects.effects import Word, compare
 from kdelta.replay.kernel_text import parse_symbols
 from kdelta.report.cut_model import CutMisses
-from kdelta.report.layout_model import LayoutReport
-from kdelta.report.place_model import PlaceReport
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
-from kdelta.studies import whole
-from kdelta.studies.compare import Comparison, Side, run_compare
-from kdelta.studies.cycles import Traced, cycles_between
-from kdelta.studies.gate import failures_of, judge, run_gate
-from kdelta.studies.lab import Done, Work, misses_name, misses_of, traces_of
-from kdelta.studies.layout import layout_regions, run_layout
-from kdelta.studies.place import run_place
-from kdelta.studies.placement import Counted, PlacedKernel, costs, drawn, place_traces
-from kdelta.studies.requests import (
+from kdelta.studies.compare.study import Comparison, RunSide, run_compare
+from kdelta.studies.gate.study import failures_of, judge, run_gate
+from kdelta.studies.lab.lab import Done, Work, misses_name, misses_of, traces_of
+from kdelta.studies.lab.requests import (
     CompareRequest,
     GateRequest,
     LabRequest,
@@ -40,15 +33,22 @@ from kdelta.studies.requests import (
     PlaceRequest,
     Silent,
 )
-from kdelta.studies.whole import counted_whole, cut_misses, cut_regions, not_counted
+from kdelta.studies.layout.model import LayoutReport
+from kdelta.studies.layout.study import layout_regions, run_layout
+from kdelta.studies.place.model import PlaceReport
+from kdelta.studies.place.study import run_place
+from kdelta.studies.tracing import whole
+from kdelta.studies.tracing.cycles import Traced, cycles_between
+from kdelta.studies.tracing.placement import CountedMisses, PlacedKernel, costs, drawn, place_traces
+from kdelta.studies.tracing.whole import counted_whole, cut_misses, cut_regions, not_counted
 from tests.machines.bench import NEW, OLD
 from tests.replay.made_kernel import kallsyms, text_rows
-from tests.studies.test_placement import KERNEL, LINE, RUN, SIZES, made_trace, small_cpu
+from tests.studies.placed import KERNEL, LINE, RUN, SIZES, made_trace, small_cpu
 from tests.synthetic import own, region, run
 
 ITERATIONS = 10
 NAMES = ("all", "half", "none")
-NOT_COUNTED = Counted()
+NOT_COUNTED = CountedMisses()
 
 
 def _cut(trace: Trace) -> Trace:
@@ -69,7 +69,7 @@ def _empty(name: str) -> Trace:
     )
 
 
-def _placed(*names: str, counted: Counted = NOT_COUNTED) -> PlacedKernel:
+def _placed(*names: str, counted: CountedMisses = NOT_COUNTED) -> PlacedKernel:
     """A kernel that ran regions which were traced in all, by half, or not."""
     traces = {
         "all": made_trace([0, 2] * 10, [0] * 20, "all"),
@@ -102,8 +102,8 @@ def test_a_kernel_that_has_no_trace_at_all_has_no_figures() -> None:
     assert cut_misses(one, {}) == {"none": CutMisses(0.0, None, None)}
 
 
-def test_the_first_part_stands_beside_the_whole() -> None:
-    one = _placed(*NAMES, counted=Counted({"all": 2.0, "half": 3.5, "none": 4.5}))
+def test_the_first_part_stands_besides_the_whole() -> None:
+    one = _placed(*NAMES, counted=CountedMisses({"all": 2.0, "half": 3.5, "none": 4.5}))
     found = cut_misses(one, {"all": 2.0, "half": 2.0})
     assert found == {"half": CutMisses(0.5, 2.0, 3.5), "none": CutMisses(0.0, None, 4.5)}
     assert [row.kernels for row in cut_regions(one, {"half": 2.0})] == [
@@ -117,13 +117,13 @@ def _compared(base: PlacedKernel, other: PlacedKernel) -> Comparison:
     cpu = small_cpu(2)
     sides = [Traced((Done(RUN, one.counts), Done(RUN, one.counts)), one) for one in (base, other)]
     cycles = cycles_between(sides[0], sides[1], cpu, layouts=8, margin=0.01, progress=Silent())
-    base_side, other_side = (Side("made", KERNEL, one.done) for one in sides)
+    base_side, other_side = (RunSide("made", KERNEL, one.done) for one in sides)
     effects = compare(base_side.counts, other_side.counts)
     return Comparison("made", base_side, other_side, effects, cpu, cycles)
 
 
 def test_without_a_trace_a_verdict_is_unresolved_and_not_same() -> None:
-    counted = Counted({"half": 3.5, "none": 4.5})
+    counted = CountedMisses({"half": 3.5, "none": 4.5})
     found = _compared(_placed(*NAMES, counted=counted), _placed(*NAMES))
     assert found.cycles is not None
     assert [one.region for one in found.cycles.effects] == ["all", "half"]
@@ -193,8 +193,8 @@ def test_misses_are_counted_in_a_run_of_their_own(
     traced = LabRequest(trace=True, data_lines=True, again=True, perturbations=3)
     with Store.open(tmp_path) as store:
 
-        def counted(n: int) -> list[Counted]:
-            works = [Work("made", "", None, {})] * n  # type: ignore[arg-type]  # nobody looks
+        def counted(n: int) -> list[CountedMisses]:
+            works = [Work("made", "", None, {})] * n  # type: ignore[arg-type]  # it is not read
             found = counted_whole(
                 traced, cache, [KERNEL] * n, works, store=store, progress=Silent()
             )
@@ -203,8 +203,8 @@ def test_misses_are_counted_in_a_run_of_their_own(
         assert counted(0) == []
         assert asked == []
         good, bad = counted(2)
-    assert good == Counted({"half": 3.5})
-    assert bad == Counted({}, "timed-out: the guest hung")
+    assert good == CountedMisses({"half": 3.5})
+    assert bad == CountedMisses({}, "timed-out: the guest hung")
     (request,) = asked
     assert request == LabRequest(perturbations=1, simulate=cache)
     (note,) = not_counted(_placed("half", counted=bad), "base")
@@ -231,7 +231,7 @@ def _layout(store: Store, limit: int = LabRequest().trace_limit) -> LayoutReport
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_a_real_region_that_is_cut_off_is_counted_whole(tmp_path: Path) -> None:
     """The replay of the whole trace begins as its pass ends, the counted run as what was before
     left the cache: a line each at most.
@@ -281,7 +281,7 @@ def _place(store: Store, folder: Path, limit: int) -> PlaceReport:
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_an_order_is_for_what_was_traced_of_a_real_kernel(tmp_path: Path) -> None:
     with Store.open(tmp_path / "some") as store:
         found = _place(store, tmp_path, LIMIT)
@@ -298,7 +298,7 @@ def test_an_order_is_for_what_was_traced_of_a_real_kernel(tmp_path: Path) -> Non
 
 
 @pytest.mark.guest
-@pytest.mark.network
+@pytest.mark.slow
 def test_two_real_kernels_without_a_trace_are_not_the_same(tmp_path: Path) -> None:
     request = CompareRequest(
         base=OLD,

@@ -3,7 +3,7 @@
 
 from kdelta.guests.job import Job
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.lab import Work
+from kdelta.studies.lab.lab import Work
 
 USUAL = MachineOptions().timeout_seconds
 

@@ -21,7 +21,7 @@ from kdelta.workloads.calibration.generate import (
     PASSES,
     QUICK_RELINKS,
     WIDTH,
-    Code,
+    GeneratedCode,
     ProgramSource,
     Use,
     bodies_of,
@@ -50,7 +50,7 @@ def arch() -> str:
 
 
 def small(**changed: object) -> ProgramSource:
-    code = msgspec.structs.replace(Code("small", 12, 4, copies=2), **changed)
+    code = msgspec.structs.replace(GeneratedCode("small", 12, 4, copies=2), **changed)
     return program(code, Use("random", "random"), (bodies_of(code), source_of(code)), 3)
 
 
@@ -95,7 +95,7 @@ def test_the_set_is_always_the_same_and_has_what_is_needed() -> None:
 
 
 def test_copies_of_bodies_make_up_the_functions() -> None:
-    code = Code("small", 12, 4, copies=3)
+    code = GeneratedCode("small", 12, 4, copies=3)
     assert bodies_of(code).count("noinline") == 4
     source = source_of(code)
     for copy in range(3):
@@ -120,7 +120,7 @@ def test_every_kind_is_compiled_linked_and_runs(call: str, data: str, tmp_path: 
 
 @native
 def test_code_that_waits_for_what_is_fetched(tmp_path: Path) -> None:
-    code = Code("wide", 60, 40, copies=2, call="chain", wide=True)
+    code = GeneratedCode("wide", 60, 40, copies=2, call="chain", wide=True)
     bodies = bodies_of(code)
     assert "NEXT_WORD" not in source_of(code)
     for body in bodies.split("__attribute__")[1:]:
@@ -153,7 +153,7 @@ def test_footprints_of_wide_code_are_those_of_its_name(name: str, tmp_path: Path
 
 @native
 def test_what_calls_the_functions_is_at_one_place_and_some_are_not_called(tmp_path: Path) -> None:
-    code = Code("small", 12, 4, copies=3, called=4)
+    code = GeneratedCode("small", 12, 4, copies=3, called=4)
     one = program(code, Use("random"), (bodies_of(code), source_of(code)), 3)
     links = all_linked(compiled(one, tmp_path / "o", arch=arch()), 3, tmp_path / "links")
     places = {all_spans(path)["pass"][0] for path in links}
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 
 @native
 def test_no_pass_of_drawn_calls_is_like_another(tmp_path: Path) -> None:
-    code = Code("small", 12, 4, copies=2)
+    code = GeneratedCode("small", 12, 4, copies=2)
     text = re.sub(r"copy\d+_f\d+", "called", source_of(code)).split("int main")[0]
     text += f"""
 word called(word a, uint32_t r) {{ return a + r; }}

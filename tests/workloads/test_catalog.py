@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The catalogue of workloads: those that come with kdelta, and what is said of a wrong one."""
+"""The catalogue of workloads: those that come with kdelta, and what is reported of a wrong one."""
 
 from pathlib import Path
 

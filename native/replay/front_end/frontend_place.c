@@ -26,7 +26,7 @@ static uint32_t power(uint32_t base, uint32_t exponent)
     return found;
 }
 
-/* Lanes of tables that are not there keep a history of one branch, and nobody asks them. */
+/* Lanes of tables that are not there keep a history of one branch, and are not asked. */
 static void make_lanes(struct front *f)
 {
     const struct frontend_predictor *parts[] = { &f->cpu->conditional, &f->cpu->indirect };

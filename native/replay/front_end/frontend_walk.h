@@ -437,7 +437,7 @@ TARGET void NAME(front_walk)(struct front *f)
 
         NAME(execute)(f, &f->spots[last], context);
         NAME(go_on)(f, last, next, next == NONE ? AWAY : frontend_outcome(plan, last, next), context);
-        if (entered) { /* by an interrupt, which fetches anew */
+        if (entered) { /* by an interrupt, which fetches again */
             NAME(redirect)(f);
             f->straight = false;
         }

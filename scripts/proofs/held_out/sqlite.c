@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SQLite in memory: inserts, updates, joins, aggregates, sorts, deletes, text functions, and statements that are compiled anew. */
+/* SQLite in memory: inserts, updates, joins, aggregates, sorts, deletes, text functions, and statements that are compiled again. */
 #include "pass.h"
 #include "sqlite3.h"
 
@@ -25,7 +25,7 @@ static int run(const char *sql)
 
 void prepare(void)
 {
-    /* SQLite's own allocator on a fixed heap: where things lie does not hang on the C library. */
+    /* SQLite's own allocator on a fixed heap: where things lie does not depend on the C library. */
     check(sqlite3_config(SQLITE_CONFIG_HEAP, heap, sizeof heap, 64) == SQLITE_OK, "heap");
     check(sqlite3_open(":memory:", &db) == SQLITE_OK, "open");
     run("CREATE TABLE item(id INTEGER PRIMARY KEY, kind INT, price REAL, name TEXT)");

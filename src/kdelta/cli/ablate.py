@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta ablate`: its arguments."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -12,11 +11,13 @@ from kdelta.cli.html import HtmlFile
 from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
+from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.ablate import AblateRequest, run_ablate
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.ablate.request import AblateRequest
+from kdelta.studies.ablate.study import run_ablate
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
 
 
 @makes_runs()
@@ -46,7 +47,7 @@ def ablate(
     max_builds: Annotated[
         int | None,
         typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels to build beside A and B."
+            "--max-builds", metavar="N", min=0, help="The most kernels to build besides A and B."
         ),
     ] = None,
     no_modules: Annotated[
@@ -78,7 +79,7 @@ def ablate(
     front_end: options.FrontEnd = False,
     regions: Annotated[
         int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by unit."),
+        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by unit."),
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,
@@ -110,6 +111,6 @@ def ablate(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_ablate(request, store, progress))
+            report = run_async(run_ablate(request, store, progress))
         publish(store, "ablate", [report], json=json, html=html, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0

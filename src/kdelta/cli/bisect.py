@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta bisect`: its arguments."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,15 +15,16 @@ from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.files import write_atomic
-from kdelta.report.bisect_mail import bisect_mails
-from kdelta.report.bisect_model import BisectReport
+from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import TreeSpec
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.bisect import BisectRequest, run_bisect
-from kdelta.studies.bisect.request import DEFAULT_MARGIN
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.bisect.mail import bisect_mails
+from kdelta.studies.bisect.model import BisectReport
+from kdelta.studies.bisect.request import DEFAULT_MARGIN, BisectRequest
+from kdelta.studies.bisect.study import run_bisect
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
 
 _DEFAULT_PERCENT = float(100 * DEFAULT_MARGIN)
 
@@ -79,7 +79,7 @@ def bisect(
     max_builds: Annotated[
         int | None,
         typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels beside the two ends."
+            "--max-builds", metavar="N", min=0, help="The most kernels besides the two ends."
         ),
     ] = None,
     keep_all: Annotated[
@@ -129,7 +129,7 @@ def bisect(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_bisect(request, store, progress))
+            report = run_async(run_bisect(request, store, progress))
         if log is not None:
             _write_logs(report, log)
         mails = bisect_mails(report) if mail and not json else None

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta calibrate`: its arguments."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,8 @@ from kdelta.cli.progress import shown_progress
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
 from kdelta.host.files import write_atomic
+from kdelta.host.interrupt import run_async
 from kdelta.host.machine import cores
-from kdelta.report.calibration_json import calibration_json, check_json
-from kdelta.report.calibration_text import calibration_text, check_text
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.calibrate.check import RELINKS as CHECK_RELINKS
@@ -30,9 +28,11 @@ from kdelta.studies.calibrate.study import (
     run_calibrate,
     told,
 )
+from kdelta.studies.calibrate.text import calibration_text, check_text
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
 
 EPILOG = """\b
 On another machine, without Python:
@@ -150,16 +150,16 @@ def calibrate(
     if check:
         return _check(request, check, json=json)
     with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_calibrate(request, store, progress))
-    emit(calibration_json(report, __version__) if json else calibration_text(report))
+        report = run_async(run_calibrate(request, store, progress))
+    emit(document_text(report, __version__) if json else calibration_text(report))
     return 0
 
 
 def _check(request: CalibrateRequest, programs: list[str], *, json: bool) -> int:
     wanted = [held_out(text) for text in programs]
     with open_store() as store, shown_progress() as progress:
-        report = asyncio.run(run_check(request, wanted, store, progress))
-    text = check_json(report, __version__) if json else check_text(report)
+        report = run_async(run_check(request, wanted, store, progress))
+    text = document_text(report, __version__) if json else check_text(report)
     if request.write is not None:
         write_atomic(request.write, text.encode())
     emit(text)
@@ -177,7 +177,7 @@ def _plan(request: CalibrateRequest, bundle: Path | None, check: list[str]) -> s
     if check:
         return f"links, times and traces {', '.join(held_out(text).name for text in check)}"
     if request.results is not None:
-        return f"reads {request.results}, and traces the links beside it under {request.kernel}"
+        return f"reads {request.results}, and traces the links next to it under {request.kernel}"
     programs = told(chosen_programs(request))
     if bundle is not None:
         return f"{programs}, put into the bundle {bundle} for {request.arch}"

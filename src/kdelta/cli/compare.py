@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta compare`: its arguments."""
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -14,12 +13,16 @@ from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
+from kdelta.host.interrupt import run_async
+from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
-from kdelta.studies.compare import run_compare
+from kdelta.studies.compare.first_screen import LEAST
+from kdelta.studies.compare.kind import LEAST_PPM
+from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import record_profiles
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, LabRequest
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import CompareRequest, LabRequest
 
 
 @makes_runs()
@@ -44,6 +47,16 @@ def compare(
             "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
         ),
     ] = options.DEFAULT_MARGIN_PERCENT,
+    path_margin: Annotated[
+        float | None,
+        typer.Option(
+            "--path-margin",
+            metavar="PCT",
+            show_default=False,
+            help="Only count smaller changes of the path.  [default: 0.5; with -o: 0]",
+        ),
+    ] = None,
+    show_all: options.All = False,
     one_state: options.OneState = False,
     lab: LabRequest,
     explain: Annotated[
@@ -52,7 +65,7 @@ def compare(
             "--explain",
             metavar="N",
             min=0,
-            help="Operations whose change is explained by function: those that changed most.",
+            help="With --all: explain by function the N operations that changed most.",
         ),
     ] = 5,
     functions: options.Functions = 10,
@@ -73,6 +86,8 @@ def compare(
             f"nothing to compare with: {base}",
             "name another kernel, or a change of this one as in: kdelta compare ~/linux +fix.patch",
         )
+    usual = 0.0 if operation else float(100 * LEAST)
+    least = options.fraction_of(usual if path_margin is None else path_margin)
     request = CompareRequest(
         base=base,
         others=tuple(others),
@@ -86,9 +101,10 @@ def compare(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            found = asyncio.run(run_compare(request, store, progress))
+            found = run_async(run_compare(request, store, progress))
             if html is not None and not no_flame:
-                asyncio.run(record_profiles(request, store, progress))
-        shown = {"explain": explain, "functions": functions}
+                run_async(record_profiles(request, store, progress))
+        shown = {"explain": explain, "functions": functions, LEAST_PPM: int(10**6 * least)}
+        shown |= {ALL: 1} if show_all else {}
         publish(store, "compare", compare_reports(found, store), json=json, html=html, shown=shown)
     return 0 if all(one.base.counts and one.other.counts for one in found) else RUNS_FAILED

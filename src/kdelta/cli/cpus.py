@@ -6,17 +6,20 @@ from typing import Annotated
 
 import typer
 
+from kdelta import __version__
 from kdelta.cli.options import Json
 from kdelta.cli.output import emit
 from kdelta.cpus.catalog import list_cpus, load_cpu, refuse_shadow
 from kdelta.cpus.front_end import FrontEnd, Predictor
+from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
 from kdelta.cpus.user import HOST, load_user_cpu, user_paths
 from kdelta.host.machine import machine_hash
 from kdelta.report.calibrated import calibrated_on, of_another_machine, prices_word
-from kdelta.report.cpus_json import cpus_json
-from kdelta.report.layout import finished, wrapped
+from kdelta.report.cpus_model import listed_cpus
+from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
+from kdelta.studies.documents import document_text
 
 _NAME = 15
 _FIELD = 22
@@ -43,26 +46,7 @@ _LABELS = {
     "dtlb_large": "TLB, data, large pages",
     "dtlb_store": "TLB, stores",
     "stlb": "TLB, second level",
-    "misses.l1i": "miss of a line",
-    "misses.itlb": "miss of a page",
-    "misses.btb": "miss of a target",
-    "misses.l2": "miss in the L2",
-    "misses.conditional": "mispredicted if",
-    "misses.indirect": "mispredicted target",
-    "misses.return": "mispredicted return",
-    "misses.btb-first": "miss of a near target",
-    "misses.l1i-exposed": "a cycle not hidden",
-    "misses.fetch-windows": "a window",
-    "misses.op-cache": "miss of operations",
-    "misses.fetch-waits": "a cycle of waiting",
-    "misses.l1d": "load: line",
-    "misses.l1d-store": "store: line",
-    "misses.l2-data": "load: line in the L2",
-    "misses.l2-data-store": "store: line in the L2",
-    "misses.dtlb": "load: page",
-    "misses.dtlb-store": "store: page",
-    "misses.stlb": "load: page, 2nd level",
-    "misses.stlb-store": "store: page, 2nd level",
+    **{f"misses.{kind}": names.price for kind, names in MISSES.items()},
 }
 
 
@@ -74,20 +58,21 @@ def cpus(
     *,
     json: Json = False,
 ) -> None:
-    """List the CPUs that model cycles can be had for, and which have prices that were calibrated.
+    """List the CPUs that have model cycles, and which have calibrated prices.
 
     With a CPU's name, or the path of a CPU file: its caches and prices, each with where the figure
-    is from, and the paths of a kernel that hang on it. What a buyer chooses may follow the name, as
-    in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock). The user's own
-    files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus.
+    is from, and the paths of a kernel that depend on it. What a buyer chooses may follow the name,
+    as in cortex-a9,l2=256KiB,clock=1GHz (l1i, l1d, l2, l2-latency, replacement, clock). The user's
+    own files, such as the host's by kdelta calibrate, are in $XDG_CONFIG_HOME/kdelta/cpus.
     """
     if names:
         chosen = [load_cpu(name) for name in names]
-        emit(cpus_json(chosen) if json else "\n".join(cpu_text(cpu) for cpu in chosen))
+        listed = document_text(listed_cpus(chosen), __version__) if json else ""
+        emit(listed or "\n".join(cpu_text(cpu) for cpu in chosen))
         return
     own, wrong = _own()
     known = [*list_cpus().values(), *own]
-    emit(cpus_json(known, wrong) if json else cpus_text(known, wrong))
+    emit(document_text(listed_cpus(known, wrong), __version__) if json else cpus_text(known, wrong))
 
 
 def _on(cpu: CPU) -> str:
@@ -147,7 +132,7 @@ def cpu_text(cpu: CPU) -> str:
         for text in (cpu.qemu.cpu.replace(",", ", "), cpu.qemu.append, cpu.qemu.reason):
             lines += wrapped(text, _INDENT, _INDENT) if text else []
     if cpu.paths:
-        lines += ["", "  paths of a kernel that hang on it"]
+        lines += ["", "  paths of a kernel that depend on it"]
         lines += [line for path in cpu.paths for line in _path_lines(path)]
     return finished(lines)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta crossing`: its arguments."""
 
-import asyncio
 import itertools
 from collections.abc import Sequence
 from typing import Annotated
@@ -15,17 +14,18 @@ from kdelta.cli.html import HtmlFile
 from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
+from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.crossing import (
+from kdelta.studies.crossing.study import (
     CrossingRequest,
     both_kernels,
     must_leave_mitigations,
     run_crossing,
 )
-from kdelta.studies.lab import open_store
-from kdelta.studies.profile import Asked
-from kdelta.studies.requests import LabRequest, RunRequest
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.profile.study import ProfileJob
 
 
 @makes_runs(without=("mode",))
@@ -80,7 +80,7 @@ def crossing(
 ) -> int:
     """Say what crossing into the kernel and back costs a program, and what of that is what.
 
-    Runs the workload in five arms: the kernel as it is; told mitigations=off; with the program in
+    Runs the workload in five arms: the kernel as it is; with mitigations=off; with the program in
     ring 0 (+kernel-mode), calling by the same instruction, then by a jump to the kernel's entry,
     then past what only a change of privilege needs. Prints user and system instructions of each,
     and which share of the gain is mitigations, crossing, direct call and entry work. x86-64 only.
@@ -90,7 +90,7 @@ def crossing(
     stock, changed = _kernels([first, *changes], with_mode)
     command = tuple(rest[len(changes) :])
     models = options.known_cpus([cpu], lab.machine.cpu)
-    asked = Asked(workload, tuple(operation or ()))
+    asked = ProfileJob(workload, tuple(operation or ()))
     request = CrossingRequest(
         stock=stock,
         with_mode=changed,
@@ -102,7 +102,7 @@ def crossing(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_crossing(request, store, progress))
+            report = run_async(run_crossing(request, store, progress))
         publish(store, "crossing", [report], json=json, html=html, shown={"explain": explain})
     return 0 if len(report.found.total.arms) == len(report.arms) else RUNS_FAILED
 
@@ -119,7 +119,7 @@ def _kernels(words: Sequence[str], with_mode: str) -> tuple[str, str]:
     return str(spec), str(changed)
 
 
-def _asked(asked: Asked, request: RunRequest) -> Asked:
+def _asked(asked: ProfileJob, request: RunRequest) -> ProfileJob:
     """A workload, or a command where there is one; UserError for both."""
     if not request.command:
         if request.files:
@@ -132,4 +132,4 @@ def _asked(asked: Asked, request: RunRequest) -> Asked:
         raise UserError(
             f"{given} and a command at once: {' '.join(request.command)}", "leave one of them out"
         )
-    return Asked(command=request)
+    return ProfileJob(command=request)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta diff`: its arguments."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -24,17 +23,18 @@ from kdelta.cli.profile import (
 )
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.infer.diff import FIGURES
-from kdelta.infer.profile import Sort
-from kdelta.report.diff_model import DiffReport
+from kdelta.host.interrupt import run_async
+from kdelta.infer.profiles.diff import FIGURES
+from kdelta.infer.profiles.profile import Sort
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.store.model import Run
-from kdelta.studies.diff import DiffRequest, kernels_diff, run_diff
-from kdelta.studies.lab import open_store
-from kdelta.studies.profile import Asked
-from kdelta.studies.requests import LabRequest
-from kdelta.studies.views import Views
+from kdelta.studies.diff.model import DiffReport
+from kdelta.studies.diff.study import DiffRequest, kernels_diff, run_diff
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.profile.study import ProfileJob
+from kdelta.studies.profile.views import Views
 
 
 @makes_runs(without=SINGLE)
@@ -120,7 +120,7 @@ def _of_runs(words: Sequence[str], request: DiffRequest) -> DiffReport:
     with open_store() as store:
         a, b = (store.run(word) for word in words)
         with shown_progress() as progress:
-            return asyncio.run(run_diff(a, b, store, progress, request))
+            return run_async(run_diff(a, b, store, progress, request))
 
 
 def _of_kernels(
@@ -128,9 +128,9 @@ def _of_kernels(
 ) -> DiffReport | Run | None:
     specs = [str(spec) for spec in compared_words(words)]
     _must_be_two("kernels", specs)
-    asked = Asked(workload or "syscalls", request.regions, mode=request.lab.mode)
+    asked = ProfileJob(workload or "syscalls", request.regions, mode=request.lab.mode)
     with open_store() as store, shown_progress() as progress:
-        return asyncio.run(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
+        return run_async(kernels_diff((specs[0], specs[1]), asked, store, progress, request))
 
 
 def _must_be_two(what: str, words: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta profile --export`: where the files of other tools go."""
 
-import asyncio
 import re
 import sys
 import tempfile
@@ -16,10 +15,11 @@ from kdelta.cli.output import emit, save, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import command_line
 from kdelta.cli.top import show_top
-from kdelta.infer.profile import Selection
+from kdelta.host.interrupt import run_async
+from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
 from kdelta.spec.errors import UserError
-from kdelta.studies.exported import Recording, exportable, looked_through
+from kdelta.studies.profile.exported import ExportedRun, exportable, looked_through
 
 Format = Annotated[
     str,
@@ -62,7 +62,7 @@ class Wanted(msgspec.Struct, frozen=True):
     figure: str = ""
 
     def show(
-        self, recording: Recording, selection: Selection, *, functions: int, source: bool
+        self, recording: ExportedRun, selection: Selection, *, functions: int, source: bool
     ) -> None:
         """Writes or shows it. functions: how many a table has. source: with source lines."""
         run = recording.one.run
@@ -79,7 +79,7 @@ class Wanted(msgspec.Struct, frozen=True):
                 source=source,
                 command=command_line(["kdelta", *sys.argv[1:]]),
             )
-            profiles, naming = asyncio.run(making)
+            profiles, naming = run_async(making)
             data = self.export.made(profiles, naming)
         if source and not naming.lines:
             talk("no source lines: there is no debug info of anything that was executed")
@@ -123,7 +123,8 @@ def _check_writable(path: Path, *, is_folder: bool) -> None:
             f"--output {path}: there is no folder {folder}", "make it, or name another one"
         )
     try:
-        # A file is written beside and then renamed, so it is the folder that has to be writable.
+        # A file is written next to it and then renamed, so it is the folder that has to be
+        # writable.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

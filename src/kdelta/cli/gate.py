@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta gate`: its arguments, and exit codes that `git bisect run` understands."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Annotated
@@ -16,14 +15,16 @@ from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
-from kdelta.infer.gate import MIXED, Exit
-from kdelta.report.gate_model import GateReport
+from kdelta.host.interrupt import run_async
+from kdelta.infer.effects.gate import MIXED, Exit
+from kdelta.report.groups import report_groups
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.flames import record_profiles
-from kdelta.studies.gate import run_gate
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import CompareRequest, GateRequest, LabRequest
+from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.study import run_gate
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest
 
 ANSWERS = frozenset({Exit.NOT_SLOWER, Exit.SLOWER, Exit.CANNOT_TELL})
 
@@ -51,7 +52,7 @@ def gate(
         list[str],
         typer.Argument(
             metavar="BASE [+CHANGE...] [OTHER [+CHANGE...]]",
-            help="Two kernels, or one with changes, which is held against itself without them.",
+            help="Two kernels, or one with changes, which is compared with itself without them.",
         ),
     ],
     *,
@@ -105,14 +106,17 @@ def gate(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            answer = asyncio.run(run_gate(request, store, progress))
+            answer = run_async(run_gate(request, store, progress))
             if html is not None and not no_flame:
-                asyncio.run(record_profiles(request.compare, store, progress))
+                run_async(record_profiles(request.compare, store, progress))
         compared = compare_reports(answer.comparisons, store)
         report = GateReport(answer.decision, answer.judged, answer.notes, compared)
-        for note in answer.notes:
+        groups = [f"control groups: {text}" for text in map(report_groups, compared) if text]
+        for note in (*dict.fromkeys(groups), *answer.notes):
             talk(f"note: {note}")
-        with contextlib.suppress(ReaderGoneError):  # nobody reads the line; the code says it too
+        with contextlib.suppress(
+            ReaderGoneError
+        ):  # there is no reader of the line; the code says it too
             publish(store, "gate", [report], html=html)
     return answer.decision.exit
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from kdelta.cli.output import save, talk
-from kdelta.report.html import page
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.flames import flames_of
+from kdelta.studies.forms import html
 
 
 def _writable(path: Path | None) -> Path | None:
@@ -26,7 +26,8 @@ def _writable(path: Path | None) -> Path | None:
             f"--html {path}: there is no folder {path.parent}", "make it, or name another one"
         )
     try:
-        # A page is written beside and then renamed, so it is the folder that has to be writable.
+        # A page is written next to it and then renamed, so it is the folder that has to be
+        # writable.
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -62,4 +63,4 @@ def write_page(path: Path, stored: Stored, store: Store) -> None:
 
 def page_text(stored: Stored, store: Store) -> str:
     """The page of a study, with flame graphs where the store has profiles of its runs."""
-    return page(stored, flames_of(stored, store, talk))
+    return html(stored, flames_of(stored, store, talk))

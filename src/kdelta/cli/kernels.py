@@ -11,11 +11,11 @@ from kdelta.cli.listing import built_text, differences_text, kernels_text, remov
 from kdelta.cli.output import echo_commands, emit, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.kernels import NoKernel, cached_kernels, obtain
-from kdelta.kernels.built import built_kernels, find_built
-from kdelta.kernels.prune import limit_bytes, prune, usage
+from kdelta.kernels.build.built import built_kernels, find_built
+from kdelta.kernels.build.prune import limit_bytes, prune, usage
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.configs import compare_configs
+from kdelta.studies.lab.configs import compare_configs
 
 
 def build(

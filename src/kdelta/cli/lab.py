@@ -8,7 +8,7 @@ from typing import Any
 
 from kdelta.cli import options
 from kdelta.cli.output import echo_commands
-from kdelta.studies.requests import LabRequest
+from kdelta.studies.lab.requests import LabRequest
 
 Command = Callable[..., Any]
 

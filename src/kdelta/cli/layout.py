@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta layout`: its arguments."""
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -14,11 +13,12 @@ from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
+from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab import open_store
-from kdelta.studies.layout import run_layout
-from kdelta.studies.requests import LabRequest, LayoutRequest
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest, LayoutRequest
+from kdelta.studies.layout.study import run_layout
 
 ModelCpu = Annotated[
     str,
@@ -56,7 +56,7 @@ def layout(
             "--explain",
             metavar="N",
             min=0,
-            help="Operations to take apart: those on which placement bears most.",
+            help="Operations to break down: those on which placement bears most.",
         ),
     ] = 5,
     collisions: Annotated[
@@ -66,7 +66,7 @@ def layout(
     json: options.Json = False,
     html: HtmlFile = None,
 ) -> int:
-    """Say how much a workload hangs on where the linker put the kernel's functions.
+    """Say how much a workload depends on where the linker put the kernel's functions.
 
     Runs the workload once, recorded, and replays the recording with the functions in other places:
     in random orders, and aligned otherwise. Prints how the misses are distributed over these, and
@@ -89,7 +89,7 @@ def layout(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_layout(request, store, progress))
+            report = run_async(run_layout(request, store, progress))
         shown = {"explain": explain, "collisions": collisions}
         publish(store, "layout", [report], json=json, html=html, shown=shown)
     return 0 if report.regions or report.cut else RUNS_FAILED

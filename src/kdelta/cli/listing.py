@@ -4,15 +4,15 @@
 from collections.abc import Iterable, Sequence
 
 from kdelta.kernels import Kernel, NoKernel
-from kdelta.kernels.built import BuiltKernel, load_built
-from kdelta.kernels.cache import CachedKernel
-from kdelta.kernels.kconfig import line_of
-from kdelta.kernels.prune import Cached
-from kdelta.report.layout import ascii_only, wrapped
+from kdelta.kernels.build.built import BuiltKernel, load_built
+from kdelta.kernels.build.prune import Cached
+from kdelta.kernels.config.kconfig import line_of
+from kdelta.kernels.packages.cache import CachedKernel
+from kdelta.report.lines import ascii_only, wrapped
 from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec
 from kdelta.store.model import Run, Study
-from kdelta.studies.configs import ConfigDifference
+from kdelta.studies.lab.configs import ConfigDifference
 from kdelta.workloads.catalog import Operation, Parameter, Workload
 
 _ID = 8
@@ -47,7 +47,7 @@ def studies_text(studies: Sequence[Study]) -> str:
 
 
 def _unique_length(ids: Sequence[str]) -> int:
-    """How much of the ids tells them apart."""
+    """How much of the ids distinguishes them."""
     longest = max(len(one) for one in ids)
     for length in range(_ID, longest):
         if len({one[:length] for one in ids}) == len(ids):
@@ -154,7 +154,7 @@ def _parameter(workload: Workload, one: Parameter) -> str:
 
 
 def workloads_text(workloads: Iterable[Workload]) -> str:
-    """Each workload with what it can be told, and its operations unless another has the same."""
+    """Each workload with what it can be given, and its operations unless another has the same."""
     lines = []
     seen: dict[tuple[Operation, ...], str] = {}
     for workload in workloads:

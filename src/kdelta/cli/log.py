@@ -9,8 +9,9 @@ from kdelta.cli import options
 from kdelta.cli.html import HtmlFile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.studies.history import HistoryRequest, run_history
-from kdelta.studies.lab import open_store
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.log.study import run_history
 
 
 def log(
@@ -74,7 +75,7 @@ def log(
 
     Runs nothing. Kernels are ordered by version, by commit where their repository is there, and
     else by when they were run; what was run on another machine is a series of its own. Real steps
-    and such as placement makes are told apart, by the rules of kdelta compare.
+    and such as placement makes are distinguished, by the rules of kdelta compare.
     """
     request = HistoryRequest(
         workload=workload,
@@ -89,5 +90,5 @@ def log(
     with open_store() as store:
         with shown_progress() as progress:
             report = run_history(request, store, progress)
-        publish(store, "history", [report], json=json, shown={"explain": explain}, html=html)
+        publish(store, "log", [report], json=json, shown={"explain": explain}, html=html)
     return 0

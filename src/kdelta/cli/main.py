@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands and their options."""
 
-import asyncio
 import itertools
 import sys
 from collections.abc import Sequence
@@ -33,24 +32,27 @@ from kdelta.cli.output import echo_commands, emit
 from kdelta.cli.place import place
 from kdelta.cli.profile import profile
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import begin_command, write_runs
+from kdelta.cli.publish import begin_command, runs_printed, write_runs
 from kdelta.cli.report import EPILOG as REPORT_EPILOG
 from kdelta.cli.report import report
 from kdelta.cli.reports import done_report, stored_report
+from kdelta.cli.schema import schema
 from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
-from kdelta.report.json import run_json, runs_json
-from kdelta.report.run_text import run_text
+from kdelta.host.interrupt import run_async
+from kdelta.report.model import run_list
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.store import LAST
-from kdelta.studies.command import run_command
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest, RunRequest
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.command import run_command
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.run.document import RunDetail
 from kdelta.workloads.catalog import workloads as known_workloads
 
 app = typer.Typer(
     name="kdelta",
-    help="Tells which change to a Linux kernel made it faster or slower, and by exactly how much.",
+    help="Find which change to a Linux kernel made it faster or slower, and by exactly how much.",
     epilog="Exit codes: 0 done, 1 all runs of a kernel failed, 2 wrong usage, 3 the lab failed, "
     "130 interrupted.",
     rich_markup_mode=None,
@@ -115,7 +117,7 @@ def run(
         typer.Option(
             "--file",
             metavar="PATH[:GUESTPATH]",
-            help="Carry this file along; may be repeated. Shared libraries go along by themselves.",
+            help="Add this file to the guest, with its shared libraries; repeatable.",
         ),
     ] = None,
     seconds: Annotated[
@@ -148,15 +150,14 @@ def run(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            found = asyncio.run(run_command(request, store, progress))
+            found = run_async(run_command(request, store, progress))
         reports = [done_report(done, store) for done in found]
         if html is not None:
             write_runs(html, reports, store, functions)
-    texts = [
-        run_json(one, __version__) if json else run_text(one, functions=functions)
-        for one in reports
-    ]
-    emit(("" if json else "\n").join(texts))
+    if json:
+        emit("".join(document_text(one, __version__) for one in reports))
+    else:
+        emit(runs_printed(reports, RunDetail(functions=functions)))
     return 0 if any(done.counts for done in found) else RUNS_FAILED
 
 
@@ -173,7 +174,7 @@ def runs(
     """
     with open_store() as store:
         found = store.runs(limit)
-    emit(runs_json(found, __version__) if json else runs_text(found))
+    emit(document_text(run_list(found), __version__) if json else runs_text(found))
 
 
 @app.command()
@@ -207,9 +208,10 @@ def show(
         if console:
             text = store.console(found)
         elif json:
-            text = run_json(stored_report(found, store), __version__)
+            text = document_text(stored_report(found, store), __version__)
         else:
-            text = run_text(stored_report(found, store), tuple(operation or ()), functions)
+            asked = RunDetail(tuple(operation or ()), functions)
+            text = runs_printed([stored_report(found, store)], asked)
         if html is not None:
             write_runs(html, [stored_report(found, store)], store, functions)
     emit(text)
@@ -228,6 +230,7 @@ app.command(epilog=SERIES_EPILOG + options.SPECS)(series)
 app.command(epilog=options.SPECS)(build)
 app.command()(kernels)
 app.command()(cpus)
+app.command()(schema)
 app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 
 

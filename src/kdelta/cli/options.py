@@ -15,7 +15,7 @@ from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
-from kdelta.studies.requests import CompareRequest, LabRequest, RunRequest, machine_like
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, RunRequest, machine_like
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -65,6 +65,10 @@ As = Annotated[
 OneState = Annotated[
     bool,
     typer.Option("--one-state", help="Skip the runs from other states and CPU speeds."),
+]
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Print all figures, functions and facts, not one screen."),
 ]
 MixedIs = Annotated[
     str,
@@ -172,7 +176,7 @@ Data = Annotated[
     bool,
     typer.Option(
         "--data",
-        help="With --cpu: also record data accesses, so that L2 misses can be told; runs take "
+        help="With --cpu: also record data accesses, so that L2 misses can be counted; runs take "
         "about 5 times longer.",
     ),
 ]
@@ -295,13 +299,13 @@ def _known_cpu(name: str) -> CPU:
 
 def fraction_of(percent: float, *, positive: bool = False) -> Fraction:
     """A margin as a fraction, to the last digit as it was written. UserError for one that is
-    negative or no number, and for nought where it has to be `positive`.
+    negative or no number, and for zero where it has to be `positive`.
     """
     if not 0 <= percent < math.inf or (positive and not percent):
         raise UserError(
             f"a margin of {percent:g} %",
-            "it is above nought: with a margin of nought, nothing that is drawn can be the same"
+            "the margin must be positive: random layouts never compare equal at 0"
             if positive
-            else "it is nought or more",
+            else "the margin is 0 or more",
         )
     return Fraction(str(percent)) / 100

@@ -11,7 +11,7 @@ from kdelta.spec.errors import LabError
 
 
 class ReaderGoneError(Exception):
-    """Whoever read stdout has had enough: no error, and nothing more to write."""
+    """The reader of stdout has closed it: no error, and nothing more to write."""
 
 
 def emit(data: str | bytes) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta place`: its arguments."""
 
-import asyncio
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,12 +17,13 @@ from kdelta.cli.layout import ModelCpu, Seed
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
+from kdelta.host.interrupt import run_async
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab import open_store
-from kdelta.studies.place import run_place
-from kdelta.studies.requests import LabRequest, PlaceRequest
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest, PlaceRequest
+from kdelta.studies.place.study import run_place
 
 
 @makes_runs(without=SINGLE)
@@ -73,7 +73,7 @@ def place(
             metavar="N",
             min=2,
             max=100_000,
-            help="Random layouts that the order is held against.",
+            help="Random layouts that the order is compared with.",
         ),
     ] = options.DEFAULT_LAYOUTS,
     data: Annotated[
@@ -123,7 +123,7 @@ def place(
     )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_place(request, store, progress))
+            report = run_async(run_place(request, store, progress))
         publish(store, "place", [report], json=json, html=html)
     failed = not report.regions or (report.applied is not None and not report.applied.regions)
     return RUNS_FAILED if failed else 0

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta profile`: its arguments."""
 
-import asyncio
 import enum
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Annotated
 
@@ -23,24 +22,25 @@ from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.profile import OF_DATA, Part, Selection, Sort, chosen_regions
-from kdelta.report.processes_json import processes_json
-from kdelta.report.processes_model import ProcessesReport
-from kdelta.report.processes_text import processes_text
-from kdelta.report.profile_json import profile_json
-from kdelta.report.profile_model import ProfileReport
-from kdelta.report.profile_text import profile_text
+from kdelta.cpus.model import CPU
+from kdelta.host.interrupt import run_async
+from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.model import Run
 from kdelta.store.store import LAST
-from kdelta.studies.exported import Recording, kernel_recording, run_recording
-from kdelta.studies.lab import open_store
-from kdelta.studies.processes import processes_of_kernel, processes_of_run
-from kdelta.studies.profile import Asked, ProfileRequest, kernel_profile, run_profile
-from kdelta.studies.reports import reported_run
-from kdelta.studies.requests import LabRequest, RunRequest
-from kdelta.studies.views import Views
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.reports import reported_run
+from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.processes.model import ProcessesReport
+from kdelta.studies.processes.study import processes_of_kernel, processes_of_run
+from kdelta.studies.processes.text import processes_text
+from kdelta.studies.profile.exported import ExportedRun, kernel_recording, run_recording
+from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_profile, run_profile
+from kdelta.studies.profile.text import profile_text
+from kdelta.studies.profile.views import Views
 
 _RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
 
@@ -186,8 +186,45 @@ def profile(
             "--source": source and top,
         },
     )
-    model = options.modelled(load_cpu(cpu)) if cpu else None
     shown = {sort, *(columns or ())}
+    model = _modelled(cpu, shown, data=data)
+    selection = selection_of(context or ([Whose.ALL] if export else None), only)
+    request = ProfileRequest(
+        regions=tuple(operation or ()),
+        selection=selection,
+        views=Views(calls, tuple(callers or ()), source, tuple(annotate or ()), cut / 100),
+        calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
+        cpu=model,
+        data=data,
+        lab=lab,
+    )
+    given, files = list(words or [LAST]), tuple(file or ())
+    if processes:
+        return _by_process(given, workload, request, files, html, json=json)
+    report: ProfileReport | ExportedRun | Run | None
+    if is_run(given, workload):
+        report = _of_run(given, request, recorded=wanted is not None)
+    else:
+        request = msgspec.structs.replace(request, lab=options.on_cpu(lab, cpu))
+        spec, asked = _asked(given, workload, request, files)
+        report = _of_kernel(spec, asked, request, recorded=wanted is not None)
+    if wanted and isinstance(report, ExportedRun):
+        wanted.show(report, selection, functions=functions, source=source)
+        return 0
+    if not isinstance(report, ProfileReport):
+        return failed(report if isinstance(report, Run) else None)
+    text = profile_text(report, functions, sort, tuple(columns or ()))
+    if html is not None:
+        _write_page(html, "profile", "Where do the instructions go", report, functions)
+    emit(document_text(report, __version__) if json else text)
+    return 0
+
+
+def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
+    """Return the CPU of that name, if one is named; UserError if figures that are shown need one,
+    or need accesses to data to be recorded.
+    """
+    model = options.modelled(load_cpu(cpu)) if cpu else None
     if model is None and not shown.isdisjoint({Sort.MISSES, Sort.CYCLES}):
         raise UserError(
             "misses and model cycles are those of a CPU, and none is named",
@@ -195,7 +232,7 @@ def profile(
         )
     if not data and not shown.isdisjoint(OF_DATA):
         raise UserError(
-            f"{min(one.value for one in shown.intersection(OF_DATA))} is what accesses to data "
+            f"{min(one.value for one in shown & set(OF_DATA))} is what accesses to data "
             "miss, and these are not recorded",
             "add --data, with --cpu",
         )
@@ -204,44 +241,7 @@ def profile(
             "accesses to data are recorded for the caches of a CPU, and none is named",
             "name one with --cpu, or leave out --data",
         )
-    selection = selection_of(context or ([Whose.ALL] if export else None), only)
-    request = ProfileRequest(
-        regions=tuple(operation or ()),
-        selection=selection,
-        views=Views(
-            calls=calls,
-            callers=tuple(callers or ()),
-            source=source,
-            annotate=tuple(annotate or ()),
-            part=cut / 100,
-        ),
-        calls=html is not None or not shown.isdisjoint({Sort.INCLUSIVE, Sort.CALLS}),
-        cpu=model,
-        data=data,
-        lab=lab,
-    )
-    given = list(words or [LAST])
-    if processes:
-        return _by_process(given, workload, request, tuple(file or ()), html, json=json)
-    if is_run(given, workload):
-        report: ProfileReport | Recording | Run | None = _of_run(
-            given, request, recorded=wanted is not None
-        )
-    else:
-        spec, command = _kernel_and_command(given)
-        request = msgspec.structs.replace(request, lab=options.on_cpu(lab, cpu))
-        asked = _asked(spec, command, workload, request, tuple(file or ()))
-        report = _of_kernel(spec, asked, request, recorded=wanted is not None)
-    if wanted and isinstance(report, Recording):
-        wanted.show(report, selection, functions=functions, source=source)
-        return 0
-    if not isinstance(report, ProfileReport):
-        return failed(report if isinstance(report, Run) else None)
-    text = profile_text(report, functions, sort, tuple(columns or ()))
-    if html is not None:
-        _write_page(html, "profile", "Where do the instructions go", report, functions)
-    emit(profile_json(report, __version__) if json else text)
-    return 0
+    return model
 
 
 def _write_page(
@@ -283,24 +283,24 @@ def failed(run: Run | None) -> int:
 
 def _of_run(
     words: Sequence[str], request: ProfileRequest, *, recorded: bool
-) -> ProfileReport | Recording:
+) -> ProfileReport | ExportedRun:
     if len(words) != 1:
         raise UserError(f"{len(words)} runs: {' '.join(words)}", "kdelta diff compares two")
     with open_store() as store:
         run = store.run(words[0])
         with shown_progress() as progress:
             if recorded:
-                return asyncio.run(run_recording(run, store, progress, request))
-            return asyncio.run(run_profile(run, store, progress, request))
+                return run_async(run_recording(run, store, progress, request))
+            return run_async(run_profile(run, store, progress, request))
 
 
 def _of_kernel(
-    spec: str, asked: Asked, request: ProfileRequest, *, recorded: bool
-) -> ProfileReport | Recording | Run | None:
+    spec: str, asked: ProfileJob, request: ProfileRequest, *, recorded: bool
+) -> ProfileReport | ExportedRun | Run | None:
     with open_store() as store, shown_progress() as progress:
         if recorded:
-            return asyncio.run(kernel_recording(spec, asked, store, progress, request))
-        return asyncio.run(kernel_profile(spec, asked, store, progress, request))
+            return run_async(kernel_recording(spec, asked, store, progress, request))
+        return run_async(kernel_profile(spec, asked, store, progress, request))
 
 
 def _by_process(
@@ -317,17 +317,16 @@ def _by_process(
         with shown_progress() as progress:
             if is_run(words, workload):
                 run = store.run(words[0])
-                found = asyncio.run(processes_of_run(run, store, progress, request.lab))
+                found = run_async(processes_of_run(run, store, progress, request.lab))
             else:
-                spec, command = _kernel_and_command(words)
-                asked = _asked(spec, command, workload, request, files)
+                spec, asked = _asked(words, workload, request, files)
                 making = processes_of_kernel(spec, asked, store, progress, request.lab)
-                run, found = asyncio.run(making)
+                run, found = run_async(making)
         if run is None or not found:
             return failed(run)
         wanted = chosen_regions({one.region: one for one in found}, request.regions)
         report = ProcessesReport(reported_run(run, store, stored=True), tuple(wanted.values()))
-    emit(processes_json(report, __version__) if json else processes_text(report.regions))
+    emit(document_text(report, __version__) if json else processes_text(report.regions))
     if html is not None:
         _write_page(html, "processes", "Which processes execute the instructions", report, 0)
     return 0
@@ -342,18 +341,17 @@ def _kernel_and_command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _asked(
-    spec: str,
-    command: tuple[str, ...],
-    workload: str,
-    request: ProfileRequest,
-    files: tuple[str, ...],
-) -> Asked:
+    words: Sequence[str], workload: str, request: ProfileRequest, files: tuple[str, ...]
+) -> tuple[str, ProfileJob]:
+    """Return the kernel's spec, and what is to run in it."""
+    spec, command = _kernel_and_command(words)
     if not command:
         if files:
             raise UserError(f"--file {files[0]} without a command", "write the command after --")
-        return Asked(workload or "syscalls", request.regions, mode=request.lab.mode)
+        return spec, ProfileJob(workload or "syscalls", request.regions, mode=request.lab.mode)
     if workload:
         raise UserError(
             f"-w {workload} and a command at once: {' '.join(command)}", "leave one of them out"
         )
-    return Asked(command=RunRequest(kernel=spec, command=command, files=files, lab=request.lab))
+    run = RunRequest(kernel=spec, command=command, files=files, lab=request.lab)
+    return spec, ProfileJob(command=run)

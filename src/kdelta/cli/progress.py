@@ -24,7 +24,7 @@ from kdelta.cli.output import talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
 from kdelta.spec.errors import LabError
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
 
 _TICK_SECONDS = 0.25
 _MOST_TIMINGS = 500
@@ -35,7 +35,7 @@ _LEAST_SECONDS = 0.5
 @contextlib.contextmanager
 def shown_progress() -> Iterator[Progress]:
     """A progress that fits stderr; when the body ends, it is gone from the terminal."""
-    timings = Timings(cache_dir() / "timings.json")
+    timings = StepTimes(cache_dir() / "timings.json")
     try:
         if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
             with BarProgress(timings) as bars:
@@ -46,8 +46,8 @@ def shown_progress() -> Iterator[Progress]:
         timings.save()
 
 
-class Timings:
-    """How long steps took the last time, by name: what tells how long they will take."""
+class StepTimes:
+    """How long steps took the last time, by name: what says how long they will take."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -87,7 +87,7 @@ def _kind(step: str) -> str:
 class LineProgress:
     """A line for each step that begins or ends."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: StepTimes) -> None:
         self._timings = timings
         self._lock = threading.Lock()
 
@@ -113,9 +113,9 @@ class LineProgress:
 
 
 class BarProgress:
-    """A bar for each step that is under way; what is said scrolls by above them."""
+    """A bar for each step that is under way; log lines scroll by above them."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: StepTimes) -> None:
         self._timings = timings
         self._lock = threading.Lock()
         self._bars = Bars(

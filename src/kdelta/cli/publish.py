@@ -12,13 +12,16 @@ import msgspec
 from kdelta import __version__
 from kdelta.cli.html import write_page
 from kdelta.cli.output import emit, talk
-from kdelta.report.forms import find_form
 from kdelta.report.model import RunReport
-from kdelta.report.question import question_of
 from kdelta.report.stored import Stored
+from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.forms import find_form
 from kdelta.studies.kept import keep
+from kdelta.studies.kinds import question_of
+from kdelta.studies.run.document import RunDetail
+from kdelta.studies.run.document import document as run_document
 
 _HIDDEN = "HIDDEN"
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
@@ -85,7 +88,7 @@ def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: P
 
 
 def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions: int) -> None:
-    """Writes the page of runs, which are no study and are kept by themselves."""
+    """Writes the page of runs, which are no study and are kept alone."""
     write_unkept(
         path,
         store,
@@ -95,6 +98,15 @@ def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions
         started=reports[0].run.run.started,
         functions=functions,
     )
+
+
+def runs_printed(reports: Sequence[RunReport], asked: RunDetail) -> str:
+    """What is printed of runs, one after the other."""
+    texts = []
+    for one in reports:
+        stored = _unkept("run", question_of("run", (one,)), (one,), one.run.run.started)
+        texts.append(text_of(run_document(stored, (one,), asked)))
+    return "\n".join(texts)
 
 
 def write_unkept(
@@ -108,17 +120,20 @@ def write_unkept(
     functions: int,
 ) -> None:
     """Writes the page of what is no study of its own, and made from what is kept."""
-    stored = Stored(
-        kind=kind,
-        question=question,
-        command=_now.line,
-        started=started,
-        version=__version__,
-        reports=tuple(reports),
-        shown={"functions": functions},
-    )
+    stored = _unkept(kind, question, reports, started, {"functions": functions})
     write_page(path, stored, store)
     talk(f"{path}: html")
+
+
+def _unkept(
+    kind: str,
+    question: str,
+    reports: Sequence[msgspec.Struct],
+    started: float,
+    shown: Mapping[str, int] | None = None,
+) -> Stored:
+    line = _now.line
+    return Stored(kind, question, line, started, __version__, tuple(reports), dict(shown or {}))
 
 
 def command_line(words: Sequence[str]) -> str:

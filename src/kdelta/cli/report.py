@@ -5,21 +5,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kdelta import __version__
+from kdelta.cli import options
 from kdelta.cli.html import page_text
 from kdelta.cli.listing import studies_text
 from kdelta.cli.output import emit, save, talk
 from kdelta.cli.reports import stored_report
-from kdelta.report.forms import FORMS, find_form, form_of_file
-from kdelta.report.question import question_of
+from kdelta.report.kind import ALL
+from kdelta.report.model import StudyList
 from kdelta.report.stored import Stored
-from kdelta.report.studies_json import studies_json
 from kdelta.spec.errors import UserError
 from kdelta.store.model import Run, Study
 from kdelta.store.store import LAST, Store
+from kdelta.studies.documents import document_text
+from kdelta.studies.forms import FORMS, find_form, form_of_file
 from kdelta.studies.kept import load
-from kdelta.studies.lab import open_store
+from kdelta.studies.kinds import question_of
+from kdelta.studies.lab.lab import open_store
 
 _LISTED = ("text", "json")
 
@@ -49,6 +53,7 @@ def report(
     listed: Annotated[
         bool, typer.Option("--list", help="List what is stored, the latest first.")
     ] = False,
+    show_all: options.All = False,
     limit: Annotated[
         int, typer.Option("-n", "--limit", metavar="N", min=1, help="List the latest so many.")
     ] = 20,
@@ -64,9 +69,15 @@ def report(
     with open_store() as store:
         if listed:
             found = store.studies(limit)
-            text = studies_json(found, __version__) if name == "json" else studies_text(found)
+            text = (
+                document_text(StudyList(tuple(found)), __version__)
+                if name == "json"
+                else studies_text(found)
+            )
         else:
             chosen_one = _stored(store.study_or_run(study), store)
+            if show_all:
+                chosen_one = replace(chosen_one, shown={**chosen_one.shown, ALL: 1})
             # A page has flame graphs, for which the store has to be looked into.
             text = page_text(chosen_one, store) if name == "html" else chosen.render(chosen_one)
     if output is None:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What studies return, with what the store knows beside it, as reports."""
+"""What studies return, with what the store knows besides it, as reports."""
 
 from collections.abc import Sequence
 
 import msgspec
 
+from kdelta.counts.model import RunCounts, merged_regions
 from kdelta.cpus.model import CPU
-from kdelta.infer.effects import compare
-from kdelta.infer.packets import packet_effects
-from kdelta.infer.placement_model import Code
+from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.infer.effects.effects import compare
+from kdelta.infer.effects.marks import region_warnings
+from kdelta.infer.effects.packets import packet_effects
 from kdelta.report.model import (
     Compared,
     CompareReport,
@@ -23,10 +25,11 @@ from kdelta.report.model import (
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
-from kdelta.studies import compare as study
-from kdelta.studies import more_runs
-from kdelta.studies.lab import Done
-from kdelta.studies.reports import (
+from kdelta.studies.compare import study
+from kdelta.studies.lab import more_runs
+from kdelta.studies.lab.command import COMMAND_REGION
+from kdelta.studies.lab.lab import Done
+from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
     machine_facts,
@@ -35,6 +38,7 @@ from kdelta.studies.reports import (
     reported_side,
     unlike,
 )
+from kdelta.studies.recorded.counted import own_regions
 from kdelta.workloads.catalog import find_workload
 
 
@@ -74,7 +78,7 @@ def _compare_report(comparisons: Sequence[study.Comparison], store: Store) -> Co
 
 
 def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
-    """The CPU; of prices that nobody measured, those that are in the effects."""
+    """The CPU; of prices that were not measured, those that are in the effects."""
     if comparisons[0].cpu is None:
         return None
     cpu = reported_cpu(comparisons[0].cpu)
@@ -88,7 +92,7 @@ def _cpu(comparisons: Sequence[study.Comparison]) -> ReportedCPU | None:
 def _cycle_report(one: study.Comparison, store: Store) -> CycleReport | None:
     if one.cpu is None or one.cycles is None:
         return None
-    relinked = tuple(name for name, code in one.cycles.codes.items() if code is Code.RELINKED)
+    relinked = tuple(name for name, code in one.cycles.codes.items() if code is CodeChange.RELINKED)
     found = _unlike(one, one.cpu, store)
     return CycleReport(one.cycles.effects, relinked, found, one.cycles.notes, one.cycles.cut)
 
@@ -133,15 +137,18 @@ def _run_report(reported: ReportedRun, done: Done, store: Store) -> RunReport:
         counts=done.counts,
         stdout=attachment(done.run, "stdout", store),
         stderr=attachment(done.run, "stderr", store),
+        warnings=region_warnings(
+            own_regions(merged_regions(done.counts or RunCounts(()))).values(), COMMAND_REGION
+        ),
     )
 
 
-def _side(side: study.Side, store: Store) -> Side:
+def _side(side: study.RunSide, store: Store) -> Side:
     spec = side.kernel.spec if side.kernel else side.spec
     return reported_side(spec, side.kernel, side.done, side.failure, store)
 
 
-def _more(more: more_runs.MoreRuns, store: Store) -> MoreRuns:
+def _more(more: more_runs.OperationRuns, store: Store) -> MoreRuns:
     base, other = (
         tuple(reported_run(one.run, store, stored=one.stored) for one in done)
         for done in (more.base, more.other)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta series`: its arguments."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,22 +12,23 @@ from kdelta.cli.html import HtmlFile
 from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
-from kdelta.infer.series_model import View
-from kdelta.kernels.series import FORMS
+from kdelta.host.interrupt import run_async
+from kdelta.infer.search.series_model import View
+from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab import open_store
-from kdelta.studies.requests import LabRequest
-from kdelta.studies.series import SeriesRequest, run_series
-from kdelta.studies.series.request import DEFAULT_WITHIN
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.series.request import DEFAULT_WITHIN, SeriesRequest
+from kdelta.studies.series.study import run_series
 
 EPILOG = """\b
 Patches:
   FOLDER, FOLDER/series        patches by name, or as a quilt series file says
   FILE.patch  FILE.mbox        one, or those of an mbox
   A..B  REPO:A..B              commits of a git repository; A..B of TREE's own
-  REPO:BRANCH                  what --keep wrote: measured anew, and compared
+  REPO:BRANCH                  what --keep wrote: measured again, and compared
 
 """
 
@@ -77,7 +77,7 @@ def series(
             "--max-builds",
             metavar="N",
             min=0,
-            help="The most kernels to build beside those without and with all patches.",
+            help="The most kernels to build besides those without and with all patches.",
         ),
     ] = None,
     keep: Annotated[
@@ -103,7 +103,7 @@ def series(
     cpu: options.Cpu = "",
     regions: Annotated[
         int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to take apart by patch."),
+        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by patch."),
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,
@@ -136,7 +136,7 @@ def series(
         )
     with open_store() as store:
         with shown_progress() as progress:
-            report = asyncio.run(run_series(request, store, progress))
+            report = run_async(run_series(request, store, progress))
         publish(store, "series", [report], json=json, html=html, shown={"explain": regions})
     return RUNS_FAILED if report.failure else 0
 

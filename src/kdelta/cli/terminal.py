@@ -11,8 +11,8 @@ import tty
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from kdelta.report.top_screen import LEAST_COLUMNS, LEAST_LINES, Row, Style
 from kdelta.spec.errors import UserError
+from kdelta.studies.profile.top_screen import LEAST_COLUMNS, LEAST_LINES, ScreenRow, Style
 
 _ENTER = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -114,14 +114,14 @@ class Terminal:
         os.close(self._woken)
         os.close(self._wake)
 
-    def draw(self, rows: Sequence[Row]) -> None:
+    def draw(self, rows: Sequence[ScreenRow]) -> None:
         """Shows a screen."""
         lines = (f"{_STYLES[row.style]}{row.text}{_PLAIN}{_CLEAR_LINE}" for row in rows)
         self._write(_HOME + "\r\n".join(lines) + _CLEAR_BELOW)
 
     def keys(self) -> list[str] | None:
         """Waits for keys, or for another size of the screen: then there are none. None when there
-        is nobody to type any more.
+        is no user to type any more.
         """
         ready, _, _ = select.select([self._in, self._woken], [], [])
         if self._woken in ready:

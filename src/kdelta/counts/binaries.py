@@ -3,7 +3,7 @@
 
 The plugin sees addresses and bytes, no mappings. A file is mapped by whole pages, so code keeps its
 offset within a page; a binary's base is the one under which most blocks find their own bytes in it.
-Binaries at equal addresses are told apart in the same way.
+Binaries at equal addresses are distinguished in the same way.
 """
 
 import bisect

@@ -3,7 +3,7 @@
 
 Each block is a section at its own address, so that what was executed at one address with different
 bytes, or from different places within an instruction, does not hide each other; and with symbols in
-the file, objdump names the targets of calls by itself.
+the file, objdump alone names the targets of calls.
 """
 
 import re

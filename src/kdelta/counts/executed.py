@@ -18,7 +18,7 @@ from kdelta.counts.symbols import (
     without_padding,
 )
 from kdelta.host.files import FileState
-from kdelta.kernels.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
+from kdelta.kernels.objects.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
 from kdelta.machines.arch import ImageMap
 from kdelta.machines.chunks import payloads, require_complete
 from kdelta.spec.errors import LabError
@@ -108,7 +108,7 @@ class _Names:
         first = np.searchsorted(starts, blocks["address"], side="right")
         last = np.searchsorted(starts, last_bytes, side="right")
         # One more at the first function of each block, one less after the last: the sum over what
-        # is before tells how many blocks touch a function. Index 0 is what is below all symbols.
+        # is before says how many blocks touch a function. Index 0 is what is below all symbols.
         change = np.bincount(first, minlength=len(starts) + 2)
         change -= np.bincount(last + 1, minlength=len(starts) + 2)
         touched = np.flatnonzero(np.cumsum(change)[1:-1])

@@ -119,7 +119,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
     The functions hold all that was executed between its begin and its end; the iterations may miss
     a few instructions before the end, after the last iteration's mark. `iterations_lost` were
     executed and not recorded one by one. `clock_ticks` is how far the virtual clock went, in its
-    ticks of 1 ns, idle time included; None if nobody knows. `packets`: None for a region that is
+    ticks of 1 ns, idle time included; None if unknown. `packets`: None for a region that is
     not about packets.
     """
 
@@ -151,7 +151,8 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
         """The median iteration's own instructions; the mean where iterations are not known."""
         if len(self.iterations) == 0:
             return self.mean_own_insns()
-        return statistics.median(Fraction(insns) for insns in self.iterations.own())
+        own = self.iterations.own()
+        return Fraction(statistics.median_low(own) + statistics.median_high(own), 2)
 
     def executed_insns(self) -> int:
         """What the virtual clock saw: all contexts, and every iteration of string operations."""
@@ -166,7 +167,7 @@ class RegionCounts(msgspec.Struct, frozen=True, array_like=True):
         return Fraction(sum(row.cost.insns for row in self.functions), self.packets.count)
 
     def idle_ticks(self) -> int | None:
-        """Clock ticks of 1 ns in which nothing was executed; None if nobody knows."""
+        """Clock ticks of 1 ns in which nothing was executed; None if unknown."""
         return None if self.clock_ticks is None else self.clock_ticks - self.executed_insns()
 
 

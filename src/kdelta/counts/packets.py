@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets of regions, as a workload tells them: lines of "REGION PACKETS BYTES"."""
+"""Packets of regions, as a workload reports them: lines of "REGION PACKETS BYTES"."""
 
 from collections.abc import Iterable
 
@@ -20,12 +20,12 @@ def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCo
         packets = None if at is None else told.pop(at)[1]
         found.append(msgspec.structs.replace(region, packets=packets))
     if told:
-        raise LabError(f"the workload told the packets of {told[0][0]}, which is no region of it")
+        raise LabError(f"the workload reported packets of {told[0][0]}, which is no region of it")
     return tuple(found)
 
 
 def _parsed(line: str) -> tuple[str, Packets]:
     words = line.rsplit(None, 2)
     if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words[1:]):
-        raise LabError(f"the workload told packets so: {line!r}")
+        raise LabError(f"the workload reported packets so: {line!r}")
     return words[0], Packets(int(words[1]), int(words[2]))

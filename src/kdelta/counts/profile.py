@@ -21,7 +21,7 @@ U16 = npt.NDArray[np.uint16]
 U64 = npt.NDArray[np.uint64]
 
 
-class Entry(IntEnum):
+class NodeEntry(IntEnum):
     """How control came to a node of the tree."""
 
     ROOT = 0  # where a task was when it was first seen, or where it starts
@@ -34,9 +34,9 @@ class Entry(IntEnum):
     FOLDED = 7  # all that was called below a node when the tree had as many as it may
 
 
-class Function(msgspec.Struct, frozen=True, array_like=True):
+class ProfiledFunction(msgspec.Struct, frozen=True, array_like=True):
     """`origin` as in FunctionCost: "kernel", "[module]", "[vdso]" or the user's binary. `address`
-    is where it starts; in a user's program, in its file; 0 where nobody knows.
+    is where it starts; in a user's program, in its file; 0 if unknown.
     """
 
     origin: str
@@ -89,7 +89,7 @@ class CallTree(msgspec.Struct, frozen=True, eq=False):
         return found[::-1]
 
 
-class Code(msgspec.Struct, frozen=True, eq=False):
+class ExecutedCode(msgspec.Struct, frozen=True, eq=False):
     """The executed code: b blocks of g groups of k instructions, each in the order of the next.
 
     block_address (b,): virtual address, as it was executed. block_function (b,): index into the
@@ -135,7 +135,7 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     mmio: I64
 
 
-class Columns(msgspec.Struct, frozen=True, eq=False):
+class CostColumns(msgspec.Struct, frozen=True, eq=False):
     """A Cost for each of n things, as columns of shape (n,). No kind of `specials` is all 0."""
 
     insns: I64
@@ -164,7 +164,7 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
         """The sum of all."""
         return self.summed(np.zeros(len(self), np.int64), 1).cost(0)
 
-    def summed(self, key: npt.NDArray[np.integer], n: int) -> "Columns":
+    def summed(self, key: npt.NDArray[np.integer], n: int) -> "CostColumns":
         """The sums by key, which is (n_old,) of values below n."""
 
         def add(column: I64) -> I64:
@@ -174,13 +174,13 @@ class Columns(msgspec.Struct, frozen=True, eq=False):
 
         return self._each(add)
 
-    def taken(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "Columns":
+    def taken(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "CostColumns":
         """Those of these indexes, or for which a mask holds."""
         return self._each(lambda column: column[index])
 
-    def _each(self, change: Callable[[I64], I64]) -> "Columns":
+    def _each(self, change: Callable[[I64], I64]) -> "CostColumns":
         specials = {kind: change(column) for kind, column in self.specials.items()}
-        return Columns(
+        return CostColumns(
             insns=change(self.insns),
             string_iterations=change(self.string_iterations),
             loads=change(self.loads),
@@ -208,7 +208,7 @@ class AddressCosts(msgspec.Struct, frozen=True, eq=False):
     address: U64
     size: U8
     block: I32
-    costs: Columns
+    costs: CostColumns
 
 
 class Profile(msgspec.Struct, frozen=True, eq=False):
@@ -222,13 +222,13 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
     iterations: int
     calls: str
     specials: tuple[str, ...]
-    functions: tuple[Function, ...]
+    functions: tuple[ProfiledFunction, ...]
     tasks: tuple[Task, ...]
     tree: CallTree
-    code: Code
+    code: ExecutedCode
     rows: Rows
 
-    def row_costs(self) -> Columns:
+    def row_costs(self) -> CostColumns:
         """The cost of each row; docs/formats.md has the arithmetic."""
         rows, code, group = self.rows, self.code, self.rows.group
         executed = rows.entered - rows.lost
@@ -246,7 +246,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
             if kind
         }
         by_kind[MMIO] = rows.mmio
-        return Columns(
+        return CostColumns(
             insns=ticks - again,
             string_iterations=again,
             loads=loads * times + code.group_inner_loads[group] * rows.entered,
@@ -256,7 +256,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
             specials={kind: column for kind, column in by_kind.items() if column.any()},
         )
 
-    def node_costs(self) -> Columns:
+    def node_costs(self) -> CostColumns:
         """What each node executed itself: (n_nodes,)."""
         return self.row_costs().summed(self.rows.node, len(self.tree))
 
@@ -313,7 +313,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
 
         inner_insns = np.repeat(per_row - 1, per_row) * entered
         group = of[row]
-        costs = Columns(
+        costs = CostColumns(
             insns=spread(whole.insns - inner_insns, 1),
             string_iterations=spread(whole.string_iterations, 0),
             loads=spread(
@@ -328,7 +328,9 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         node = rows.node[row].astype(np.int64) if by_node else np.full(len(row), -1, np.int64)
         return self._by_address(node, insn, costs)
 
-    def _by_address(self, node: I64, insn: npt.NDArray[np.integer], costs: Columns) -> AddressCosts:
+    def _by_address(
+        self, node: I64, insn: npt.NDArray[np.integer], costs: CostColumns
+    ) -> AddressCosts:
         """Costs of nodes' instructions summed up by node, function and address."""
         code = self.code
         block = code.group_block[code.insn_group[insn]]

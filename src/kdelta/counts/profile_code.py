@@ -4,7 +4,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.profile import Code, Function, Rows
+from kdelta.counts.profile import ExecutedCode, ProfiledFunction, Rows
 from kdelta.counts.profile_tree import GroupRows, Grown
 from kdelta.counts.raw import CodeMap, RawCounts
 
@@ -14,7 +14,7 @@ Shapes = dict[int, npt.NDArray[np.uint8]]
 
 def code_of(
     tree: Grown, shapes: Shapes, raw: RawCounts, code: CodeMap
-) -> tuple[tuple[Function, ...], Code, Rows]:
+) -> tuple[tuple[ProfiledFunction, ...], ExecutedCode, Rows]:
     """Functions, code and rows of a profile. Blocks that no row is about are left out.
 
     shapes: by a block's number, (n_insns, 3): size, loads and stores of each instruction.
@@ -28,7 +28,7 @@ def code_of(
     block_of_row = numbers[np.searchsorted(first, rows.group, side="right") - 1]
     blocks = sorted(np.unique(block_of_row).tolist(), key=lambda b: (raw.vaddr[b], raw.code[b]))
     table, new_group = _code(blocks, shapes, raw, code)
-    functions = tuple(Function(*place) for place in tree.places)
+    functions = tuple(ProfiledFunction(*place) for place in tree.places)
     return functions, table, _rows(rows, tree, new_group)
 
 
@@ -47,7 +47,9 @@ def _rows(rows: GroupRows, tree: Grown, new_group: I64) -> Rows:
     )
 
 
-def _code(blocks: list[int], shapes: Shapes, raw: RawCounts, code: CodeMap) -> tuple[Code, I64]:
+def _code(
+    blocks: list[int], shapes: Shapes, raw: RawCounts, code: CodeMap
+) -> tuple[ExecutedCode, I64]:
     """The code of these blocks; and by a group's number its index there."""
     insns = np.concatenate([shapes[block] for block in blocks] or [np.zeros((0, 3), np.uint8)])
     per_block = np.array([len(shapes[block]) for block in blocks], np.int64)
@@ -65,7 +67,7 @@ def _code(blocks: list[int], shapes: Shapes, raw: RawCounts, code: CodeMap) -> t
     group = raw.groups[groups]
     lengths = np.diff(text_start).tolist()
     texts = [raw.code[block][:length] for block, length in zip(blocks, lengths, strict=True)]
-    table = Code(
+    table = ExecutedCode(
         block_address=vaddr,
         block_function=code.of_block[blocks].astype(np.int32),
         block_offset=code.offset[blocks],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles from the plugin's file, held against the counters of the same file."""
+"""Profiles from the plugin's file, compared with the counters of the same file."""
 
 import struct
 import zlib
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import CallTree, Code, Function, Profile, Rows, Task
+from kdelta.counts.profile import CallTree, ExecutedCode, Profile, ProfiledFunction, Rows, Task
 from kdelta.counts.profile_code import code_of
 from kdelta.counts.profile_tree import GroupRows, Grown, RawTree, grown
-from kdelta.counts.raw import CodeMap, RawCounts, Region, Sources
+from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
@@ -55,7 +55,7 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
     run of which calls were not followed.
 
     Regions of one name are one. Raises LabError for a file that is cut short or damaged, and for a
-    tree of calls that does not add up to what the groups counted by themselves.
+    tree of calls that does not add up to what the groups counted alone.
     """
     require_complete(path)
     raw = RawCounts(path)
@@ -74,12 +74,12 @@ def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
 
 def _part(payload: memoryview) -> _Part:
     try:
-        return _taken_apart(payload)
+        return _broken_down(payload)
     except (struct.error, ValueError, OverflowError) as error:  # frombuffer raises the latter
         raise LabError(f"a tree of calls is damaged: {error}", "run again") from error
 
 
-def _taken_apart(payload: memoryview) -> _Part:
+def _broken_down(payload: memoryview) -> _Part:
     is_all, length, iterations, *sizes = _HEAD.unpack_from(payload, 0)
     at = _HEAD.size + length
     name = bytes(payload[_HEAD.size : at]).decode("utf-8", "replace")
@@ -130,8 +130,8 @@ def _rows(part: _Part, raw: RawCounts, first_group: npt.NDArray[np.int64]) -> Gr
     return GroupRows(node, context, group, **columns).summed()
 
 
-def _check(region: Region, rows: GroupRows, first_group: npt.NDArray[np.int64]) -> None:
-    """Over all nodes, each group did what it counted by itself."""
+def _check(region: RawRegion, rows: GroupRows, first_group: npt.NDArray[np.int64]) -> None:
+    """Over all nodes, each group did what it counted alone."""
     n = len(region.rows)
     counted = GroupRows(
         node=np.zeros(n, np.int64),
@@ -212,13 +212,13 @@ class _Stored(msgspec.Struct):
     iterations: int
     calls: str
     specials: tuple[str, ...]
-    functions: tuple[Function, ...]
+    functions: tuple[ProfiledFunction, ...]
     tasks: tuple[Task, ...]
     text: bytes
     arrays: dict[str, tuple[str, bytes]]  # by part and name: type and content
 
 
-_PARTS = (("tree", CallTree), ("code", Code), ("rows", Rows))
+_PARTS = (("tree", CallTree), ("code", ExecutedCode), ("rows", Rows))
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Stored)
 
@@ -295,6 +295,6 @@ def _decoded(blob: bytes) -> Iterator[Profile]:
             functions=stored.functions,
             tasks=stored.tasks,
             tree=CallTree(**parts["tree"]),
-            code=Code(**parts["code"]),
+            code=ExecutedCode(**parts["code"]),
             rows=Rows(**parts["rows"]),
         )

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import CONTEXTS, KERNEL, UNKNOWN
-from kdelta.counts.profile import CallTree, Entry, Task
+from kdelta.counts.profile import CallTree, NodeEntry, Task
 from kdelta.counts.raw import CodeMap, Place, RawCounts
 
 USER_CODE = "[user code]"
@@ -21,7 +21,7 @@ I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _INTERRUPTS = CONTEXTS.index("interrupts")
-_IN_SAME_CODE = frozenset({Entry.CALL, Entry.TAIL, Entry.SIGNAL})
+_IN_SAME_CODE = frozenset({NodeEntry.CALL, NodeEntry.TAIL, NodeEntry.SIGNAL})
 _TALLY = ("entered", "lost", "elements", "mmio")
 
 
@@ -50,7 +50,7 @@ class GroupRows(msgspec.Struct, frozen=True, eq=False):
         return GroupRows(**columns)
 
     def summed(self) -> "GroupRows":
-        """One row of each node, context and group, in that order; those of nought are left out."""
+        """One row of each node, context and group, in that order; those of zero are left out."""
         n_groups = 1 + int(self.group.max(initial=0))
         key = (self.node * len(CONTEXTS) + self.context) * n_groups + self.group
         keys, place = np.unique(key, return_inverse=True)
@@ -88,7 +88,7 @@ class RawTree(msgspec.Struct, frozen=True, eq=False):
 
 
 class Key(NamedTuple):
-    """What tells a node from others. parent: a number; function: an index into places."""
+    """What distinguishes a node from others. parent: a number; function: an index into places."""
 
     parent: int
     function: int
@@ -139,7 +139,7 @@ class Grown:
         caller = -1 if began else self._caller(node, function)
         if caller >= 0:
             return caller
-        return self.node(Key(node, function, Entry.TAIL, 0, key.context, key.task), entered)
+        return self.node(Key(node, function, NodeEntry.TAIL, 0, key.context, key.task), entered)
 
     def _caller(self, node: int, function: int) -> int:
         """The nearest caller that is that function, in the same code; -1 if there is none."""
@@ -267,8 +267,8 @@ def _interrupting(tree: RawTree, levels: list[I64]) -> tuple[Flags, Flags]:
     first on their path: where an architecture has one entry for all, what is executed before it is
     known to be an interrupt.
     """
-    below = tree.entry == Entry.INTERRUPT
-    seen = np.isin(tree.entry, (Entry.INTERRUPT, Entry.EXCEPTION))
+    below = tree.entry == NodeEntry.INTERRUPT
+    seen = np.isin(tree.entry, (NodeEntry.INTERRUPT, NodeEntry.EXCEPTION))
     first = seen & ~below
     for level in levels[1:]:
         parent = tree.parent[level]
@@ -315,14 +315,14 @@ class _Growth:
     def _add(self, node: int, context: int, task: int) -> None:
         tree = self.tree
         entry, site = int(tree.entry[node]), int(tree.site[node])
-        function, whole = int(self.function[node]), entry == Entry.FOLDED
+        function, whole = int(self.function[node]), entry == NodeEntry.FOLDED
         if self.found.calls == "kernel" and int(tree.block[node]) in self.raw.user:
             function, whole = self.found.user_code, True
         if tree.is_return[node]:
             site = self._site_before(site)
         parent = int(tree.parent[node])
         if context == _INTERRUPTS and self.cut[node]:
-            parent, entry, site = -1, int(Entry.INTERRUPT), 0
+            parent, entry, site = -1, int(NodeEntry.INTERRUPT), 0
         elif parent >= 0:
             parent = int(self.number[parent, context])
             if tree.site_block[node] >= 0:
@@ -365,7 +365,7 @@ class _Growth:
         n_places = len(self.found.places)
         node = self.number[rows.node, rows.context]
         key = node * n_places + self.code.of_block[block]
-        # As often as its first block that is executed there: nobody saw the jumps.
+        # As often as its first block that is executed there: the jumps are not recorded.
         by_address = np.lexsort((rows.group, vaddr, key))
         keys, at = np.unique(key[by_address], return_index=True)
         entered = rows.entered[by_address][at]

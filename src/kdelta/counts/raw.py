@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plugin's file, taken apart: blocks, groups and rows, and the function of each block."""
+"""The plugin's file, parsed: blocks, groups and rows, and the function of each block."""
 
 import functools
 import struct
@@ -43,7 +43,7 @@ class Sources(msgspec.Struct, frozen=True):
     vdso: bytes = b""
 
 
-class Region(msgspec.Struct):
+class RawRegion(msgspec.Struct):
     """One time that a region ran. iterations (n, 4): own user, own kernel, interrupts, other; whole
     (4,) the same of all of it; rows: of ROW.
     """
@@ -64,8 +64,8 @@ class RawCounts:
         """LabError for a file of another format."""
         self.specials: list[str] = []
         self.warnings: list[str] = []
-        self.regions: list[Region] = []
-        self.calls: list[tuple[Region, memoryview]] = []
+        self.regions: list[RawRegion] = []
+        self.calls: list[tuple[RawRegion, memoryview]] = []
         self.vaddr: dict[int, int] = {}
         self.code: dict[int, bytes] = {}
         self.user: set[int] = set()
@@ -125,7 +125,7 @@ class RawCounts:
         return np.searchsorted(before, before[first] + np.array(insns, np.int64))
 
 
-def _region(payload: memoryview) -> Region:
+def _region(payload: memoryview) -> RawRegion:
     length = int.from_bytes(payload[:4], "little")
     name = bytes(payload[4 : 4 + length]).decode("utf-8", "replace")
     at = 4 + length
@@ -134,7 +134,7 @@ def _region(payload: memoryview) -> Region:
     iterations = np.frombuffer(payload, "<u8", count * 4, at).reshape(count, 4)
     at += iterations.nbytes
     whole = np.frombuffer(payload, "<u8", 4, at)
-    return Region(name, lost, iterations, whole, np.frombuffer(payload, ROW, offset=at + 32))
+    return RawRegion(name, lost, iterations, whole, np.frombuffer(payload, ROW, offset=at + 32))
 
 
 Place = tuple[str, str, int]

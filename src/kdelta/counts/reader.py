@@ -16,7 +16,7 @@ from kdelta.counts.model import (
     RegionCounts,
     RunCounts,
 )
-from kdelta.counts.raw import CodeMap, RawCounts, Region, Sources
+from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
@@ -66,7 +66,7 @@ def _costs_by_row(
 
 
 def _function_costs(
-    raw: RawCounts, functions: _Labels, first_group: npt.NDArray[np.int64], region: Region
+    raw: RawCounts, functions: _Labels, first_group: npt.NDArray[np.int64], region: RawRegion
 ) -> tuple[FunctionCost, ...]:
     rows = region.rows
     row_cost = _costs_by_row(raw, first_group, rows)
@@ -99,7 +99,7 @@ def _function_costs(
 
 
 def _check(region: RegionCounts, whole: npt.NDArray[np.uint64]) -> None:
-    """The blocks' sums against the running totals that the plugin kept beside them."""
+    """The blocks' sums against the running totals that the plugin kept next to them."""
     totals = (int(whole[0] + whole[1]), int(whole[2]), int(whole[3]))
     for context, total in zip(CONTEXTS, totals, strict=True):
         counted = region.cost(context).insns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which line of which source an instruction is from, as far as debug info tells: by addr2line."""
+"""Which line of which source an instruction is from, as far as debug info shows: by addr2line."""
 
 import io
 import os
@@ -25,7 +25,7 @@ _A_CALL = 200_000
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
     """A function as the source names it, and a line of it: `file` below its source tree if that is
-    known, else as the compiler was told.
+    known, else as the compiler was given.
     """
 
     function: str

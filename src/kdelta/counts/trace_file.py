@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traces from the plugin's file, held against the counters of the same file."""
+"""Traces from the plugin's file, compared with the counters of the same file."""
 
 import struct
 from collections.abc import Sequence
@@ -85,12 +85,12 @@ def _rows(payload: memoryview) -> npt.NDArray[np.void]:
 
 def _part(payload: memoryview) -> _Part:
     try:
-        return _taken_apart(payload)
+        return _broken_down(payload)
     except (struct.error, ValueError) as error:  # ValueError is what frombuffer raises
         raise LabError(f"a trace is damaged: {error}", "run again") from error
 
 
-def _taken_apart(payload: memoryview) -> _Part:
+def _broken_down(payload: memoryview) -> _Part:
     head = _HEAD.unpack_from(payload, 0)
     flags, *marks, name_length = head[:6]
     iterations, n_blocks, n_units, n_items, n_pieces, n_sequence, n_lines = head[6:]

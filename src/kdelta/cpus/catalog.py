@@ -4,14 +4,14 @@
 import difflib
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
 from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.like import SUFFIX, shipped
 from kdelta.cpus.model import CPU
 from kdelta.cpus.options import with_options
-from kdelta.cpus.user import HOST, SUFFIX, load_file, load_user_cpu, user_path, user_paths
+from kdelta.cpus.user import HOST, load_file, load_user_cpu, user_path, user_paths
 from kdelta.spec.errors import LabError, UserError
 
 DEFAULT_CPU = "generic-x86-64"
@@ -20,11 +20,8 @@ DEFAULT_CPU = "generic-x86-64"
 @functools.cache
 def list_cpus() -> Mapping[str, CPU]:
     """All CPUs that come with kdelta, by name, in the order of their names."""
-    files = [
-        file for file in resources.files("kdelta.cpus").iterdir() if file.name.endswith(SUFFIX)
-    ]
     found = {}
-    for file in sorted(files, key=lambda file: file.name):
+    for file in shipped().values():
         try:
             cpu = decode_cpu(file.read_bytes())
         except (OSError, CPUFileError) as error:

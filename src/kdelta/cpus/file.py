@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A CPU's file, taken apart: strictly, since what is unknown, impossible or without a source is the
+"""A CPU's file, parsed: strictly, since what is unknown, impossible or without a source is the
 user's slip, and named with its field. docs/cpus.md describes the file.
 """
 
 import math
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
 from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
 from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, front_end
+from kdelta.cpus.like import LikeError, Table, whole
 from kdelta.cpus.model import (
     ASSUMED,
     CPU,
@@ -112,10 +114,10 @@ class CPUFileError(ValueError):
 
 def decode_cpu(text: bytes) -> CPU:
     """A CPU from the text of its file; raises CPUFileError, which names the field."""
-    raw, tables = _parsed(text)
+    own, raw, tables = _parsed(text)
     _check_names(raw)
     ahead = _front_end(raw, tables)
-    sources = _sources(raw, tables)
+    sources = _sources(raw, tables, own.get("sources", {}))
     cpu = CPU(
         name=raw.name,
         title=raw.title,
@@ -155,14 +157,17 @@ def decode_cpu(text: bytes) -> CPU:
     return cpu
 
 
-def _parsed(text: bytes) -> tuple[_File, FrontEndTables]:
-    """The file's tables: those of the front end have types of their own."""
+def _parsed(text: bytes) -> tuple[Table, _File, FrontEndTables]:
+    """The file's own tables, and with those of the CPU that it is like: those of the front end have
+    types of their own.
+    """
     try:
-        found = msgspec.toml.decode(text)
-        tables = {name: found.pop(name) for name in _FRONT_END_TABLES if name in found}
-        raw = msgspec.convert(found, _File)
-        return raw, msgspec.convert(tables, FrontEndTables)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        own: Table = msgspec.toml.decode(text)
+        found = whole(own)
+        tables = {name: found[name] for name in _FRONT_END_TABLES if name in found}
+        rest = {name: value for name, value in found.items() if name not in tables}
+        return own, msgspec.convert(rest, _File), msgspec.convert(tables, FrontEndTables)
+    except (msgspec.DecodeError, UnicodeDecodeError, LikeError) as error:
         raise CPUFileError(str(error)) from error
 
 
@@ -348,8 +353,10 @@ def _miss(kind: MissKind, miss: _Miss) -> MissPrice:
     return MissPrice(*_interval(f"misses.{kind}.cycles", miss.cycles), miss.calibrated)
 
 
-def _sources(raw: _File, tables: FrontEndTables) -> dict[str, str]:
-    """Where each field's figures are from, in full: the file names each document once."""
+def _sources(raw: _File, tables: FrontEndTables, own: Iterable[str]) -> dict[str, str]:
+    """Where each field's figures are from, in full: the file names each document once. `own` are
+    the keys of the file's own documents, each of which has to be the source of something.
+    """
     short = {
         "frontend": raw.frontend_source,
         "l1i": raw.l1i.source,
@@ -370,7 +377,7 @@ def _sources(raw: _File, tables: FrontEndTables) -> dict[str, str]:
     }
     full = {field: _source(field, text, raw.sources) for field, text in short.items()}
     used = {text.split(maxsplit=1)[0].rstrip(",:;") for text in short.values()}
-    for key in raw.sources:
+    for key in own:
         if key not in used:
             raise CPUFileError(f"`sources.{key}` is the source of nothing")
     return full

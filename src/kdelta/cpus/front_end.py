@@ -123,7 +123,7 @@ class _OpCache(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class FrontEndTables(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The tables of a CPU's file that describe its front end, beside `frontend` and [btb]."""
+    """The tables of a CPU's file that describe its front end, besides `frontend` and [btb]."""
 
     predictor: _Predictor | None = None
     indirect: _Predictor | None = None

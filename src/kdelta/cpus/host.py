@@ -75,7 +75,7 @@ def calibrated(
 ) -> CPU:
     """A CPU of the catalogue with prices that were measured, under another name.
 
-    misses: kinds that were measured; a kind that did not tell layouts apart has a price from nought
+    misses: kinds that were measured; a kind that did not distinguish layouts has a price from zero
     on. Of the others the base's prices stay, as they are: not calibrated. cycles_per_insn: where it
     was measured; the front end goes on delivering as fast as the base's does, which no program's
     rate tells. how: they were, in words.

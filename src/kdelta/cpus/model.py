@@ -28,7 +28,7 @@ FrontEndKind = Literal[
     "op-cache",
     "fetch-waits",
 ]
-"""What a replay of the front end counts beside plain misses: mispredicted conditional branches,
+"""What a replay of the front end counts besides plain misses: mispredicted conditional branches,
 indirect ones and returns; branches that the first of two BTBs did not have and the second had;
 cycles of latency of the L1I's misses that were left when fetching could run ahead no longer;
 aligned windows that were fetched; windows that the cache of decoded operations did not have; cycles
@@ -41,7 +41,12 @@ MissKind = Literal["l1i", "itlb", "btb", "l2", FrontEndKind, DataMissKind]
 unified L2; what else a front end does; and what accesses to data can."""
 
 MISS_KINDS: tuple[MissKind, ...] = ("l1i", "itlb", "btb", "l2")
-"""Those that hang on where code lies; all CPUs have prices of them, if they have such a thing."""
+"""Those that depend on where code lies; all CPUs have prices of them, if they have such a thing."""
+
+LINES: MissKind = "l1i"
+
+L2_OF_DATA: tuple[DataMissKind, ...] = ("l2-data", "l2-data-store")
+"""Those that depend on where code lies, since the L2 holds code, too."""
 
 EXPOSED: FrontEndKind = "l1i-exposed"
 """Where the front end is replayed and this has a price, it stands for "l1i", which costs nothing
@@ -98,7 +103,7 @@ class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KernelPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A path that a kernel takes on this CPU, how to tell whether it did, and what hangs on it.
+    """A path that a kernel takes on this CPU, how to tell whether it did, and what depends on it.
 
     name         what it is, in words
     source       from where it is known that this CPU has it
@@ -153,7 +158,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rank_correlation  of predicted and measured cycles over the links of a program whose branches
                       are not predictable, by prices from the other programs: least, and median
     by                kdelta and its version
-    machine           the hash of the machine's id; empty where nobody knows
+    machine           the hash of the machine's id; empty if unknown
     """
 
     when: str
@@ -184,7 +189,7 @@ class CPU(msgspec.Struct, frozen=True):
     clock_mhz    at which such a core runs; None where no device is meant
     sizes        "l1i", "l1d", "l2" -> what sizes it comes in, in bytes, where a licensee chooses
     front_end    what predicts branches and fetches ahead; None where nothing is known of it
-    calibration  of the prices that were measured with a clock; None where none was, or nobody knows
+    calibration  of the prices that were measured with a clock; None where none was, or if unknown
     core         by what such a core is known
     """
 

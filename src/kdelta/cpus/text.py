@@ -31,14 +31,14 @@ def write_cpu(cpu: CPU, path: Path) -> None:
         raise LabError(f"a file of the CPU {cpu.name} would be wrong: {error}") from error
     if not same:
         raise LabError(f"a file of the CPU {cpu.name} would not say all of it")
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            beside.write_text(text, "utf-8")
-            beside.replace(path)
+            temporary.write_text(text, "utf-8")
+            temporary.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise LabError(f"the CPU file {path} cannot be written: {error.strerror}") from error
 

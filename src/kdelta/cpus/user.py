@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta.cpus.file import CPUFileError, decode_cpu
+from kdelta.cpus.like import SUFFIX
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import LabError, UserError
 
 HOST = "host"
 """What the CPU of the machine that kdelta runs on is called, once it was calibrated."""
 
-SUFFIX = ".toml"
 _LARGEST_BYTES = 1 << 20
 
 

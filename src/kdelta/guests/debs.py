@@ -13,7 +13,7 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, new_folder, remove, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.target import target
-from kdelta.kernels.apt import Apt, Offer, OutdatedListsError
+from kdelta.kernels.packages.apt import Apt, Offer, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 
 _RECORD = "package.json"
@@ -125,12 +125,13 @@ class Debs:
 
     def _offers(self, names: Sequence[str]) -> dict[str, Offer]:
         offers = self._known_apt().offers(names)
-        if len(offers) < len(names) and not self._known_apt().names(EVERYWHERE):
+        if len(offers) < len(names) and not self._known_apt().usable(EVERYWHERE):
             self._update()
             offers = self._known_apt().offers(names)
         missing = [name for name in names if name not in offers]
         if not missing:
             return offers
+        self._known_apt().check_complete(", ".join(missing))
         if not self._known_apt().names(EVERYWHERE):
             raise UserError(
                 f"the distribution of this host has no packages for {self._dpkg}",
@@ -144,13 +145,7 @@ class Debs:
     def _update(self) -> None:
         apt = Apt.of(self._dpkg, own_lists=True)
         with locked(f"apt-lists-{self._dpkg}", "loading package lists", self._talk):
-            try:
-                apt.update(self._talk)
-            except LabError as error:
-                # One list that cannot be had (of updates, say) leaves the others, which are signed.
-                if not apt.names(EVERYWHERE):
-                    raise
-                self._talk(f"going on without some of them: {error.message}")
+            apt.update(self._talk, EVERYWHERE)
         self._apt = apt
 
     def _take_all(self, offers: Iterable[Offer]) -> None:
@@ -179,7 +174,7 @@ class Debs:
                 return
             self._talk(f"downloading {deb.package} {deb.version} for {self._dpkg}")
             with new_folder(folder) as partial:
-                archive = self._known_apt().download(deb.package, deb.version, partial)
+                archive = self._known_apt().download(deb.package, deb.version, partial, self._talk)
                 found = sha256_file(archive)
                 if found != deb.sha256:
                     raise LabError(

@@ -14,7 +14,7 @@ from kdelta.host.command import quiet
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import FileState, lab_errors, write_atomic
 from kdelta.host.native import build
-from kdelta.kernels.elf import read_elf
+from kdelta.kernels.objects.elf import read_elf
 from kdelta.workloads.catalog import build_workload, workloads
 
 _STOP_SYMBOL = "kdelta_snapshot_point"
@@ -69,9 +69,9 @@ def _content(agent: FileState, programs: tuple[tuple[str, FileState], ...]) -> t
 
 
 @functools.cache
-def stop_address(agent: Path) -> int:
-    """Where the agent waits for its snapshot to be taken."""
-    elf = read_elf(agent)
+def stop_address(program: Path) -> int:
+    """Where the agent, or another program, waits for a snapshot to be taken."""
+    elf = read_elf(program)
     assert elf
     # Of Thumb code, the lowest bit says that it is.
     return int(elf.symbols.value[elf.symbols.names.index(_STOP_SYMBOL)]) & ~1

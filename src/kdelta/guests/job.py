@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest is told to run: the command with its files, as the archive that the agent reads."""
+"""What a guest runs: the command with its files, as the archive that the agent reads."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,8 @@ from kdelta.spec.run import Mode, Perturbation, perturbation
 MAX_MODULES = 64
 MAX_WORDS = 4096
 MAX_REGION_BYTES = 255
+PIECE_BYTES = 4096 - 64 - 4
+"""What the plugin hands over at a time; kdelta_handover.h has it, too."""
 MAX_BYTES = 512 << 20
 """Of all files together: they have to fit into the guest's memory, twice while being unpacked."""
 
@@ -39,7 +41,8 @@ class Job(msgspec.Struct, frozen=True):
     name makes the whole command a region. `modules` are loaded in order, and then
     `optional_modules`, of which one that the kernel refuses is only warned of. After `seconds` of
     the guest's time the command is killed. In a `mode` that is not user the command, and all that
-    it starts, runs in the kernel's mode; how it calls the kernel is told in `env`.
+    it starts, runs in the kernel's mode; how it calls the kernel is told in `env`. `later` are
+    words that the program asks for when it is ready; None of one that does not ask.
     """
 
     argv: tuple[str, ...]
@@ -51,6 +54,7 @@ class Job(msgspec.Struct, frozen=True):
     seconds: int = 600
     files: tuple[JobFile, ...] = ()
     mode: Mode = "user"
+    later: tuple[str, ...] | None = None
     perturbation: Perturbation = perturbation(0)
 
 
@@ -70,6 +74,7 @@ def job_identity(job: Job) -> str:
             "files": [(f.guest, f.mode, sha256_file(f.host)) for f in _sorted_files(job.files)],
             # Left out where it is as ever: what was kept before there were modes stays known.
             **({} if job.mode == "user" else {"mode": job.mode}),
+            **({"later": job.later} if job.later is not None else {}),
         }
     )
 
@@ -98,6 +103,21 @@ def job_archive(job: Job) -> bytes:
         name = carried.guest.lstrip("/")
         entries.append(file(name, content, executable=bool(carried.mode & 0o111)))
     return archive(entries)
+
+
+def handed_over(job: Job) -> bytes:
+    """What the plugin hands over from the snapshot of a quiet guest on: the archive, and then the
+    words for later, which begin a piece of their own.
+    """
+    content = job_archive(job)
+    if job.later is None:
+        return content
+    return content + b"\0" * (-len(content) % PIECE_BYTES) + later_words(job)
+
+
+def later_words(job: Job) -> bytes:
+    """What is handed over to a program that is ready: a word a line."""
+    return "".join(f"{word}\n" for word in job.later or ()).encode()
 
 
 def job_text(job: Job) -> str:

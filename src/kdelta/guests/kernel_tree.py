@@ -23,7 +23,7 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, new_folder, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.native import compiler_identity
-from kdelta.kernels.source import PatchFailure, source_of
+from kdelta.kernels.sources.source import PatchFailure, source_of
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, TreeSpec, parse_kernel_spec
@@ -32,7 +32,7 @@ from kdelta.workloads.catalog import KernelTreeWanted
 Talk = Callable[[str], None]
 
 _RECORD = "tree.json"
-_BESIDE = ("objects", "make")
+_BESIDES = ("objects", "make")
 
 
 class KernelTree(msgspec.Struct, frozen=True):
@@ -54,8 +54,8 @@ def kernel_tree(
     """The tree that `wanted` describes, made ready unless the cache has it; `workload` is the
     folder of the workload, `programs` its userland, which the guest's compiler is of.
 
-    Beside the tree lie PLACE.objects, a line of CRC-32 (hexadecimal) and path for each object, and
-    PLACE.make, a line for each word that make is to be told.
+    Next to the tree lie PLACE.objects, a line of CRC-32 (hexadecimal) and path for each object, and
+    PLACE.make, a line for each word that make is to be given.
     LabError when the source cannot be had, or does not compile here.
     """
     spec = parse_kernel_spec(wanted.source)
@@ -82,7 +82,7 @@ def kernel_tree(
                 with new_folder(folder) as partial:
                     made = Preparation(wanted, source, config, partial).make_ready(programs.files)
                     objects = [f"{crc:08x} {name}" for name, crc in made.items()]
-                    for name, lines in zip(_BESIDE, (objects, make_words(wanted)), strict=True):
+                    for name, lines in zip(_BESIDES, (objects, make_words(wanted)), strict=True):
                         write_atomic(partial / name, "".join(f"{li}\n" for li in lines).encode())
                     write_atomic(partial / _RECORD, msgspec.json.encode(_Record(source.name)))
     return _kept(wanted, folder)
@@ -97,5 +97,5 @@ def _kept(wanted: KernelTreeWanted, folder: Path) -> KernelTree:
             for path in sorted(tree.rglob("*"))
             if path.is_file()
         ]
-    beside = [JobFile(folder / name, f"{wanted.place}.{name}") for name in _BESIDE]
-    return KernelTree((*files, *beside), record.source)
+    besides = [JobFile(folder / name, f"{wanted.place}.{name}") for name in _BESIDES]
+    return KernelTree((*files, *besides), record.source)

@@ -14,12 +14,12 @@ from kdelta.guests.job import JobFile
 from kdelta.host.command import environment, run
 from kdelta.host.files import lab_errors, remove
 from kdelta.host.machine import cores
-from kdelta.kernels.cmdfiles import cmd_path
-from kdelta.kernels.failure import first_error, lab_failure
-from kdelta.kernels.git import GitStore
-from kdelta.kernels.kconfig import parse_config
-from kdelta.kernels.source import Source
-from kdelta.kernels.toolchain import FIXED, build_environment
+from kdelta.kernels.build.failure import first_error, lab_failure
+from kdelta.kernels.build.toolchain import FIXED, build_environment
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.objects.cmdfiles import cmd_path
+from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.errors import LabError
 from kdelta.workloads.catalog import KernelTreeWanted
 
@@ -32,7 +32,7 @@ HOST_COMPILER = "cc"
 
 
 def make_words(wanted: KernelTreeWanted) -> list[str]:
-    """What make is told, here and in the guest, beside targets and how many jobs."""
+    """What make is given, here and in the guest, besides targets and how many jobs."""
     return [*wanted.make, *(f"{name}={value}" for name, value in FIXED.items())]
 
 
@@ -45,7 +45,7 @@ _HELPER = "cc1"
 # The host's own C library is used, as its loader is.
 _OF_LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
 _DEPENDENCY = re.compile(r"^ {2}(\S+) \\$", re.MULTILINE)
-# It names all Kconfig files. make looks for each of them, and would configure anew without them.
+# It names all Kconfig files. make looks for each of them, and would configure again without them.
 _NO_KCONFIG = "include/config/auto.conf.cmd"
 _HOST_ONLY = ("scripts/kconfig/*", "*.d", "*.tmp")
 

@@ -36,7 +36,7 @@ policy 8.1), zlib1g does not.
 _MERGED = re.compile(r"^/usr/(?=s?bin/)")
 
 _LIBRARY_FOLDERS = re.compile(r"/(usr/)?lib(64)?(/[^/]+-linux-gnu[^/]*)?")
-"""Where a loader looks that is told nothing."""
+"""Where a loader looks without being told."""
 
 
 class Userland(msgspec.Struct, frozen=True):
@@ -144,7 +144,7 @@ class _Assembly:
         )
 
     def _add(self, file: File, guest: str) -> None:
-        """A file under the path that whoever needs it asks for, and what it needs itself."""
+        """A file under the path that its users ask for, and what it needs itself."""
         if guest in self._files:
             return
         self._files[guest] = JobFile(file.host, guest, 0o755)
@@ -210,6 +210,6 @@ def _needs(path: Path) -> _Needs:
                     libraries = [str(tag.needed) for tag in tags]
     except (OSError, ELFError) as error:
         raise LabError(
-            f"{path} is damaged: {error}", "remove it, and it is fetched anew"
+            f"{path} is damaged: {error}", "remove it, and it is fetched again"
         ) from error
     return _Needs(interpreter, tuple(libraries))

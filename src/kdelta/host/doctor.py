@@ -22,13 +22,13 @@ PLUGIN_API = 1
 _PROBE_SECONDS = 30.0
 
 # A cached kernel takes about 100 MB, a snapshot as much, a run less than one. A source tree with a
-# build of it takes 4 GB more; that is said when it is built and the space is not there.
+# build of it takes 4 GB more; that is reported when it is built and the space is not there.
 MIN_FREE_BYTES = 2 << 30
 # A guest has 1 GiB, and two run side by side.
 MIN_MEMORY_BYTES = 3 << 30
 
 BUILD_PROGRAMS = ("make", "git", "flex", "bison", "bc", "perl")
-"""What a kernel's build runs beside compiler and linker."""
+"""What a kernel's build runs besides compiler and linker."""
 
 BUILD_HEADERS = {"gelf.h": "libelf-dev", "openssl/evp.h": "libssl-dev"}
 """What programs that the build makes for itself include, and the Debian packages with it."""
@@ -89,7 +89,7 @@ def qemu_version(emulator: str = EMULATOR) -> str:
     result = run([emulator, "--version"], seconds=_PROBE_SECONDS)
     match = re.search(r"version (.+)", result.stdout)
     if match is None:
-        raise LabError(f"{emulator} does not tell its version: {result.last_words(1)}")
+        raise LabError(f"{emulator} does not report its version: {result.last_words(1)}")
     return match.group(1).strip()
 
 

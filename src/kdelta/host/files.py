@@ -103,7 +103,7 @@ def sha256_state(file: FileState) -> str:
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes a file so that whoever looks sees the old content or all of the new, also after a
+    """Writes a file so that readers see the old content or all of the new, also after a
     kill or a power cut; LabError when it cannot be written.
     """
     # A name of its own: two processes may write the same file, and each must rename its own.
@@ -121,10 +121,36 @@ def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:
             raise
 
 
+def copy_sparse(source: Path, target: Path) -> None:
+    """Copies a file, holes as holes; LabError when it cannot be read or written."""
+    with lab_errors("writing", target), source.open("rb") as old, target.open("xb") as new:
+        os.ftruncate(new.fileno(), os.fstat(old.fileno()).st_size)
+        for start, end in data_extents(old.fileno()):
+            os.lseek(old.fileno(), start, os.SEEK_SET)
+            os.lseek(new.fileno(), start, os.SEEK_SET)
+            left = end - start
+            while left:
+                left -= os.copy_file_range(old.fileno(), new.fileno(), left) or left
+
+
+def data_extents(file: int) -> Iterator[tuple[int, int]]:
+    """Where an open file has data, and no holes: from, to."""
+    end, size = 0, os.fstat(file).st_size
+    while end < size:
+        try:
+            start = os.lseek(file, end, os.SEEK_DATA)
+        except OSError as error:  # nothing but a hole is left
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        end = os.lseek(file, start, os.SEEK_HOLE)
+        yield start, end
+
+
 @contextlib.contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """Gives an empty folder to fill, which becomes `final` when the body ends, and goes when it
-    fails. Whoever calls must hold a lock for `final`; what a killed process left is removed.
+    fails. The caller must hold a lock for `final`; what a killed process left is removed.
     """
     partial = final.with_name(final.name + PARTIAL)
     remove(partial)

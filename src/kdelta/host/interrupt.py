@@ -5,7 +5,23 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def run_async(work: Coroutine[object, object, Result]) -> Result:
+    """asyncio.run() of it. That one's task keeps the result, and is spelt out whole, for a message
+    that is not visible, whenever a handler of signals is looked up: of a report, for 0.3 s.
+    """
+    found: list[Result] = []
+
+    async def keep() -> None:
+        found.append(await work)
+
+    asyncio.run(keep())
+    return found[0]
 
 
 @contextlib.contextmanager

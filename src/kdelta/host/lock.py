@@ -30,7 +30,7 @@ def locked(name: str, doing: str, talk: Callable[[str], None]) -> Iterator[None]
 
 @contextlib.contextmanager
 def locked_if_free(name: str) -> Iterator[bool]:
-    """Holds the lock during the body if nobody has it, this process included; gives whether."""
+    """Holds the lock during the body if it is free, in this process too; gives whether."""
     path, descriptor = _open(name)
     try:
         with lab_errors("locking", path):

@@ -38,7 +38,8 @@ _PARTS = {
     "plugin": PLUGIN_FLAGS,
     "probe": PLUGIN_FLAGS,
     "replay": (*PLUGIN_FLAGS, "-pthread"),
-    "agent": STATIC_FLAGS,
+    # Where no other program is: the debugger's stub stops at an address whatever executes it.
+    "agent": (*STATIC_FLAGS, "-Wl,-Ttext-segment=0x10000000"),
 }
 
 
@@ -61,7 +62,7 @@ class NativeProgram(msgspec.Struct, frozen=True):
 
 
 def native_folder() -> Path:
-    """The folder of the C sources: beside this package when installed, else the checkout's."""
+    """The folder of the C sources: next to this package when installed, else the checkout's."""
     package = Path(kdelta.__file__).parent
     for folder in (package / "native", package.parents[1] / "native"):
         if (folder / "include" / "kdelta.h").is_file():

@@ -116,7 +116,7 @@ def _end(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
-    """Sends a signal (0: none) to the program's group; False when there is nobody left in it."""
+    """Sends a signal (0: none) to the program's group; False when it has no process left."""
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:

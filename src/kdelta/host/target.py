@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The architectures of guests, as the host sees them: one TOML file each."""
+"""The architectures of guests, as the host sees them: [host] of their data files."""
 
 import functools
 import os
-from importlib import resources
 from pathlib import Path
 
 import msgspec
 
+from kdelta.arch.files import tables
 from kdelta.host.command import find_program, run
 from kdelta.spec.errors import LabError, UserError
 
@@ -96,13 +96,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def targets() -> dict[str, Target]:
     """All architectures by name."""
-    found = {}
-    files = resources.files(__package__).joinpath("targets").iterdir()
-    for file in sorted(files, key=lambda file: file.name):
-        name = file.name.removesuffix(".toml")
-        read = msgspec.toml.decode(file.read_bytes(), type=Target)
-        found[name] = msgspec.structs.replace(read, name=name)
-    return found
+    return {
+        name: msgspec.structs.replace(one, name=name)
+        for name, one in tables("host", Target).items()
+    }
 
 
 def target(name: str) -> Target:

@@ -33,7 +33,7 @@ def work_folder() -> Iterator[Path]:
 def _new() -> tuple[Path, int]:
     """A folder, and what holds it: a lock on it that goes with this process, however that ends."""
     root = cache_dir("work")
-    # Nobody takes a new folder for one that was left before it is held.
+    # No process takes a new folder for one that was left before it is held.
     with locked("work", "making a folder", quiet), lab_errors("creating a folder in", root):
         _remove_left(root)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
@@ -45,7 +45,7 @@ def _new() -> tuple[Path, int]:
 def _remove_left(root: Path) -> None:
     for folder in root.iterdir():
         with contextlib.suppress(OSError):
-            # Nobody holds folders of other names, so only their age says that they are left.
+            # No process holds folders of other names, so only their age says that they are left.
             if not folder.name.startswith(_PREFIX) and not _is_old(folder):
                 continue
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What differs between architectures when kernels are built, read from one TOML file each."""
+"""What differs between architectures when kernels are built: [build] of their data files."""
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 
 import msgspec
 
+from kdelta.arch.files import tables
+from kdelta.host.target import target
 from kdelta.spec.errors import UserError
 
 NO_CONFIG = "allnoconfig"
@@ -30,21 +31,23 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class KernelArch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An architecture.
 
-    folder         below arch/ in a tree; "" in a data file, whose name it is
+    folder         below arch/ in a tree
     names          values of ARCH, and what hosts call themselves; `hosts` are more of the latter
-    machine        what a kernel's machine is called
-    cross_compile  of the distribution's cross compiler, which other hosts need
-    bits           of an address
+    machine        what a kernel's machine is called: the name of the data file
+    cross_compile  of the distribution's cross compiler, which other hosts need: by [host]
+    bits           of an address: by [host]
     base           the target that makes a config where there is none to start from
     images         what can be booted: the first whose need is met
     device_trees   those that its machines need
+    command_line_bytes  the longest command line, with the 0 behind it: COMMAND_LINE_SIZE
     """
 
+    folder: str
     names: tuple[str, ...]
-    machine: str
-    cross_compile: str
     images: tuple[Image, ...]
-    folder: str = ""
+    command_line_bytes: int
+    machine: str = ""
+    cross_compile: str = ""
     hosts: tuple[str, ...] = ()
     bits: int = 64
     base: str = NO_CONFIG
@@ -58,12 +61,12 @@ class KernelArch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def kernel_arches() -> dict[str, KernelArch]:
     """All architectures by their folder."""
-    files = resources.files(__package__).joinpath("arches").iterdir()
     found = {}
-    for file in sorted(files, key=lambda file: file.name):
-        folder = file.name.removesuffix(".toml")
-        read = msgspec.toml.decode(file.read_bytes(), type=KernelArch)
-        found[folder] = msgspec.structs.replace(read, folder=folder)
+    for name, read in tables("build", KernelArch).items():
+        of = target(name)
+        found[read.folder] = msgspec.structs.replace(
+            read, machine=name, cross_compile=f"{of.triple}-", bits=of.bits
+        )
     return found
 
 

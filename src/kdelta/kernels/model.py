@@ -13,7 +13,7 @@ class Kernel(msgspec.Struct, frozen=True):
     is what the kernel says of its build, starting with its release. `image_format` is "bzImage",
     "zImage", "Image" or "vmlinux". `device_trees` is the folder below which its device trees lie,
     where the architecture has any. `built` is the key of the record of one that was built from
-    source. `parameters` are what it is booted with beside kdelta's own, part of its identity.
+    source. `parameters` are what it is booted with besides kdelta's own, part of its identity.
     """
 
     identity: str

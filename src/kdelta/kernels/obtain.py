@@ -6,11 +6,11 @@ from typing import overload
 
 import msgspec
 
-from kdelta.kernels.build import build_kernel
-from kdelta.kernels.deb import obtain_deb
-from kdelta.kernels.failure import NoKernel
-from kdelta.kernels.image import obtain_image
+from kdelta.kernels.build.build import build_kernel
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel, booted_with
+from kdelta.kernels.packages.deb import obtain_deb
+from kdelta.kernels.packages.image import obtain_image
 from kdelta.spec.kernel import (
     DebSpec,
     ImageSpec,
@@ -32,7 +32,7 @@ def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel: 
 
 def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel:
     """The kernel that a spec names, fetched or built unless the cache has it; or why its build did
-    not make one. `talk` is told what takes long.
+    not make one. `talk` is called with what takes long.
 
     UserError when the spec names nothing that can be booted here, LabError when it cannot be had.
     """

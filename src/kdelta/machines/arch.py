@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What differs between architectures, read from one TOML file each."""
+"""What differs between the machines of architectures: [machine] of their data files."""
 
 import functools
-from importlib import resources
 
 import msgspec
 
+from kdelta.arch.files import tables
 from kdelta.spec.errors import UserError
 
 
@@ -29,7 +29,7 @@ class ImageMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     below: int
 
 
-class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MappedRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses from `start` to before `end` that a kernel maps by pages of `page_bytes`."""
 
     start: int
@@ -93,7 +93,7 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: dict[str, str] = {}
     data_line_bytes: int = 64
     jumps_on: tuple[str, ...] = ()
-    mapped: tuple[Mapped, ...] = ()
+    mapped: tuple[MappedRange, ...] = ()
     own_parameters: tuple[str, ...] = ()
 
     def rules(self) -> str:
@@ -114,20 +114,21 @@ class ArchMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         raise UserError(f"there is no machine with the CPU {core!r}", f"there is: {known}")
 
 
-@functools.cache
 def arch_machine(arch: str) -> ArchMachine:
     """The machines of an architecture; raises UserError for one that has no data file."""
-    file = resources.files("kdelta.machines").joinpath(f"{arch}.toml")
-    if not file.is_file():
+    if arch not in _machines():
         raise UserError(
             f"kernels for {arch} cannot be run: there is no machine for it",
             f"there are machines for {', '.join(supported_arches())}",
         )
-    return msgspec.toml.decode(file.read_bytes(), type=ArchMachine)
+    return _machines()[arch]
+
+
+def supported_arches() -> tuple[str, ...]:
+    """The architectures that have a data file."""
+    return tuple(_machines())
 
 
 @functools.cache
-def supported_arches() -> tuple[str, ...]:
-    """The architectures that have a data file."""
-    names = (file.name for file in resources.files("kdelta.machines").iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+def _machines() -> dict[str, ArchMachine]:
+    return tables("machine", ArchMachine)

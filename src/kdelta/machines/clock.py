@@ -185,7 +185,7 @@ def read_results(
     if machine is not None and (why := same_machine(timings.machine, machine)):
         raise UserError(
             f"{path} is not of this machine: {why}",
-            "calibrate each machine by itself, or give its results a name of their own",
+            "calibrate each machine separately, or give its results a name of their own",
         )
     if not busy_ok:
         refuse_busy(timings.quiet)

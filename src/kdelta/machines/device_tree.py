@@ -49,7 +49,7 @@ def _find(kernel: Kernel, wanted: DeviceTree) -> Path:
     if not found:
         raise UserError(
             f"{kernel.spec} comes without the device tree {wanted.name}.dtb of its machine",
-            f"put it beside the image; a tree makes it by `make {wanted.name}.dtb`",
+            f"put it next to the image; a tree makes it by `make {wanted.name}.dtb`",
         )
     return found[0]
 
@@ -62,7 +62,7 @@ def _must_fit(path: Path, wanted: DeviceTree) -> None:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UserError(
-            f"{path} is no device tree: {error}", "make it anew in the kernel's tree: make dtbs"
+            f"{path} is no device tree: {error}", "make it again in the kernel's tree: make dtbs"
         ) from error
     given = properties.get("/compatible", b"").split(b"\0")
     if wanted.compatible.encode() not in given:

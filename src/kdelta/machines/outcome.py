@@ -14,7 +14,7 @@ _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _NO_INIT = ("Unable to mount root fs", "No working init found", "Cannot open root device")
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class GuestOutcome(msgspec.Struct, frozen=True):
     """One run of a guest. `counts` is the plugin's file, `symbols` the guest's /proc/kallsyms."""
 
     status: RunStatus

@@ -207,7 +207,18 @@ async def _connected(
         if not isinstance(error, QMPError | EOFError | OSError):
             raise
         raise LabError(_startup_failure(program, folder)) from error
+    finally:
+        _retrieve_errors(client)
     return client
+
+
+def _retrieve_errors(client: QMPClient) -> None:
+    """Retrieve the error that ends the client's readers when QEMU is killed: nothing awaits them at
+    Ctrl-C, and asyncio would print a traceback. The library has no public name for them.
+    """
+    readers: asyncio.Future[Any] | None = getattr(client, "_bh_tasks", None)
+    if readers is not None:
+        readers.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def _startup_failure(program: str, folder: Path) -> str:

@@ -2,7 +2,6 @@
 """Snapshots of quiet guests in the cache: a kernel boots once for all runs with the same image."""
 
 import asyncio
-import errno
 import functools
 import os
 import shutil
@@ -13,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, write_atomic
+from kdelta.host.files import data_extents, lab_errors, new_folder, write_atomic
 from kdelta.host.lock import locked_async
-from kdelta.machines.outcome import Outcome
+from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, boot
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -30,7 +29,7 @@ _PIECE_BYTES = 4 << 20
 class _BootFailedError(Exception):
     """Leaves the half-made folder; never leaves this module."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: GuestOutcome) -> None:
         super().__init__(outcome.detail)
         self.outcome = outcome
 
@@ -40,7 +39,7 @@ def snapshot_key(guest: Guest) -> str:
     return identity(guest.snapshot_facts())[:32]
 
 
-async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | Outcome:
+async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOutcome:
     """The guest's snapshot, taken unless the cache has it whole; the boot's outcome when it failed.
 
     Of several processes that want the same one, one boots and the others wait.
@@ -60,7 +59,7 @@ async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | Outcome:
     return Snapshot(folder)
 
 
-async def _take(guest: Guest, setting: Setting, folder: Path) -> Outcome | None:
+async def _take(guest: Guest, setting: Setting, folder: Path) -> GuestOutcome | None:
     """Boots the guest into that folder, whatever was there before; its outcome when it failed."""
     if folder.exists():
         setting.say("was damaged in the cache")
@@ -89,18 +88,10 @@ def _checksums(folder: Path) -> dict[str, int]:
 def _checksum(path: Path) -> int:
     """The CRC-32 of a file's size, and of its parts that are not holes with their places."""
     with path.open("rb") as file:
-        size = end = file.seek(0, os.SEEK_END)
-        found = zlib.crc32(str(size).encode())
-        at = 0
-        while at < size:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            except OSError as error:  # nothing but a hole is left
-                if error.errno == errno.ENXIO:
-                    break
-                raise
-            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-            found = zlib.crc32(str(at).encode(), found)
+        found = zlib.crc32(str(os.fstat(file.fileno()).st_size).encode())
+        for start, end in data_extents(file.fileno()):
+            found = zlib.crc32(str(start).encode(), found)
+            at = start
             while at < end:
                 piece = os.pread(file.fileno(), min(_PIECE_BYTES, end - at), at)
                 found = zlib.crc32(piece, found)

@@ -16,13 +16,13 @@ from typing import Literal
 import msgspec
 
 from kdelta.cpus.model import Cache
-from kdelta.host.files import PARTIAL, lab_errors, make_folder
+from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
 from kdelta.host.native import build
 from kdelta.host.target import target
 from kdelta.machines.arch import Board, arch_machine
 from kdelta.machines.chunks import kept_messages, read_messages, require_complete
 from kdelta.machines.device_tree import DeviceTreeFile
-from kdelta.machines.outcome import Outcome, boot_failure, read_console, workload_outcome
+from kdelta.machines.outcome import GuestOutcome, boot_failure, read_console, workload_outcome
 from kdelta.machines.process import Emulator, emulator
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunsAs, RunStatus
@@ -97,14 +97,16 @@ class Guest(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A guest that its own agent stopped when it was quiet.
+    """A guest that was stopped by its own agent when it was quiet, or, `after` that, by a program
+    that the agent had started.
 
-    The folder holds the guest's memory (ram), QEMU's migration stream without it (state), the
-    guest's /proc/kallsyms (symbols), and the plugin's file of the boot (boot): the agent's
-    messages, and what was executed until then.
+    The folder holds the guest's memory (ram), QEMU's migration stream without it (state), and the
+    plugin's file of the way there (boot): messages, and what was executed. An agent's has the
+    guest's /proc/kallsyms (symbols), too.
     """
 
     folder: Path
+    after: "Snapshot | None" = None
 
     @property
     def ram(self) -> Path:
@@ -118,17 +120,28 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def boot(self) -> Path:
-        """The plugin's file of the boot."""
+        """The plugin's file of the way there."""
         return self.folder / "boot"
+
+    @property
+    def whole_boot(self) -> tuple[Path, ...]:
+        """The plugin's files of the whole way from power-on."""
+        return (*(self.after.whole_boot if self.after else ()), self.boot)
 
     @property
     def symbols(self) -> Path:
         """The guest's /proc/kallsyms."""
-        return self.folder / "symbols"
+        return self.after.symbols if self.after else self.folder / "symbols"
+
+    def messages(self) -> dict[str, bytes]:
+        """What the guest sent until then; of two messages of a type, the later one."""
+        return {
+            name: text for file in self.whole_boot for name, text in kept_messages(file).items()
+        }
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """What a run records beside its counts, which stay the same.
+    """What a run records besides its counts, which stay the same.
 
     trace: see TraceMode; trace_limit: how many items of pieces, and pieces, a region may have.
     simulate: an instruction cache whose misses are counted while the guest runs.
@@ -205,6 +218,8 @@ def _plugin_option(
         options.append(f"symbols={snapshot.symbols}")
     if not count:
         options.append("count=off")
+    elif snapshot and snapshot.after:  # its program asked for it already
+        options.append("count=now")
     options += recording.options(arch_machine(guest.arch).data_line_bytes)
     return ",".join(_escape(option) for option in options)
 
@@ -212,8 +227,8 @@ def _plugin_option(
 def _memory(guest: Guest, ram: Path, *, shared: bool) -> list[str]:
     """Options that keep the guest's memory in a file, and out of the migration stream.
 
-    QEMU's manual calls it VM templating: whoever boots shares the file, whoever starts from it maps
-    it privately.
+    QEMU's manual calls it VM templating: the guest that boots shares the file, those that start
+    from it map it privately.
     """
     share = "on" if shared else "off"
     return [
@@ -233,7 +248,8 @@ def command_line(
     keep: bool = False,
 ) -> list[str]:
     """QEMU's argv for a guest in its folder: from power-on, or with `snapshot` from there. Either
-    way it waits for a command to begin. keep: its state is to become a snapshot in that folder.
+    way it waits for a command to begin. keep: its state is to become a snapshot in that folder,
+    which then has a copy of the memory that it begins with.
     """
     board = guest.board
     argv = [
@@ -253,10 +269,9 @@ def command_line(
     ]  # fmt: skip
     if keep:
         argv += _memory(guest, Snapshot(folder).ram, shared=True)
-    if snapshot:
-        argv += _memory(guest, snapshot.ram, shared=False)
-        argv += ["-S", "-incoming", "defer"]
-    return argv
+    elif snapshot:
+        argv += [*_memory(guest, snapshot.ram, shared=False), "-S"]
+    return argv + (["-incoming", "defer"] if snapshot else [])
 
 
 def _prepare(guest: Guest, setting: Setting, job: bytes) -> None:
@@ -321,6 +336,11 @@ def _free(path: Path) -> str:
 
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
     """Load the snapshot and let the guest go on; LabError when QEMU cannot load it."""
+    await _load(qemu, snapshot)
+    await qemu.command("cont")
+
+
+async def _load(qemu: Emulator, snapshot: Snapshot) -> None:
     await _keep_memory_out(qemu)
     await qemu.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(snapshot.state))}")
     while True:
@@ -333,14 +353,15 @@ async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
             f"the snapshot in {snapshot.folder} cannot be loaded (QEMU is {status})",
             "remove that folder, or run with --no-snapshot",
         )
-    await qemu.command("cont")
 
 
 @contextlib.asynccontextmanager
 async def _started(
     guest: Guest, setting: Setting, snapshot: Snapshot | None, *, count: bool
 ) -> AsyncIterator[Emulator]:
-    """The guest's QEMU; a LabError on the way names the version that cannot do it."""
+    """The guest's QEMU; one that does not count is to become a snapshot in its folder. A LabError
+    on the way names the version that cannot do it.
+    """
     recording = setting.recording if count else NOTHING_MORE
     argv = command_line(
         guest,
@@ -352,9 +373,8 @@ async def _started(
     )
     setting.echo(shlex.join(argv))
     try:
-        async with emulator(
-            argv, setting.folder, setting.seconds, debugged=snapshot is None
-        ) as qemu:
+        debugged = snapshot is None or not count
+        async with emulator(argv, setting.folder, setting.seconds, debugged=debugged) as qemu:
             yield qemu
     except LabError as error:
         raise _explain_start(error, guest) from error
@@ -364,7 +384,7 @@ async def _to_snapshot_point(qemu: Emulator, guest: Guest) -> str:
     return await qemu.run_to(guest.stop_address, arch_machine(guest.arch).breakpoint_bytes)
 
 
-async def boot(guest: Guest, setting: Setting) -> Outcome:
+async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
     """Boot to the agent's snapshot point; a Snapshot's files are in the folder when it is ok."""
     _prepare(guest, setting, b"")
     folder = setting.folder
@@ -393,7 +413,30 @@ async def boot(guest: Guest, setting: Setting) -> Outcome:
             (folder / "symbols").write_bytes(messages["kallsyms"])
             (folder / "counts").rename(folder / "boot")
     took = asyncio.get_running_loop().time() - started
-    return Outcome(status, detail, console, took, messages)
+    return GuestOutcome(status, detail, console, took, messages)
+
+
+async def prepare(
+    guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot, stop_address: int
+) -> Snapshot | None:
+    """A snapshot in the setting's folder of a job's program when it asks what it is to do: as it is
+    about to execute the instruction at `stop_address`. None where it does not come there.
+    """
+    _prepare(guest, setting, job)
+    found = Snapshot(setting.folder, after=snapshot)
+    await asyncio.to_thread(copy_sparse, snapshot.ram, found.ram)
+    async with _started(guest, setting, snapshot, count=False) as qemu:
+        await _load(qemu, snapshot)
+        setting.say("prepares its program")
+        width = arch_machine(guest.arch).breakpoint_bytes
+        if await qemu.run_to(stop_address, width) != "stopped":
+            return None
+        await qemu.debugger.pause()
+        await _save(qemu, found.state)
+    require_complete(setting.folder / "counts")
+    with lab_errors("writing in", setting.folder):
+        (setting.folder / "counts").rename(found.boot)
+    return found
 
 
 def _messages(folder: Path) -> dict[str, bytes]:
@@ -417,7 +460,9 @@ async def _to_the_end(
     return "stopped", await qemu.wait_exit()
 
 
-async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | None) -> Outcome:
+async def run(
+    guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | None
+) -> GuestOutcome:
     """Run a job in a guest, from its snapshot or from power-on."""
     _prepare(guest, setting, job)
     folder = setting.folder
@@ -426,11 +471,11 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
         booted, ended = await _to_the_end(qemu, guest, setting, snapshot)
         code, complaint = qemu.exit_code, qemu.stderr()
     console = read_console(folder)
-    messages = {**(kept_messages(snapshot.boot) if snapshot else {}), **_messages(folder)}
+    messages = {**(snapshot.messages() if snapshot else {}), **_messages(folder)}
     took = asyncio.get_running_loop().time() - started
     if booted != "stopped":
         why = boot_failure(booted, console, code)
-        return Outcome(RunStatus.BOOT_FAILED, why, console, took, messages)
+        return GuestOutcome(RunStatus.BOOT_FAILED, why, console, took, messages)
     if ended == "exited" and code:
         said = complaint or "it said nothing"
         raise LabError(f"QEMU ended with {code}: {said}", "run again with -v to see its command")
@@ -441,4 +486,4 @@ async def run(guest: Guest, job: bytes, setting: Setting, snapshot: Snapshot | N
     if not snapshot:
         with lab_errors("writing", symbols):
             symbols.write_bytes(messages.get("kallsyms", b""))
-    return Outcome(status, detail, console, took, messages, folder / "counts", symbols)
+    return GuestOutcome(status, detail, console, took, messages, folder / "counts", symbols)

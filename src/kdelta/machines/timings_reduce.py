@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From ticks of a clock to cycles of a core. Pure functions.
 
-The reference loop beside each pass says how many ticks a cycle took just then; passes in which the
+The reference loop next to each pass says how many ticks a cycle took just then; passes in which the
 frequency moved are left out.
 """
 
@@ -42,7 +42,7 @@ LIMITS = {
     "dropped_share": (0.30, 0.80, "the frequency moved within {:.0%} of the repetitions"),
     "contended_share": (0.20, 1.01, "another thread of the core was busy in {:.0%} of the passes"),
 }
-"""What is said of a machine that is not quiet: from which share on, and from which refused."""
+"""What is reported of a machine that is not quiet: from which share on, and from which refused."""
 
 
 class Passes(NamedTuple):
@@ -144,7 +144,7 @@ def _enough(samples: Sequence[Ticks]) -> bool:
 
 def _low(links: Sequence[Ticks]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """For each link (samples, passes), of which some are NaN: the mean over passes of the low
-    quantile of its samples. What a pass that it lacks would have added is told from other links:
+    quantile of its samples. What a pass that it lacks would have added is derived from other links:
     by how much that pass is usually above or below the others.
     """
     low = np.full((len(links), links[0].shape[1]), np.nan)
@@ -182,7 +182,9 @@ def special_of(
 
 
 def quiet_of(said: Said) -> Quiet:
-    """How quiet the machine was, by /proc/stat before and after, and by the loops beside passes."""
+    """How quiet the machine was, by /proc/stat before and after, and by the loops next to
+    passes.
+    """
     core = int(said.facts["core"])
     first, second = said.processors
     shares = _shares(first, second, core)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RESULTS, the text that a bundle's run.sh writes, taken apart; what is not whole is refused."""
+"""RESULTS, the text that a bundle's run.sh writes, parsed; what is not whole is refused."""
 
 import re
 import zlib

@@ -25,7 +25,7 @@ _SHORT_SHARE, _SHORT = 0.7, 0.3
 _REVERSED_SHARE = 0.2
 
 
-class Judged(msgspec.Struct, frozen=True, eq=False):
+class OrderCosts(msgspec.Struct, frozen=True, eq=False):
     """What several orders cost, (n_orders,), and which units that is to blame on, (n_orders,
     n_units): any numbers of at least 0; a unit is moved the more often the more it is to blame.
     """
@@ -34,13 +34,13 @@ class Judged(msgspec.Struct, frozen=True, eq=False):
     blame: F64
 
 
-Judge = Callable[[Sequence[I64]], Judged]
+Judge = Callable[[Sequence[I64]], OrderCosts]
 
 Watch = Callable[[int, float], None]
 """Is told how many orders have been judged, and what the best of them costs."""
 
 
-class Found(msgspec.Struct, frozen=True, eq=False):
+class BestOrder(msgspec.Struct, frozen=True, eq=False):
     """The best order that was seen, what it costs, and how many orders were judged for it."""
 
     order: I64
@@ -62,7 +62,7 @@ def anneal(
     seed: int,
     evaluations: int,
     watch: Watch | None = None,
-) -> Found:
+) -> BestOrder:
     """Looks for an order of all units that costs less than `start`, which is never worse itself.
 
     start: a permutation of all units, (n_units,). sizes (n_units,), in bytes: units of like size
@@ -70,12 +70,12 @@ def anneal(
     judged, that of the start included, a batch at once; the result depends on the seed and on
     nothing else. Of a batch of neighbours the cheapest is taken if it is cheaper than what there
     is, or with a probability that falls with the difference and the temperature. It ends early when
-    nothing is left to save. watch: is told after each batch.
+    nothing is left to save. watch: is called after each batch.
     """
     rng = np.random.default_rng(seed)
     first = judge([start])
     now = _State(start, float(first.costs[0]), first.blame[0])
-    best = Found(start, now.cost, 1)
+    best = BestOrder(start, now.cost, 1)
     used = 1
     moves = _Moves(sizes, rng)
     while used < evaluations and best.cost > 0 and len(start) > 1:
@@ -88,10 +88,10 @@ def anneal(
         if cost <= now.cost or rng.random() < np.exp((now.cost - cost) / temperature):
             now = _State(batch[at], cost, judged.blame[at])
         if now.cost < best.cost:
-            best = Found(now.order, now.cost, used)
+            best = BestOrder(now.order, now.cost, used)
         if watch:
             watch(used, best.cost)
-    return Found(best.order, best.cost, used)
+    return BestOrder(best.order, best.cost, used)
 
 
 class _Moves:

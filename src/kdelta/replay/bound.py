@@ -15,7 +15,7 @@ from kdelta.counts.trace import DATA, U8, U32, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
 from kdelta.replay.line_shares import Stretches, shares_of_lines
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ class _Windows(msgspec.Struct, frozen=True, eq=False):
     is_own: Flags
 
 
-def least_misses(trace: Trace, placed: Placed, placement: Placement, cache: Cache) -> int:
+def least_misses(trace: Trace, placed: PlacedBlocks, placement: Placement, cache: Cache) -> int:
     """No order of the functions has fewer misses than this in the trace's own work.
 
     placed: of this trace in the placement. It holds for all layouts that keep the functions'

@@ -10,7 +10,7 @@ from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, Cache
 from kdelta.replay.data_side import data_misses
-from kdelta.replay.simulate import Kind, Placed, PreparedTrace
+from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError
 
 Label = tuple[int, str, str]
@@ -35,7 +35,7 @@ def misses_by_function(
     n = len(CONTEXTS)
     # Block b in context c is b * n + c, and so is its function.
     spread = (function[:, None] * n + np.arange(n, dtype=np.uint32)).reshape(-1)
-    placed = Placed(spread.astype(np.uint32), apart.addresses)
+    placed = PlacedBlocks(spread.astype(np.uint32), apart.addresses)
     prepared = PreparedTrace(apart, placed)
     layout = np.zeros((1, len(labels) * n), np.uint64)
     found: dict[Label, dict[str, int]] = {}

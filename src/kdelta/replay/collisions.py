@@ -10,15 +10,15 @@ import numpy as np
 from kdelta.counts.trace import U32, U64, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
-from kdelta.replay.simulate import Placed, PreparedTrace
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 
 _ROW = np.dtype(
     [("misses", "<u8"), ("set", "<u4"), ("function", "<u4"), ("evictor", "<u4")], align=True
 )
-_NOBODY = 2**32 - 1
+_NOTHING = 2**32 - 1
 
 
-class Pair(NamedTuple):
+class CollidingPair(NamedTuple):
     """Misses of `function` on lines that `evictor` had put out, in all sets, and in which."""
 
     function: int
@@ -33,7 +33,7 @@ class Collisions(msgspec.Struct, frozen=True, eq=False):
     function with lines there has its share.
 
     sets, functions, evictors (n,) U32 and misses (n,) U64: one row a combination, most misses
-    first. by_set (sets of the cache,) U64: misses in each set. first: misses on lines that nobody
+    first. by_set (sets of the cache,) U64: misses in each set. first: misses on lines that nothing
     had put out, which a warm cache has only of what fits; they are in by_set and in no row.
     """
 
@@ -44,14 +44,14 @@ class Collisions(msgspec.Struct, frozen=True, eq=False):
     by_set: U64
     first: int
 
-    def pairs(self, most: int | None = None) -> tuple[Pair, ...]:
+    def pairs(self, most: int | None = None) -> tuple[CollidingPair, ...]:
         """The pairs of functions with the most misses, summed over sets."""
         found: dict[tuple[int, int], list[tuple[int, int]]] = {}
         rows = zip(self.functions, self.evictors, self.sets, self.misses, strict=True)
         for function, evictor, where, misses in rows:
             found.setdefault((int(function), int(evictor)), []).append((int(where), int(misses)))
         pairs = (
-            Pair(*pair, sum(n for _, n in held), tuple(sorted(where for where, _ in held)))
+            CollidingPair(*pair, sum(n for _, n in held), tuple(sorted(where for where, _ in held)))
             for pair, held in found.items()
         )
         return tuple(sorted(pairs, key=lambda p: (-p.misses, p.function, p.evictor))[:most])
@@ -59,7 +59,7 @@ class Collisions(msgspec.Struct, frozen=True, eq=False):
 
 def collisions(
     trace: Trace | PreparedTrace,
-    placed: Placed | None,
+    placed: PlacedBlocks | None,
     layout: U64,
     cache: Cache,
     *,
@@ -86,7 +86,7 @@ def collisions(
     rows = _rows(trace, job)
     by_set = np.zeros(cache.sets, dtype=np.uint64)
     np.add.at(by_set, rows["set"], rows["misses"])
-    known = rows[rows["evictor"] != _NOBODY]
+    known = rows[rows["evictor"] != _NOTHING]
     keys = (known["set"], known["evictor"], known["function"], -known["misses"].astype(np.int64))
     known = known[np.lexsort(keys)]
     columns = {name: np.ascontiguousarray(known[name]) for name in _ROW.names or ()}

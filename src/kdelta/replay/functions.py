@@ -11,18 +11,18 @@ import numpy.typing as npt
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
-from kdelta.kernels.digest import Digest
+from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.input_sections import details_of, input_sections, sections_and_sizes
 from kdelta.replay.kernel_text import (
     Details,
     KernelText,
-    Piece,
     Symbol,
+    TextPiece,
     after_what,
     kernel_text,
     plain,
 )
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import UserError
 
 U64 = npt.NDArray[np.uint64]
@@ -48,7 +48,7 @@ _ENTERED_SHARE = 0.7
 _MAY_BE_FEW = 8
 
 
-class Function(msgspec.Struct, frozen=True, gc=False):
+class PlacedFunction(msgspec.Struct, frozen=True, gc=False):
     """What moves as one, or does not move.
 
     name: unique; of several functions of one name the second by address is name#2. origin:
@@ -75,7 +75,7 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     is_compiled: bool = False
 
 
-class Range(msgspec.Struct, frozen=True):
+class TextRange(msgspec.Struct, frozen=True):
     """A stretch [start, end) of .text in which a linker orders groups of functions freely.
 
     By group, in order of address: `keys` (hash of the first function's name), `bytes`,
@@ -113,10 +113,10 @@ class Placement(msgspec.Struct, frozen=True):
     has it where branches do not reach everywhere.
     """
 
-    functions: tuple[Function, ...]
-    placed: tuple[Placed, ...]
+    functions: tuple[PlacedFunction, ...]
+    placed: tuple[PlacedBlocks, ...]
     text: tuple[int, int]
-    ranges: tuple[Range, ...]
+    ranges: tuple[TextRange, ...]
     indexes: dict[str, tuple[int, ...]]
     executed: npt.NDArray[np.bool_]
     middle: bool = False
@@ -138,7 +138,7 @@ def placement_of(
     """The functions that can move, and where the blocks of each trace lie.
 
     symbols: as `parse_symbols` gives them, of the kernel and its modules. digest: of the built
-    kernel, if there is one: it tells sections, and assembler objects, which move as one. alignment:
+    kernel, if there is one: it has sections, and assembler objects, which move as one. alignment:
     the kernel's CONFIG_FUNCTION_ALIGNMENT, where known: the most that its addresses can say.
     merged: its objects were made one object before that was linked, so that all sections of one
     name move as one: all assembler's .text, and all functions of one name. middle: see Placement.
@@ -238,7 +238,7 @@ def _successions(trace: Trace, of: npt.NDArray[np.bool_]) -> Iterable[tuple[I64,
         yield ends[of[ends]], begins[of[ends]]
 
 
-def _require_same_kernel(blocks: Sequence[_Blocks], pieces: Sequence[Piece]) -> None:
+def _require_same_kernel(blocks: Sequence[_Blocks], pieces: Sequence[TextPiece]) -> None:
     """UserError when blocks do not begin and end as functions with these symbols would.
 
     Looks at what compilers made: entry code goes on from one symbol to the next.
@@ -271,7 +271,7 @@ def _refuse(what: str) -> None:
     )
 
 
-def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
+def _group(pieces: Sequence[TextPiece], linked: npt.NDArray[np.bool_]) -> I64:
     """The group of each piece: runs of linked ones. One that stays holds its whole run."""
     numbers = np.full(len(pieces), FIXED, dtype=np.int64)
     begins = np.flatnonzero(~linked | (np.arange(len(pieces)) == 0))
@@ -289,7 +289,9 @@ def _group(pieces: Sequence[Piece], linked: npt.NDArray[np.bool_]) -> I64:
     return numbers
 
 
-def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]) -> Function:
+def _function(
+    piece: TextPiece, text: KernelText, group: int, known: tuple[int, int]
+) -> PlacedFunction:
     """known: the alignment of its own section, and at least what an assembler object is aligned to;
     0 where there is none.
     """
@@ -303,7 +305,7 @@ def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]
         # Code without a name that lies elsewhere asks for less.
         usual = min(usual, lowest) if after_what(piece.name) else usual
         aligned = max(usual, min(least, lowest), piece.alignment)
-    return Function(
+    return PlacedFunction(
         name=piece.name,
         origin=KERNEL,
         address=piece.start,
@@ -318,8 +320,8 @@ def _function(piece: Piece, text: KernelText, group: int, known: tuple[int, int]
     )
 
 
-def _told(function: Function, details: Details) -> Function:
-    """With what a digest tells of who made it."""
+def _told(function: PlacedFunction, details: Details) -> PlacedFunction:
+    """With what a digest says of who made it."""
     after = after_what(function.name)
     return msgspec.structs.replace(
         function,
@@ -333,7 +335,7 @@ class _Outside:
     """Names what was executed outside of .text: modules, init code; the rest has no names."""
 
     def __init__(
-        self, symbols: Iterable[Symbol], text: KernelText, functions: Sequence[Function]
+        self, symbols: Iterable[Symbol], text: KernelText, functions: Sequence[PlacedFunction]
     ) -> None:
         labels: dict[int, tuple[str, str]] = {}
         for address, kind, name, origin in symbols:
@@ -363,25 +365,27 @@ class _Outside:
             self._ends[index] = max(self._ends.get(index, 0), end)
         self._placed.append((function, blocks.address - base))
 
-    def placed(self) -> tuple[Placed, ...]:
+    def placed(self) -> tuple[PlacedBlocks, ...]:
         """For each trace where its blocks lie."""
         rest = self._n_text + len(self._numbers)
         return tuple(
-            Placed(np.where(function < 0, rest, function).astype(np.uint32), offset)
+            PlacedBlocks(np.where(function < 0, rest, function).astype(np.uint32), offset)
             for function, offset in self._placed
         )
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[PlacedFunction]:
         """Those that were found, and REST."""
         found = [self._function(index) for index in self._numbers]
-        return [*found, Function(REST, REST, 0, 0, 0, 1, False, FIXED, "", "user code")]
+        return [*found, PlacedFunction(REST, REST, 0, 0, 0, 1, False, FIXED, "", "user code")]
 
-    def _function(self, index: int) -> Function:
+    def _function(self, index: int) -> PlacedFunction:
         origin, name = self._labels[index]
         start = int(self._starts[index])
         why_not = "in a module" if origin != KERNEL else "not in .text"
         size = self._ends[index] - start
-        return Function(self._unique(name), origin, start, 0, size, 1, False, FIXED, "", why_not)
+        return PlacedFunction(
+            self._unique(name), origin, start, 0, size, 1, False, FIXED, "", why_not
+        )
 
     def _unique(self, name: str) -> str:
         found, number = name, 1
@@ -392,7 +396,7 @@ class _Outside:
         return found
 
 
-def _ranges(functions: Sequence[Function]) -> tuple[Range, ...]:
+def _ranges(functions: Sequence[PlacedFunction]) -> tuple[TextRange, ...]:
     """One for each kind of text that has functions which move, by address."""
     kinds: dict[str, list[int]] = {}
     for index, function in enumerate(functions):
@@ -401,7 +405,7 @@ def _ranges(functions: Sequence[Function]) -> tuple[Range, ...]:
     return tuple(_range(kind, members, functions) for kind, members in kinds.items())
 
 
-def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> Range:
+def _range(kind: str, members: Sequence[int], functions: Sequence[PlacedFunction]) -> TextRange:
     held = [functions[index] for index in members]
     starts = np.array([function.address for function in held], dtype=np.uint64)
     ends = starts + np.array([function.bytes for function in held], dtype=np.uint64)
@@ -410,7 +414,7 @@ def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> 
     groups = np.cumsum(np.diff(numbers, prepend=FIXED) != 0) - 1
     last = np.append(first[1:], len(held)) - 1
     between = functions[members[0] : members[-1] + 1]
-    return Range(
+    return TextRange(
         kind=kind,
         start=int(starts[0]),
         end=int(ends[-1]),
@@ -426,7 +430,7 @@ def _range(kind: str, members: Sequence[int], functions: Sequence[Function]) -> 
     )
 
 
-def _alignments(held: Sequence[Function], first: I64, starts: U64) -> U64:
+def _alignments(held: Sequence[PlacedFunction], first: I64, starts: U64) -> U64:
     """Of each group: the most that any of its functions has which its start is a multiple of."""
     own = np.array([function.alignment for function in held], dtype=np.uint64)
     group = np.searchsorted(first, np.arange(len(held)), side="right") - 1
@@ -440,7 +444,9 @@ def _key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
-def _indexes(pieces: Sequence[Piece], functions: Sequence[Function]) -> dict[str, tuple[int, ...]]:
+def _indexes(
+    pieces: Sequence[TextPiece], functions: Sequence[PlacedFunction]
+) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     for index, function in enumerate(functions):
         names = pieces[index].aliases if index < len(pieces) else ()
@@ -449,7 +455,7 @@ def _indexes(pieces: Sequence[Piece], functions: Sequence[Function]) -> dict[str
     return {name: tuple(indexes) for name, indexes in found.items()}
 
 
-def _executed(placed: Iterable[Placed], n_functions: int) -> npt.NDArray[np.bool_]:
+def _executed(placed: Iterable[PlacedBlocks], n_functions: int) -> npt.NDArray[np.bool_]:
     found = np.zeros(n_functions, dtype=bool)
     for of_trace in placed:
         found[of_trace.function] = True

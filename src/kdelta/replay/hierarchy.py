@@ -18,9 +18,9 @@ from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.simulate import (
     Misses,
-    Placed,
+    PlacedBlocks,
     PreparedTrace,
-    Work,
+    ReplayWork,
     check_cache,
     check_trace,
     native_columns,
@@ -55,7 +55,9 @@ class PreparedHierarchy:
     than those in which data was traced; else what PreparedTrace raises.
     """
 
-    def __init__(self, trace: Trace, placed: Placed, l1d: Cache, *, warm: bool = True) -> None:
+    def __init__(
+        self, trace: Trace, placed: PlacedBlocks, l1d: Cache, *, warm: bool = True
+    ) -> None:
         check_cache(l1d)
         check_trace(trace, data=True)
         _check_lines(l1d, trace.data_line_bytes)
@@ -64,7 +66,7 @@ class PreparedHierarchy:
         self._line_bytes = l1d.line_bytes
         self._warm = warm
 
-    def work(self) -> Work:
+    def work(self) -> ReplayWork:
         """What all replays have cost."""
         return self._prepared.work()
 
@@ -157,7 +159,7 @@ def _filtered(trace: Trace, l1d: Cache, *, warm: bool) -> tuple[Trace, U64]:
 
 def replay_hierarchy(
     trace: Trace,
-    placed: Placed,
+    placed: PlacedBlocks,
     layouts: U64,
     *,
     l1i: Cache,

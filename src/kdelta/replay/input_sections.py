@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
-from kdelta.kernels.digest import Digest, ObjectDigest
-from kdelta.kernels.objects import LOCAL, Code
-from kdelta.replay.kernel_text import Details, Piece, Symbol, after_what, is_nameless, plain
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
+from kdelta.kernels.objects.objects import LOCAL, CodePiece
+from kdelta.replay.kernel_text import Details, Symbol, TextPiece, after_what, is_nameless, plain
 
 _TEXT = ".text"
 _OWN = re.compile(r"\.text\.\w")
@@ -29,9 +29,9 @@ class InputSections(msgspec.Struct, frozen=True, eq=False):
 
 
 def input_sections(
-    pieces: Sequence[Piece], digest: Digest | None, *, merged: bool
+    pieces: Sequence[TextPiece], digest: Digest | None, *, merged: bool
 ) -> InputSections:
-    """What a digest tells of the sections: one assembler object has one in .text. If all objects
+    """What a digest says of the sections: one assembler object has one in .text. If all objects
     were merged before they were linked, all that they have in sections of one name is one.
     """
     objects = _linked(digest)
@@ -52,11 +52,11 @@ def sections_and_sizes(
     """Of the functions of vmlinux by name: the section of those whose name is one function's only,
     and the bytes of each function of a name, ascending.
     """
-    found: dict[str, list[Code]] = {}
-    aliases: dict[str, list[tuple[Code, str]]] = {}
+    found: dict[str, list[CodePiece]] = {}
+    aliases: dict[str, list[tuple[CodePiece, str]]] = {}
     for thing in digest.objects.values() if digest else ():
         if not thing.module:
-            alike: dict[Code, str] = {}
+            alike: dict[CodePiece, str] = {}
             for name, code in thing.functions.items():
                 found.setdefault(name, []).append(code)
                 aliases.setdefault(name, []).append((code, alike.setdefault(code, name)))
@@ -68,8 +68,8 @@ def sections_and_sizes(
 
 
 def _drop_weak(
-    found: dict[str, list[Code]],
-    aliases: Mapping[str, Sequence[tuple[Code, str]]],
+    found: dict[str, list[CodePiece]],
+    aliases: Mapping[str, Sequence[tuple[CodePiece, str]]],
     symbols: Iterable[Symbol],
 ) -> None:
     """Forgets, of names that several objects have, code that has another name, too, and is linked
@@ -92,7 +92,7 @@ def _drop_weak(
 
 
 def details_of(digest: Digest | None) -> Details:
-    """What a digest tells of sections; of names that several functions have, where all agree."""
+    """What a digest says of sections; of names that several functions have, where all agree."""
     objects = _linked(digest)
     heads: dict[str, str] = {}
     fixups: dict[str, set[int]] = {}
@@ -118,7 +118,7 @@ def _behind(objects: Sequence[ObjectDigest]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for thing in objects:
         before = ""
-        known: set[Code] = set()
+        known: set[CodePiece] = set()
         for name, code in () if thing.is_assembler else thing.functions.items():
             if owners[name] == 1:
                 before = name
@@ -158,7 +158,7 @@ def _linked(digest: Digest | None) -> list[ObjectDigest]:
     return [thing for thing in digest.objects.values() if not thing.module] if digest else []
 
 
-def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:
+def _owners(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest]) -> list[str]:
     """The assembler object of each piece; "" of one that is of none, or stays."""
     paths: dict[str, set[str]] = {}
     for thing in objects:
@@ -184,7 +184,7 @@ def _owners(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[st
     return found
 
 
-def _merged_sections(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -> list[str]:
+def _merged_sections(pieces: Sequence[TextPiece], objects: Sequence[ObjectDigest]) -> list[str]:
     """The section of each piece after all objects were made one; "" of a piece that stays, or if
     functions have no sections of their own. Then no relink moves them.
     """
@@ -196,19 +196,19 @@ def _merged_sections(pieces: Sequence[Piece], objects: Sequence[ObjectDigest]) -
     own = sum(section == f"{_TEXT}.{name}" for name, section in known.items())
     if 2 * own <= len(known):
         return [""] * len(pieces)
-    beside = _weak_ones(pieces, several)
+    besides = _weak_ones(pieces, several)
     found: list[str] = []
     for index, piece in enumerate(pieces):
-        name = plain(pieces[beside.get(index, index)].name)
+        name = plain(pieces[besides.get(index, index)].name)
         before = found[-1] if found else ""
         section = known.get(name, "" if is_nameless(name) else before)
         found.append("" if piece.why_not else section)
     return found
 
 
-def _weak_ones(pieces: Sequence[Piece], several: Collection[str]) -> dict[int, int]:
-    """Code without a name -> the function beside it whose name several objects have, of which it is
-    a weak one. Each has one: so what has only one such neighbour left takes that first.
+def _weak_ones(pieces: Sequence[TextPiece], several: Collection[str]) -> dict[int, int]:
+    """Code without a name -> the function next to it whose name several objects have, of which it
+    is a weak one. Each has one: so what has only one such neighbour left takes that first.
     """
     found: dict[int, int] = {}
     open_ones = {

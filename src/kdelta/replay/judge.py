@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, Cache, MissKind
-from kdelta.replay.anneal import Judged
+from kdelta.replay.anneal import OrderCosts
 from kdelta.replay.simulate import Kind, PreparedTrace
 from kdelta.replay.units import Units
 
@@ -29,7 +29,7 @@ _MOST_EXECUTED = 1 << 18
 _WINDOW = 1 << 14
 
 
-class Case(msgspec.Struct, frozen=True, eq=False):
+class WeightedRegion(msgspec.Struct, frozen=True, eq=False):
     """A region, and how much it counts; with a weight of 0 it is only shown."""
 
     trace: Trace
@@ -45,7 +45,11 @@ class CaseJudge:
     """
 
     def __init__(
-        self, cases: Sequence[Case], units: Units, cpu: CPU, kinds: Mapping[MissKind, Cache]
+        self,
+        cases: Sequence[WeightedRegion],
+        units: Units,
+        cpu: CPU,
+        kinds: Mapping[MissKind, Cache],
     ) -> None:
         self._units = units
         self._kinds = dict(kinds)
@@ -74,7 +78,7 @@ class CaseJudge:
             found += self._prices.get(kind, 0.0) * (self._weights @ counts)
         return found
 
-    def judge(self, orders: Sequence[I64]) -> Judged:
+    def judge(self, orders: Sequence[I64]) -> OrderCosts:
         """What orders of the units cost, and which units miss."""
         layouts = self._units.layouts(orders)
         costs, blame = np.zeros(len(orders)), np.zeros(layouts.shape)
@@ -85,7 +89,7 @@ class CaseJudge:
                 costs += price * found.total[:, OWN]
                 if found.by_function is not None:
                     blame += price * found.by_function
-        return Judged(costs, self._by_unit(blame))
+        return OrderCosts(costs, self._by_unit(blame))
 
     def blame(self, layout: U64, cache: Cache) -> F64:
         """What each unit's misses of lines cost in another cache under one layout, (n_units,)."""
@@ -115,7 +119,7 @@ class CaseJudge:
         return _own(prepared, layouts, self._kinds[kind], kind)
 
     def _by_unit(self, by_function: F64) -> F64:
-        """Sums over the functions of each unit; misses of what stays are nobody's fault."""
+        """Sums over the functions of each unit; misses of what stays are counted for no unit."""
         return np.add.reduceat(by_function[:, self._by_order], self._begins, axis=1)
 
 
@@ -124,7 +128,7 @@ def _own(prepared: PreparedTrace, layouts: U64, cache: Cache, kind: MissKind) ->
     return found.total[:, OWN].astype(np.int64)
 
 
-def weights_of(cases: Sequence[Case]) -> F64:
+def weights_of(cases: Sequence[WeightedRegion]) -> F64:
     """What one cycle of each region counts, (n_cases,): so that all weights are 1 together, and
     each region's instructions are all of it."""
     weights = np.array([case.weight for case in cases], dtype=np.float64)
@@ -134,7 +138,7 @@ def weights_of(cases: Sequence[Case]) -> F64:
     return found
 
 
-def shortened(case: Case) -> Case:
+def shortened(case: WeightedRegion) -> WeightedRegion:
     """The case with so much of its trace that it can be replayed thousands of times: windows of it,
     at equal distances. Most traces are short enough as they are."""
     trace = case.trace
@@ -147,4 +151,4 @@ def shortened(case: Case) -> Case:
     short = msgspec.structs.replace(
         trace, sequence=trace.sequence[kept], contexts=trace.contexts[kept]
     )
-    return Case(short, case.weight)
+    return WeightedRegion(short, case.weight)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
-from kdelta.kernels.elf import (
+from kdelta.kernels.objects.elf import (
     EXECUTABLE,
     FILE,
     RESERVED,
@@ -40,7 +40,7 @@ _COLD = re.compile(r"\.cold(\.|$)")
 _THUNK = re.compile(r"__x86_indirect_|__SCT__|hypercall_page$")
 _LARGEST_ALIGNMENT = 64
 _ALIGNED_SHARE = 0.95
-_MIXED_SHARE = 0.7  # before unlikely text is told apart: at most a seventh of a Debian kernel's
+_MIXED_SHARE = 0.7  # before unlikely text is distinguished: at most a seventh of a Debian kernel's
 _PAGE_BYTES = 4096
 _FEW = 8  # functions of a kind: too few for their addresses to tell an alignment
 _LEAST_ALIGNED = 8  # below this, an address says nothing of what the compiler asked for
@@ -51,7 +51,7 @@ _HEAD = re.compile(r"(__)?startup_64|startup_64_\w+|pvh_start_xen|sme_\w+|start_
 _HEAD_BYTES = 0x4000
 
 
-class Piece(msgspec.Struct, gc=False):
+class TextPiece(msgspec.Struct, gc=False):
     """A function of .text: [start, end) with the padding before it; `entry` is where it is called.
 
     `why_not` is empty where a relink can move it; `kind` is then "hot", "main" or "unlikely".
@@ -78,17 +78,17 @@ class KernelText(msgspec.Struct):
 
     start: int
     end: int
-    pieces: list[Piece]
+    pieces: list[TextPiece]
     alignments: dict[str, int]
 
 
 class Details(msgspec.Struct, frozen=True):
-    """What a digest tells of sections, by the name of a function.
+    """What a digest says of sections, by the name of a function.
 
     alignments   what the address of its own section is a multiple of, or its assembler object's
     leads        the bytes of its section that lie before it, without a name
     heads        of one that lies within the extent of another: that one
-    fixups       the bytes of code without a name that its object has in a section by itself
+    fixups       the bytes of code without a name that its object has in a section alone
     compiled     the names of what no assembler object has
     weak         the bytes of each function that its object has behind it, of names that others have
     """
@@ -126,7 +126,7 @@ def plain(name: str) -> str:
 def parse_symbols(text: bytes) -> list[Symbol]:
     """All symbols of /proc/kallsyms or a System.map, padding, data and boundaries included.
 
-    Functions of one name are told apart by the order in which they stand here, which is that of
+    Functions of one name are distinguished by the order in which they stand here, which is that of
     addresses. Where another link of the same objects is compared, `vmlinux_symbols` is better.
     """
     found = []
@@ -215,13 +215,15 @@ def _is_label(name: str) -> bool:
     return name.startswith(".") or name in _BOUNDS
 
 
-def _pieces(rows: Iterable[Symbol], end: int, sizes: Mapping[str, Sequence[int]]) -> list[Piece]:
+def _pieces(
+    rows: Iterable[Symbol], end: int, sizes: Mapping[str, Sequence[int]]
+) -> list[TextPiece]:
     """sizes: has the names of functions; others may name the end of what lies before."""
     by_address: dict[int, list[str]] = {}
     for address, kind, name, _ in rows:
         known = "0" if name in sizes else "1"
         by_address.setdefault(address, []).append(known + ("0" if kind in "TW" else "1") + name)
-    found: list[Piece] = []
+    found: list[TextPiece] = []
     padding: tuple[int, str] | None = None
     for address, ranked in by_address.items():
         names = [name[2:] for name in sorted(ranked, key=_preference)]
@@ -238,7 +240,7 @@ def _pieces(rows: Iterable[Symbol], end: int, sizes: Mapping[str, Sequence[int]]
         begins = padding[0] if padding and padding[1] in own else address
         padding = None
         _end(found, begins)
-        found.append(Piece(own[0], tuple(own[1:]), begins, address, 0))
+        found.append(TextPiece(own[0], tuple(own[1:]), begins, address, 0))
     _end(found, end)
     return found
 
@@ -251,14 +253,14 @@ def _preference(ranked: str) -> tuple[bool, str, int, str]:
     return name.startswith(("__ia32_", "__pfx_")), ranked[:2], len(name), name
 
 
-def _end(found: list[Piece], address: int) -> None:
+def _end(found: list[TextPiece], address: int) -> None:
     if found and not found[-1].end:
         found[-1].end = address
 
 
-def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
+def _name_apart(pieces: list[TextPiece], symbols: Iterable[Symbol]) -> None:
     """Functions of one name become name, name#2, ... in the order of the symbols."""
-    alike: dict[str, list[Piece]] = {}
+    alike: dict[str, list[TextPiece]] = {}
     for piece in pieces:
         alike.setdefault(piece.name, []).append(piece)
     alike = {name: held for name, held in alike.items() if len(held) > 1}
@@ -273,7 +275,7 @@ def _name_apart(pieces: list[Piece], symbols: Iterable[Symbol]) -> None:
 
 
 def _begin_earlier(
-    pieces: list[Piece], sizes: Mapping[str, Sequence[int]], details: Details
+    pieces: list[TextPiece], sizes: Mapping[str, Sequence[int]], details: Details
 ) -> None:
     """Gives functions what is before them in their section, if it is not of the one before."""
     extents = _extents(pieces, sizes, details.heads)
@@ -284,7 +286,7 @@ def _begin_earlier(
 
 
 def _extents(
-    pieces: Sequence[Piece], sizes: Mapping[str, Sequence[int]], heads: Mapping[str, str]
+    pieces: Sequence[TextPiece], sizes: Mapping[str, Sequence[int]], heads: Mapping[str, str]
 ) -> list[int]:
     """The bytes of each piece from its entry on, as far as they are known; else 0."""
     found = []
@@ -300,11 +302,11 @@ def _extents(
 
 
 def _trimmed(
-    pieces: list[Piece],
+    pieces: list[TextPiece],
     sizes: Mapping[str, Sequence[int]],
     alignments: Mapping[str, int],
     details: Details,
-) -> Iterator[Piece]:
+) -> Iterator[TextPiece]:
     """The same without the padding after a function, where no more is there than aligns what
     follows: by its own section, as others, or to a page. What is more is code without a name, a
     piece of its own.
@@ -339,7 +341,7 @@ def _trimmed(
             until = min(piece.end, begin + fixup) if fixup and not behind else piece.end
             for number, (low, high) in enumerate(_parts(begin, until, behind, step), 1):
                 name = nameless(piece.name) + (f"#{number}" if number > 1 else "")
-                yield Piece(name, (), low, low, high, kind=piece.kind)
+                yield TextPiece(name, (), low, low, high, kind=piece.kind)
             piece.end = end
     yield from pieces[-1:]
 
@@ -354,7 +356,7 @@ def _parts(begin: int, end: int, sizes: Sequence[int], step: int) -> list[tuple[
     return found if found and found[-1][1] <= end <= at else [(begin, end)]
 
 
-def _end_before_page(piece: Piece, size: int, after: Piece) -> None:
+def _end_before_page(piece: TextPiece, size: int, after: TextPiece) -> None:
     """Ends what stays before its padding, where what may move after it is aligned to a page."""
     end = piece.entry + size
     at_page = after.start % _PAGE_BYTES == 0
@@ -375,8 +377,8 @@ def _spans(marks: Mapping[str, int]) -> list[tuple[int, int, str]]:
     return sorted(found, key=lambda span: (span[1] - span[0], span[0]))
 
 
-def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
-    def key(piece: Piece) -> int:
+def _between(pieces: list[TextPiece], start: int, end: int) -> list[TextPiece]:
+    def key(piece: TextPiece) -> int:
         return piece.start
 
     return pieces[
@@ -384,14 +386,14 @@ def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
     ]
 
 
-def _keep_ranges(pieces: list[Piece], marks: Mapping[str, int]) -> None:
+def _keep_ranges(pieces: list[TextPiece], marks: Mapping[str, int]) -> None:
     for start, end, name in _spans(marks):
         for piece in _between(pieces, start, end):
             piece.why_not = piece.why_not or f"in the {name} text"
 
 
 def _main_span(
-    pieces: list[Piece], marks: Mapping[str, int], text: tuple[int, int]
+    pieces: list[TextPiece], marks: Mapping[str, int], text: tuple[int, int]
 ) -> tuple[int, int]:
     """The stretch of .text with most functions between two boundary symbols of no one section."""
     delimited = _spans(marks)
@@ -404,7 +406,9 @@ def _main_span(
     return max(stretches, key=lambda span: len(_between(pieces, *span)), default=text)
 
 
-def _keep_outside(pieces: list[Piece], main: tuple[int, int], sections: Mapping[str, str]) -> None:
+def _keep_outside(
+    pieces: list[TextPiece], main: tuple[int, int], sections: Mapping[str, str]
+) -> None:
     for piece in pieces:
         section = sections.get(piece.name, "")
         if section and not re.match(r"\.text(\.|$)(?!\.)", section):
@@ -413,7 +417,7 @@ def _keep_outside(pieces: list[Piece], main: tuple[int, int], sections: Mapping[
             piece.why_not = piece.why_not or "after the main text"
 
 
-def _keep_special(pieces: list[Piece], start: int, sections: Mapping[str, str]) -> None:
+def _keep_special(pieces: list[TextPiece], start: int, sections: Mapping[str, str]) -> None:
     for piece in pieces:
         if _THUNK.match(piece.name):
             piece.why_not = piece.why_not or "a thunk"
@@ -427,7 +431,7 @@ def _keep_special(pieces: list[Piece], start: int, sections: Mapping[str, str]) 
         piece.why_not = piece.why_not or "in the head"
 
 
-def _kinds(pieces: list[Piece], sections: Mapping[str, str], most: int) -> dict[str, int]:
+def _kinds(pieces: list[TextPiece], sections: Mapping[str, str], most: int) -> dict[str, int]:
     """Tells hot, main and unlikely text apart; returns the alignment of each."""
     movable = [piece for piece in pieces if not piece.why_not]
     if not movable:
@@ -460,19 +464,19 @@ def _peak(steps: list[int]) -> int:
     return int(np.argmax(heights))
 
 
-def _in_section(piece: Piece, sections: Mapping[str, str], word: str) -> bool:
+def _in_section(piece: TextPiece, sections: Mapping[str, str], word: str) -> bool:
     section = sections.get(piece.name, "")
     return section == f".text.{word}" or section.startswith(f".text.{word}.")
 
 
-def _looks_cold(piece: Piece, sections: Mapping[str, str], alignment: int) -> bool:
+def _looks_cold(piece: TextPiece, sections: Mapping[str, str], alignment: int) -> bool:
     """gcc (before 14) does not align what it puts into .text.unlikely."""
     if piece.name in sections:
         return _in_section(piece, sections, "unlikely")
     return _COLD.search(piece.name) is not None or piece.start % alignment != 0
 
 
-def _alignment(pieces: list[Piece], most: int, share: float = _ALIGNED_SHARE) -> int:
+def _alignment(pieces: list[TextPiece], most: int, share: float = _ALIGNED_SHARE) -> int:
     """The largest power of two of which nearly all functions' addresses are multiples."""
     starts: npt.NDArray[np.uint64] = np.array([piece.start for piece in pieces], dtype=np.uint64)
     found = 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.replay.functions import Function, Placement, Range
+from kdelta.replay.functions import PlacedFunction, Placement, TextRange
 from kdelta.spec.errors import UserError
 
 U64 = npt.NDArray[np.uint64]
@@ -167,7 +167,7 @@ def _stream(seed: int, row: int) -> int:
     return int(start[0]) + (row + 1) * _GOLDEN & _ALL_BITS
 
 
-def _random_orders(part: Range, streams: U64) -> I64:
+def _random_orders(part: TextRange, streams: U64) -> I64:
     """Orders of the groups, of shape (n_streams, n_groups): sorted by a random number each."""
     n_groups = len(part.keys)
     bits = np.uint64(n_groups.bit_length())
@@ -177,7 +177,7 @@ def _random_orders(part: Range, streams: U64) -> I64:
     return (tagged & np.uint64((1 << int(bits)) - 1)).astype(np.int64)
 
 
-def _given_order(placement: Placement, part: Range, chosen: Sequence[int]) -> I64:
+def _given_order(placement: Placement, part: TextRange, chosen: Sequence[int]) -> I64:
     group_of = np.full(len(placement.functions), -1, dtype=np.int64)
     group_of[part.members] = part.groups
     wanted = group_of[np.array(chosen, dtype=np.int64)]
@@ -193,7 +193,7 @@ def _given_order(placement: Placement, part: Range, chosen: Sequence[int]) -> I6
     return np.concatenate([rest[rest < split], head, rest[rest >= split]])
 
 
-def middle_of(part: Range, is_rest: npt.NDArray[np.bool_]) -> int:
+def middle_of(part: TextRange, is_rest: npt.NDArray[np.bool_]) -> int:
     """Before which group an order lies in the middle of the others, is_rest (n_groups,): that with
     which they pass half of their bytes. (sortISDBySectionOrder in ELF/Writer.cpp of lld 14.)
     """
@@ -260,12 +260,12 @@ def _lay_out(
         layouts[:, first:last] += pushed[:, np.newaxis]
 
 
-def _forced(part: Range, alignment: int) -> U64:
+def _forced(part: TextRange, alignment: int) -> U64:
     """The alignments of groups if a compiler is asked for this one; assembler keeps its own."""
     return np.where(part.is_compiled, np.uint64(alignment), part.alignments)
 
 
-def _apart(run: Sequence[Function], pushed: U64, alignment: int) -> U64:
+def _apart(run: Sequence[PlacedFunction], pushed: U64, alignment: int) -> U64:
     """How far each function of a run that stays moves up if compiled ones are at multiples of that:
     (n, n_functions).
     """
@@ -279,7 +279,7 @@ def _apart(run: Sequence[Function], pushed: U64, alignment: int) -> U64:
     return found
 
 
-def _asks_for_page(part: Range, linked_end: int) -> bool:
+def _asks_for_page(part: TextRange, linked_end: int) -> bool:
     """Whether a range begins where its first group has to, behind what ends there."""
     alignment = int(part.alignments[0])
     padding = part.start - linked_end
@@ -330,7 +330,7 @@ def _stretches(placement: Placement) -> list[tuple[int, int, int]]:
     return found + _runs(placement.functions, at, n_text)
 
 
-def _runs(functions: Sequence[Function], first: int, last: int) -> list[tuple[int, int, int]]:
+def _runs(functions: Sequence[PlacedFunction], first: int, last: int) -> list[tuple[int, int, int]]:
     """Each but the first begins at a page after a gap: where a linker script says, whatever the
     size of what comes before. All keep the alignment that they may need.
     """
@@ -351,7 +351,7 @@ def _runs(functions: Sequence[Function], first: int, last: int) -> list[tuple[in
     return found
 
 
-def _end_of_run(last: Function) -> int:
+def _end_of_run(last: PlacedFunction) -> int:
     """The last function of a run may reach, by its symbol, over a gap to the next page."""
     return last.address + min(last.bytes, _LARGEST_LAST_BYTES)
 
@@ -361,7 +361,7 @@ def _up(numbers: U64, alignment: int) -> U64:
     return (numbers + mask) & ~mask
 
 
-def _packed(part: Range, orders: I64, begins: U64, alignments: U64) -> tuple[U64, U64]:
+def _packed(part: TextRange, orders: I64, begins: U64, alignments: U64) -> tuple[U64, U64]:
     """Start of each group, (n, n_groups), and where the range ends, (n,), if packed in orders."""
     least = int(alignments.min())
     filled = _up(part.bytes, least)[orders]
@@ -392,7 +392,7 @@ def _align_more(starts: U64, orders: I64, alignments: U64) -> None:
     starts += np.cumsum(steps, axis=1)
 
 
-def _pass_holes(starts: U64, part: Range, orders: I64, moved: U64, alignment: int) -> None:
+def _pass_holes(starts: U64, part: TextRange, orders: I64, moved: U64, alignment: int) -> None:
     """Moves up what lies in a hole, and all that follows it."""
     for low, high in part.holes:
         for row, order in enumerate(orders):

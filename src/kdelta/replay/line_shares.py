@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.trace import U32
-from kdelta.replay.functions import Placement, Range
+from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.layouts import floating
 
 F64 = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ def _groups(functions: U32, placement: Placement) -> Iterator[_Group]:
         yield _Group(first, last, last, alignment)
 
 
-def _group(part: Range, number: int, placement: Placement) -> _Group:
+def _group(part: TextRange, number: int, placement: Placement) -> _Group:
     start = int(np.array(placement.functions[int(part.first[number])].address).astype(np.int64))
     end = start + int(part.bytes[number])
     padding = int(part.alignments.max()) - 1

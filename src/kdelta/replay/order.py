@@ -12,7 +12,7 @@ from kdelta.replay.anneal import Watch
 from kdelta.replay.bound import least_misses
 from kdelta.replay.clusters import PAGE_BYTES, by_density, by_first_use, c3
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import OWN, REPLAYED, Case, CaseJudge, Misses, weights_of
+from kdelta.replay.judge import OWN, REPLAYED, CaseJudge, Misses, WeightedRegion, weights_of
 from kdelta.replay.layouts import as_linked, draws_of, ordered, shuffles
 from kdelta.replay.pages import at_borders, in_text
 from kdelta.replay.search import Start, search
@@ -42,7 +42,7 @@ Further = Callable[[U64], Misses]
 _SEARCHED: tuple[MissKind, ...] = ("l1i", "itlb")
 
 
-class Draws(msgspec.Struct, frozen=True):
+class RandomOrders(msgspec.Struct, frozen=True):
     """What an ensemble of random layouts has."""
 
     least: float
@@ -67,7 +67,7 @@ class RegionOrder(msgspec.Struct, frozen=True):
     iterations: int
     insns: int
     methods: dict[str, dict[str, int]]
-    ensemble: dict[str, Draws]
+    ensemble: dict[str, RandomOrders]
     associative: dict[str, int]
     bound: dict[str, int]
     truncated: bool
@@ -90,7 +90,7 @@ class PlaceResult(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
     padding: tuple[str, ...]
     costs: dict[str, float]
-    ensemble: Draws
+    ensemble: RandomOrders
     regions: tuple[RegionOrder, ...]
     judged: tuple[str, ...]
     searched: tuple[MissKind, ...]
@@ -109,7 +109,7 @@ class PlaceResult(msgspec.Struct, frozen=True):
 
 def place(
     placement: Placement,
-    cases: Sequence[Case],
+    cases: Sequence[WeightedRegion],
     cpu: CPU,
     *,
     seed: int = 1,
@@ -122,10 +122,10 @@ def place(
 
     placement: of the traces of these cases, in their order. evaluations: the most orders that the
     search judges. layouts: of the ensemble. The result depends on these, on the seed, and on
-    nothing else. It is never worse than any rule of thumb, or than what was shipped, by the replay
-    of the whole traces. watch: is told how far the search is. further: more kinds of misses, which
-    count, by their prices, where a search begins and where one of the methods is chosen.
-    UserError if nothing that was executed can move, or if all weights are 0.
+    nothing else. It is never worse than any rule of thumb, or than what was linked, by the replay
+    of the whole traces. watch: is called with how far the search is. further: more kinds of
+    misses, which count, by their prices, where a search begins and where one of the methods is
+    chosen. UserError if nothing that was executed can move, or if all weights are 0.
     """
     if len(cases) != len(placement.placed):
         raise ValueError(f"{len(cases)} cases, and a placement of {len(placement.placed)} traces")
@@ -177,7 +177,7 @@ def _kinds(cpu: CPU) -> dict[MissKind, Cache]:
     return {**found, "btb": cpu.btb} if cpu.btb else found
 
 
-def _require_something(units: Units, cases: Sequence[Case]) -> None:
+def _require_something(units: Units, cases: Sequence[WeightedRegion]) -> None:
     if not units.names:
         raise UserError(
             "nothing that was executed can be moved by a relink",
@@ -191,7 +191,7 @@ def _require_something(units: Units, cases: Sequence[Case]) -> None:
 
 
 def _rules_of_thumb(
-    placement: Placement, cases: Sequence[Case], units: Units, cpu: CPU
+    placement: Placement, cases: Sequence[WeightedRegion], units: Units, cpu: CPU
 ) -> dict[str, I64]:
     """By method, the orders of the units that need no search."""
     traces = [case.trace for case in cases]
@@ -267,7 +267,7 @@ class _Table:
         )
 
     def rows(
-        self, cases: Sequence[Case], chosen: str, kinds: Mapping[MissKind, Cache]
+        self, cases: Sequence[WeightedRegion], chosen: str, kinds: Mapping[MissKind, Cache]
     ) -> tuple[RegionOrder, ...]:
         """One for each region."""
         associative = self.judge.associative(self._small(chosen))
@@ -291,7 +291,7 @@ class _Table:
 
 
 def _bounds(
-    placement: Placement, index: int, case: Case, kinds: Mapping[MissKind, Cache]
+    placement: Placement, index: int, case: WeightedRegion, kinds: Mapping[MissKind, Cache]
 ) -> dict[str, int]:
     """Of what is a line or a page; nothing is known of branches."""
     return {
@@ -301,6 +301,8 @@ def _bounds(
     }
 
 
-def _draws(counts: npt.NDArray[np.float64] | I64) -> Draws:
+def _draws(counts: npt.NDArray[np.float64] | I64) -> RandomOrders:
     least, quarter, median, three_quarters, most = np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))
-    return Draws(float(least), float(quarter), float(median), float(three_quarters), float(most))
+    return RandomOrders(
+        float(least), float(quarter), float(median), float(three_quarters), float(most)
+    )

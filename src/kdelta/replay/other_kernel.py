@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
-from kdelta.kernels.digest import Digest
-from kdelta.replay.functions import Function, Placement
+from kdelta.kernels.objects.digest import Digest
+from kdelta.replay.functions import PlacedFunction, Placement
 
 U64 = npt.NDArray[np.uint64]
 
@@ -21,7 +21,7 @@ Bodies = Mapping[str, Sequence[tuple[int, int]]]
 """Name -> (bytes, hash) of each function of that name."""
 
 
-class Mapped(msgspec.Struct, frozen=True):
+class MatchedPlacement(msgspec.Struct, frozen=True):
     """Where another kernel has the functions of a placement.
 
     layout: U64 (n_functions,), or None when a function that was executed has no counterpart.
@@ -43,7 +43,7 @@ def as_in(
     digests: tuple[Digest, Digest] | None = None,
     *,
     approximate: bool = False,
-) -> Mapped:
+) -> MatchedPlacement:
     """The functions of `placement` at the addresses that they have in `other`.
 
     digests: of both kernels, in this order; functions then match if their bodies are equal after
@@ -64,7 +64,7 @@ def as_in(
         layout[index] = placement.functions[index].address
     if approximate:
         _approximate(layout, placement, missing, other)
-    return Mapped(
+    return MatchedPlacement(
         layout=layout if approximate or not missing else None,
         unmatched=_names(placement, unmatched),
         missing=_names(placement, missing),
@@ -77,16 +77,16 @@ def as_in(
 
 def _matches(
     placement: Placement, other: Placement, bodies: tuple[Bodies, Bodies] | None
-) -> dict[int, tuple[Function | None, str]]:
+) -> dict[int, tuple[PlacedFunction | None, str]]:
     """For each function in .text its counterpart, and what says so.
 
     Of functions of one name those of the same number are tried first, then all that are left.
     """
-    families: dict[str, list[Function]] = {}
+    families: dict[str, list[PlacedFunction]] = {}
     for function in other.functions:
         if _is_text(function, other):
             families.setdefault(_base(function), []).append(function)
-    found: dict[int, tuple[Function | None, str]] = {
+    found: dict[int, tuple[PlacedFunction | None, str]] = {
         index: (None, "") for index, f in enumerate(placement.functions) if _is_text(f, placement)
     }
     ends = {part.end for part in (*placement.ranges, *other.ranges)}
@@ -109,15 +109,15 @@ def _matches(
     return found
 
 
-def _end(function: Function) -> int:
+def _end(function: PlacedFunction) -> int:
     return function.address + function.bytes
 
 
-def _base(function: Function) -> str:
+def _base(function: PlacedFunction) -> str:
     return function.name.partition("#")[0]
 
 
-def _is_text(function: Function, placement: Placement) -> bool:
+def _is_text(function: PlacedFunction, placement: Placement) -> bool:
     start, end = placement.text
     return function.origin == KERNEL and start <= function.address < end
 
@@ -135,7 +135,7 @@ def _bodies(digest: Digest) -> dict[str, list[tuple[int, int]]]:
 
 
 def _same(
-    one: Function, other: Function, padding: int, bodies: tuple[Bodies, Bodies] | None
+    one: PlacedFunction, other: PlacedFunction, padding: int, bodies: tuple[Bodies, Bodies] | None
 ) -> Literal["", "size", "body"]:
     """By what two functions of one name are the same; "" if they are not.
 
@@ -152,7 +152,7 @@ def _same(
     return "size" if abs(one.bytes - other.bytes) < padding else ""
 
 
-def _hashes(bodies: Bodies, function: Function, padding: int) -> set[int]:
+def _hashes(bodies: Bodies, function: PlacedFunction, padding: int) -> set[int]:
     """Of the bodies of that name, those that can be this function, by their size."""
     size = function.bytes - function.entry
     known = bodies.get(_base(function), ())

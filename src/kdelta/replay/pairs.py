@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Random layouts of two kernels, drawn alike, so that they can be compared pair by pair.
 
-Packed each by itself, the layouts of two kernels drift apart: a function that grew by a line moves
+Packed each alone, the layouts of two kernels drift apart: a function that grew by a line moves
 all that come after it. Here both have the same slots, in the same random order: one for each group
 of functions that either has, as large as the larger of both. So functions that both have lie at the
 same addresses in both, and what is left between two layouts is what the change itself did.
@@ -10,12 +10,12 @@ same addresses in both, and what is left between two layouts is what the change 
 import msgspec
 import numpy as np
 
-from kdelta.replay.functions import I64, U64, Placement, Range
+from kdelta.replay.functions import I64, U64, Placement, TextRange
 from kdelta.replay.layouts import shuffles
 
 _MOST_UNLIKE = 0.01
 _MOST_GROWTH = 1.1
-_NOBODY = -1
+_NOTHING = -1
 _APART_BYTES = 128
 
 
@@ -30,7 +30,7 @@ def paired_shuffles(
 
     Slots would hide what another alignment does to functions, and spread out two kernels that have
     little in common. So where more than 1 % of the shared groups are aligned otherwise, or the
-    slots need over 10 % more than the larger kernel, each is packed by itself, in like orders.
+    slots need over 10 % more than the larger kernel, each is packed alone, in like orders.
     """
     shared = _shared(a, b)
     ours, theirs = shared or (a, b)
@@ -68,7 +68,7 @@ def _shared(a: Placement, b: Placement) -> tuple[Placement, Placement] | None:
     if sum(_packed_bytes(one) for one in slots.values()) > _MOST_GROWTH * max(packed):
         return None
     start = 0
-    made: list[list[Range]] = [[], []]
+    made: list[list[TextRange]] = [[], []]
     for kind, held in parts.items():
         one = slots[kind]
         holes = _holes(held)
@@ -84,7 +84,7 @@ def _shared(a: Placement, b: Placement) -> tuple[Placement, Placement] | None:
     )
 
 
-def _are_unlike(held: list[Range]) -> bool:
+def _are_unlike(held: list[TextRange]) -> bool:
     """Whether too many of the groups that two ranges share are aligned otherwise."""
     if len(held) < 2:
         return False
@@ -93,7 +93,7 @@ def _are_unlike(held: list[Range]) -> bool:
     return bool(unlike > _MOST_UNLIKE * len(ours))
 
 
-def _slots(held: list[Range]) -> _Slots:
+def _slots(held: list[TextRange]) -> _Slots:
     keys = np.unique(np.concatenate([part.keys for part in held]))
     found = _Slots(keys, np.zeros(len(keys), np.uint64), np.ones(len(keys), np.uint64))
     for part in held:
@@ -103,12 +103,12 @@ def _slots(held: list[Range]) -> _Slots:
     return found
 
 
-def _packed_bytes(part: Range | _Slots) -> int:
+def _packed_bytes(part: TextRange | _Slots) -> int:
     return int((-(-part.bytes.astype(np.int64) // part.alignments.astype(np.int64))
                 * part.alignments.astype(np.int64)).sum())  # fmt: skip
 
 
-def _holes(held: list[Range]) -> tuple[tuple[int, int], ...]:
+def _holes(held: list[TextRange]) -> tuple[tuple[int, int], ...]:
     """Those of both, by address, none of which touch."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(hole for part in held for hole in part.holes):
@@ -119,10 +119,12 @@ def _holes(held: list[Range]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _in_slots(part: Range, slots: _Slots, start: int, holes: tuple[tuple[int, int], ...]) -> Range:
+def _in_slots(
+    part: TextRange, slots: _Slots, start: int, holes: tuple[tuple[int, int], ...]
+) -> TextRange:
     """The range with its groups in these slots."""
     at: I64 = np.searchsorted(slots.keys, part.keys)
-    first = np.full(len(slots.keys), _NOBODY, dtype=np.int64)
+    first = np.full(len(slots.keys), _NOTHING, dtype=np.int64)
     first[at] = part.first
     return msgspec.structs.replace(
         part,

@@ -5,7 +5,7 @@
     phased.insns                                        # (n_phases, 3), by context
     phased.prepared(placed).replay(layouts, cache)      # misses, (n_layouts, n_phases, 3)
 
-What is a call is told from where execution went (native/replay/phases.c), since a trace has no
+What is a call is derived from where execution went (native/replay/phases.c), since a trace has no
 instructions. All that was executed is in one phase, so the phases add up to the region.
 """
 
@@ -25,7 +25,7 @@ from kdelta.replay import native
 from kdelta.replay.kernel_text import Symbol
 from kdelta.replay.simulate import (
     Kind,
-    Placed,
+    PlacedBlocks,
     PreparedTrace,
     check_trace,
     native_columns,
@@ -48,7 +48,7 @@ _BITS = 63
 
 class _Functions(msgspec.Struct, frozen=True, eq=False):
     """Where functions begin, by address, and the names that each has, without what compilers add to
-    tell versions apart; no names for parts of functions (.cold).
+    distinguish versions; no names for parts of functions (.cold).
     """
 
     starts: U64
@@ -105,7 +105,7 @@ class PhasedTrace:
         np.add.at(found, (self._block, self._label), self.trace.executions().astype(np.int64))
         return found.reshape(n_blocks, len(self.names), len(CONTEXTS))
 
-    def prepared(self, placed: Placed) -> "PreparedPhases":
+    def prepared(self, placed: PlacedBlocks) -> "PreparedPhases":
         """Ready to be replayed; placed: where the blocks of the given trace lie."""
         return PreparedPhases(self, placed, self._block, self._label)
 
@@ -113,7 +113,7 @@ class PhasedTrace:
 class PreparedPhases:
     """A phased trace, made once, replayed as often as wanted; see PhasedTrace.prepared."""
 
-    def __init__(self, phased: PhasedTrace, placed: Placed, block: I64, label: I64) -> None:
+    def __init__(self, phased: PhasedTrace, placed: PlacedBlocks, block: I64, label: I64) -> None:
         self._shape = (len(phased.names), len(CONTEXTS))
         # The same function in another phase is a function of its own, that lies at the same place.
         keys = placed.function[block].astype(np.int64) * self._shape[0] * self._shape[1] + label
@@ -121,7 +121,7 @@ class PreparedPhases:
         self._column = distinct // (self._shape[0] * self._shape[1])
         self._label = distinct % (self._shape[0] * self._shape[1])
         self._prepared = PreparedTrace(
-            phased.trace, Placed(function.astype(np.uint32), placed.offset[block])
+            phased.trace, PlacedBlocks(function.astype(np.uint32), placed.offset[block])
         )
 
     def replay(self, layouts: U64, cache: Cache, *, kind: Kind = "lines", **how: Any) -> I64:

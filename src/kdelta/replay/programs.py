@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from kdelta.counts.trace import U32, U64, Trace
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import LabError, UserError
 
 REST = "[rest]"
@@ -73,7 +73,7 @@ class ProgramPlacement(msgspec.Struct, frozen=True, eq=False):
     REST), which the traced link has at `starts` (n_functions,). executed (n_functions,): bool.
     """
 
-    placed: Placed
+    placed: PlacedBlocks
     labels: tuple[str, ...]
     starts: U64
     executed: npt.NDArray[np.bool_]
@@ -184,7 +184,7 @@ def placed_program(trace: Trace, text: ProgramText) -> ProgramPlacement:
     executed = np.zeros(rest + 1, dtype=bool)
     executed[function] = True
     return ProgramPlacement(
-        placed=Placed(function, address - starts[function]),
+        placed=PlacedBlocks(function, address - starts[function]),
         labels=(*text.labels, REST),
         starts=starts,
         executed=executed,
@@ -264,7 +264,7 @@ def _same_target(
     relative = [
         start + field + _FIELD_BYTES + value for start, value in zip(starts, values, strict=True)
     ]
-    if relative == [0, 0]:  # a weak symbol that nobody defined, or what no table of jumps uses
+    if relative == [0, 0]:  # an undefined weak symbol, or what no table of jumps uses
         return True
     for first, second in (relative, values):
         place = base.place(first) if first > 0 else None

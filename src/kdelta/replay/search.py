@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.cpus.model import CPU, Cache, MissKind
-from kdelta.replay.anneal import Found, Watch, anneal
-from kdelta.replay.judge import Case, CaseJudge, shortened
+from kdelta.replay.anneal import BestOrder, Watch, anneal
+from kdelta.replay.judge import CaseJudge, WeightedRegion, shortened
 from kdelta.replay.units import Units
 
 I64 = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class _Candidate:
         self.cost = np.inf
         self._judge = judge
 
-    def anneal(self, seed: int, evaluations: int, watch: Watch) -> Found:
+    def anneal(self, seed: int, evaluations: int, watch: Watch) -> BestOrder:
         found = anneal(
             self._judge.judge,
             self.order,
@@ -55,7 +55,7 @@ class _Candidate:
 
 def search(
     starts: Sequence[Start],
-    cases: Sequence[Case],
+    cases: Sequence[WeightedRegion],
     cpu: CPU,
     kinds: Mapping[MissKind, Cache],
     *,

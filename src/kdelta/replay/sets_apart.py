@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.cpus.model import Cache
-from kdelta.replay.functions import Placement, Range
+from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.judge import CaseJudge
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.search import Start
@@ -32,7 +32,7 @@ _TIMES = (1.0, 1.3, 1.7, 2.5, 4.0, 6.0, 9.0, 13.0)
 _LEAST_SETS = 16
 _MOST_PADDING = 2 << 20
 _AHEAD = 40  # units among which one is looked for that still fits
-_NEAR = 32  # bytes before a boundary that nobody has to fill
+_NEAR = 32  # bytes before a boundary that may stay empty
 
 
 class _Plan(msgspec.Struct):
@@ -176,7 +176,7 @@ def _up(address: int, alignment: int) -> int:
     return -(-address // alignment) * alignment
 
 
-def _groups_of(units: Units, part: Range) -> list[list[tuple[int, int]]]:
+def _groups_of(units: Units, part: TextRange) -> list[list[tuple[int, int]]]:
     """Of each unit bytes and alignment of its groups, in their order; none for a unit that is not
     all in this range.
     """
@@ -199,7 +199,7 @@ class _Filled(msgspec.Struct):
 class _Filler:
     """Never executed functions by their size, each to be had once."""
 
-    def __init__(self, placement: Placement, part: Range) -> None:
+    def __init__(self, placement: Placement, part: TextRange) -> None:
         self._by_size: dict[int, list[int]] = {}
         alone = (np.bincount(part.groups) == 1) & (part.alignments == part.alignments.min())
         for function, group in zip(part.members.tolist(), part.groups.tolist(), strict=True):

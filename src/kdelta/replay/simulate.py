@@ -41,7 +41,7 @@ _ITEMS_A_CALL = 1 << 28  # executed, a thread: about a second where nothing repe
 Number = TypeVar("Number", bound=np.generic)
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedBlocks(msgspec.Struct, frozen=True):
     """Where the blocks of a trace lie, whatever the layout.
 
     function (n_blocks,): U32, an index of the function, or of any unit that moves as one.
@@ -64,7 +64,7 @@ class Misses(msgspec.Struct, frozen=True):
     by_function: U64 | None
 
 
-class Work(msgspec.Struct, frozen=True):
+class ReplayWork(msgspec.Struct, frozen=True):
     """What replays have cost so far, for a bench: touches of lines (or branches) that were
     simulated, units of the trace that were passed and how many of them were simulated, and cache
     states that were kept to recognise repetitions.
@@ -183,7 +183,7 @@ class PreparedTrace:
     for one without data where that is wanted. Threads may share it.
     """
 
-    def __init__(self, trace: Trace, placed: Placed, *, data: bool = False) -> None:
+    def __init__(self, trace: Trace, placed: PlacedBlocks, *, data: bool = False) -> None:
         check_trace(trace, data=data)
         self.data = data
         self._layouts_a_call = _layouts_a_call(trace)
@@ -217,9 +217,9 @@ class PreparedTrace:
             native.check(native.NO_MEMORY)
         return plan or 0
 
-    def work(self) -> Work:
+    def work(self) -> ReplayWork:
         """What all replays of this trace have cost."""
-        return Work(*(int(n) for n in self._work))
+        return ReplayWork(*(int(n) for n in self._work))
 
     def checked(self, layouts: U64, *caches: Cache) -> U64:
         """The layouts as the library wants them. UserError and ValueError as of `replay`."""
@@ -337,7 +337,7 @@ def _parts(n: int, size: int) -> Iterator[slice]:
 
 def replay(
     trace: Trace,
-    placed: Placed,
+    placed: PlacedBlocks,
     layouts: U64,
     cache: Cache,
     *,

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.replay.functions import Placement, Range
+from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.layouts import in_orders, middle_of
-from kdelta.replay.simulate import Placed
+from kdelta.replay.simulate import PlacedBlocks
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -164,7 +164,7 @@ def _small(placement: Placement, running: set[int], nameless: set[int]) -> tuple
     small = Placement(
         functions=tuple(placement.functions[index] for index in kept.tolist()),
         placed=tuple(
-            Placed(place[found.function].astype(np.uint32), found.offset)
+            PlacedBlocks(place[found.function].astype(np.uint32), found.offset)
             for found in placement.placed
         ),
         text=placement.text,
@@ -188,7 +188,7 @@ class _Rest(msgspec.Struct, frozen=True):
 
 
 def _rests(
-    part: Range, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_], split: int
+    part: TextRange, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_], split: int
 ) -> list[_Rest]:
     """A run each of what is not kept, from one special group to the next; none goes over the split,
     where an order may come to lie.
@@ -209,14 +209,14 @@ def _rests(
     return found
 
 
-def _part(part: Range, place: I64, rests: Sequence[_Rest], split: int) -> Range:
+def _part(part: TextRange, place: I64, rests: Sequence[_Rest], split: int) -> TextRange:
     """A range of only those functions that have a place."""
     is_kept = place[part.members] >= 0
     groups = np.unique(part.groups[is_kept])
     sizes, first = part.bytes.copy(), place[part.first]
     for rest in rests:
         sizes[rest.group], first[rest.group] = rest.bytes, place[rest.member]
-    return Range(
+    return TextRange(
         kind=part.kind,
         start=part.start,
         end=part.end,

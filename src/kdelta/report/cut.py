@@ -1,77 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Regions whose trace was cut off, as text and as JSON: the first part beside the whole."""
-
-from collections.abc import Sequence
-
-import msgspec
+"""Regions whose trace was cut off, as text: the first part next to the whole."""
 
 from kdelta.report.cut_model import CutMisses, CutRegion
-from kdelta.report.layout import wrapped
 
 _NAME = 20
 _FIGURE = 12
 _LEAST = 0.01
 _WIDTH = 8
 ALONE = "kernel"
-"""What a kernel is called that is held against none."""
+"""What a kernel is called that is compared with none."""
 
 _TITLE = (
-    "traces that were cut off: L1I misses an iteration as shipped, of the first part, which all "
+    "traces that were cut off: L1I misses an iteration as linked, of the first part, which all "
     "other figures are of, and of the whole region, counted while it ran"
 )
-
-
-class JsonCutMisses(msgspec.Struct, frozen=True):
-    """L1I misses of a region's own work an iteration as shipped: of the `first` part, which has
-    `part` (0 to 1) of its instructions (null: nothing was kept), and of the `whole` region, counted
-    while it ran (null: it could not be).
-    """
-
-    part: float
-    first: float | None
-    whole: float | None
-
-
-class JsonCut(msgspec.Struct, frozen=True):
-    """A region whose trace was cut off, by kernel: `kernel`, or `base` and `other`. `word` and
-    `reason`: its verdict, where one has no trace and so there is no effect; else empty.
-    """
-
-    name: str
-    kernels: dict[str, JsonCutMisses]
-    word: str
-    reason: str
-
-
-def json_cut(regions: Sequence[CutRegion]) -> list[JsonCut]:
-    """The regions."""
-    return [
-        JsonCut(
-            name=one.name,
-            kernels={
-                who: JsonCutMisses(found.part, found.first, found.whole)
-                for who, found in one.kernels.items()
-            },
-            word=one.verdict.word.value if one.verdict else "",
-            reason=one.verdict.reason if one.verdict else "",
-        )
-        for one in regions
-    ]
-
-
-def cut_lines(regions: Sequence[CutRegion]) -> list[str]:
-    """A table of regions of one kernel; nothing for none."""
-    if not regions:
-        return []
-    words = ("kept", "first part", "whole")
-    lines = ["", *wrapped(_TITLE, "", "  ")]
-    lines.append(f"{'operation':<{_NAME}}" + "".join(f"{word:>{_FIGURE}}" for word in words))
-    for one in regions:
-        found = one.kernels[ALONE]
-        cells = (f"{part_text(found)} %", figure_text(found.first), figure_text(found.whole))
-        name = f"{one.name:<{_NAME}}" if len(one.name) < _NAME else f"{one.name}\n{'':<{_NAME}}"
-        lines.append(name + "".join(f"{cell:>{_FIGURE}}" for cell in cells))
-    return lines
 
 
 def cut_note(region: CutRegion) -> str:
@@ -83,15 +25,15 @@ def cut_note(region: CutRegion) -> str:
 def _words(who: str, found: CutMisses) -> str:
     place = f"in {who} " if who != ALONE else ""
     whole = (
-        f"{figure_text(found.whole)} L1I misses an iteration as shipped, counted while it ran"
+        f"{figure_text(found.whole)} L1I misses an iteration as linked, counted while it ran"
         if found.whole is not None
-        else "misses that nobody counted"
+        else "misses that were not counted"
     )
     if found.first is None:
         return f"{place}nothing of it was kept; all of it has {whole}"
     return (
         f"{place}misses are those of its first part, {part_text(found)} % of its instructions, "
-        f"with {figure_text(found.first)} of the L1I as shipped; all of it has {whole}"
+        f"with {figure_text(found.first)} of the L1I as linked; all of it has {whole}"
     )
 
 

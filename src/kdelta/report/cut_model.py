@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What reports tell of regions whose trace was cut off at its limit."""
+"""What reports say of regions whose trace was cut off at its limit."""
 
 import msgspec
 
-from kdelta.infer.placement_model import CycleVerdict
+from kdelta.infer.cycles.placement_model import CycleVerdict
 
 
 class CutMisses(msgspec.Struct, frozen=True):

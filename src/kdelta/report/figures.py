@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from kdelta.infer.estimate import Estimate, Quantity
+from kdelta.infer.effects.estimate import Estimate, Quantity
+from kdelta.spec.errors import LabError
 
 PLACES = 2
 """Decimals of a mean that is no whole number."""
@@ -77,8 +78,18 @@ def number(value: Fraction) -> str:
     return plain(scaled(value), 0, aligned=False)
 
 
+def fitted(value: Fraction) -> str:
+    """A figure of a table, without decimals if it is large."""
+    return plain(scaled(value, unit_of(abs(value))), 0, aligned=False)
+
+
+def difference(value: Fraction) -> str:
+    """A difference in running text, with its sign."""
+    return signed(scaled(value, unit_of(abs(value))), 1, value, aligned=False)
+
+
 def percent(value: Fraction | None) -> str:
-    """An effect in per cent, with as many digits as it is worth; "new" where the base is nought."""
+    """An effect in per cent, with as many digits as it is worth; "new" where the base is zero."""
     if value is None:
         return "new"
     if value == 0:
@@ -110,6 +121,20 @@ def short(value: Fraction) -> str:
             return f"{float(value):.0f}{unit}"
         value /= 1000
     return "huge"
+
+
+def shared(
+    name: str, values: Sequence[Fraction], whole: Fraction, total: int, unit: int = 1
+) -> list[int]:
+    """Return the parts of a whole in hundredths, so rounded that they add up to `total` hundredths.
+    LabError if the parts are not all of it: only rounding is to be evened out.
+    """
+    if (found := sum(values, Fraction(0))) != whole:
+        raise LabError(
+            f"{name}: the rows add up to {float(found)}, and the total is {float(whole)}",
+            "this is an error of kdelta; please report it with the output of --format json",
+        )
+    return rounded_to_total(values, total, unit)
 
 
 def rounded_to_total(values: Sequence[Fraction], total: int, unit: int = 1) -> list[int]:

@@ -1,412 +1,183 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reports as JSON; report/documents.py has the schemas.
+"""JSON and JSON Schema of a report, both from the types that the report is made of.
 
-A field may be added under the same number; what changes or removes one gets the next.
+An object has the fields of its struct. A fraction becomes a number, an enum its value, an infinite
+figure null, and a sequence or an array a list. A `Shape` says how an object differs from that.
 """
 
-from collections.abc import Sequence
+import enum
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+import numpy as np
 
-from kdelta.counts.model import (
-    CONTEXTS,
-    Cost,
-    RegionCounts,
-    RunCounts,
-    is_kernel,
-    merged_regions,
-)
-from kdelta.infer.effects import BackgroundEffect, Costs, OperationEffect
-from kdelta.infer.functions import FunctionEffect
-from kdelta.report.cycles_json import JsonCPU, JsonCycles, json_cpu, json_cycles
-from kdelta.report.estimate_json import (
-    JsonEstimate,
-    JsonQuantity,
-    JsonVerdict,
-    Number,
-    json_estimate,
-    json_number,
-    json_quantity,
-    json_verdict,
-)
-from kdelta.report.model import (
-    Compared,
-    CompareReport,
-    Facts,
-    ReportedCPU,
-    ReportedRun,
-    RunReport,
-    Side,
-)
-from kdelta.report.packets_json import (
-    JsonPackets,
-    JsonRegionPackets,
-    json_packets,
-    json_region_packets,
-)
-from kdelta.store.model import Run
+Number = int | float
+Source = str | Callable[..., Any]
 
 
-class JsonFunction(msgspec.Struct, frozen=True):
-    """A function whose cost changed or was spread."""
+class Shape(msgspec.Struct, frozen=True):
+    """How the JSON object of a struct differs from the struct.
 
-    name: str
-    origin: str
-    kernel: bool
-    change: str
-    moved_from: str | None
-    insns: JsonQuantity
-
-
-class JsonUnchanged(msgspec.Struct, frozen=True):
-    """The functions that cost the same on both sides, summed: with them the functions add up."""
-
-    functions: int
-    insns: Number
-
-
-class JsonCosts(msgspec.Struct, frozen=True):
-    """All means an iteration of the tasks' own work, and what others did meanwhile."""
-
-    insns: JsonQuantity
-    median_insns: JsonQuantity
-    kernel_insns: JsonQuantity
-    user_insns: JsonQuantity
-    string_iterations: JsonQuantity
-    string_bytes: JsonQuantity
-    loads: JsonQuantity
-    stores: JsonQuantity
-    specials: dict[str, JsonQuantity]
-    interrupts: JsonQuantity
-    background: JsonQuantity
-
-
-class JsonOperation(msgspec.Struct, frozen=True):
-    """One operation; costs is null for one that is not comparable."""
-
-    name: str
-    verdict: JsonVerdict
-    base: JsonEstimate | None
-    other: JsonEstimate | None
-    costs: JsonCosts | None
-    functions: list[JsonFunction]
-    unchanged: JsonUnchanged
-    notes: list[str]
-
-
-class JsonBackground(msgspec.Struct, frozen=True):
-    """What interrupts or other tasks did, in instructions a virtual second."""
-
-    context: str
-    verdict: JsonVerdict
-    insns_per_second: JsonQuantity
-    functions: list[JsonFunction]
-    unchanged: JsonUnchanged
-
-
-class JsonRun(msgspec.Struct, frozen=True):
-    """One run; `started` in seconds since 1970, `seconds` of the host."""
-
-    id: str
-    status: str
-    detail: str
-    kernel_spec: str
-    kernel_release: str
-    kernel_identity: str
-    machine: Facts
-    workload: str
-    workload_identity: str
-    perturbation: int
-    started: float
-    seconds: float | None
-    from_store: bool
-    console_tail: list[str]
-
-
-class JsonSide(msgspec.Struct, frozen=True):
-    """One kernel and its runs; `failure` says why there is no kernel."""
-
-    spec: str
-    release: str
-    identity: str
-    failure: str
-    runs: list[JsonRun]
-
-
-class JsonMoreRuns(msgspec.Struct, frozen=True):
-    """The runs of an operation by itself, which its path is judged on: fewer might have differed so
-    by chance.
+    adds       entries besides the fields, or in place of one: by key, the name of a property, or of
+               a field that is written under this key, or a function of the struct. Further
+               parameters of a function are the nearest structs above of the parameters' types
+    omits      fields that are not written
+    flat       fields whose own entries are written in place of them
+    unbounded  figures that are null where they are infinite
+    later      entries that older documents of the same number lack
+    sparse     entries that are left out where they are empty or null
     """
 
-    operation: str
-    base: list[JsonRun]
-    other: list[JsonRun]
+    adds: Mapping[str, Source] = {}
+    omits: tuple[str, ...] = ()
+    flat: tuple[str, ...] = ()
+    unbounded: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
 
 
-class JsonCompared(msgspec.Struct, frozen=True):
-    """Another kernel against the base. more_runs: where the sides' own left a path to chance."""
-
-    kernel: JsonSide
-    operations: list[JsonOperation]
-    background: list[JsonBackground]
-    warnings: list[str]
-    cycles: JsonCycles | None
-    more_runs: list[JsonMoreRuns]
-    packets: list[JsonPackets]
-
-
-class JsonMachine(msgspec.Struct, frozen=True):
-    """The comparisons on one machine. `cpu`: the one that it looks like, by whose prices model
-    cycles are; null where none was named.
+class JsonEntry(NamedTuple):
+    """One entry of an object: how it is read (of a struct, and of all structs above it), its type,
+    its description, and whether it may be missing.
     """
 
-    machine: Facts
-    cpu: JsonCPU | None
-    base: JsonSide
-    others: list[JsonCompared]
-    warnings: list[str]
+    read: Callable[[Any, Sequence[Any]], Any]
+    kind: Any
+    about: str = ""
+    may_lack: bool = False
+    is_sparse: bool = False
 
 
-class JsonCompare(msgspec.Struct, frozen=True):
-    """The whole of `kdelta compare`: one machine for each CPU that was named, or a single one."""
+class Writer:
+    """Writes structs as JSON, by the shapes of their types or of the types these derive from."""
 
-    schema: Literal["kdelta.compare/2"]
-    kdelta: str
-    workload: str
-    machines: list[JsonMachine]
+    def __init__(self, shapes: Mapping[type, Shape]) -> None:
+        self._shapes = shapes
+        self._entries = cache(self._read_entries)
+        self._object = cache(self._make_object)
 
+    def plain(self, value: Any, above: Sequence[Any] = ()) -> Any:
+        """Return a value as JSON has it; `above` are the structs that it is a part of."""
+        if isinstance(value, msgspec.Struct):
+            found = {
+                key: (entry, self.plain(entry.read(value, above), (*above, value)))
+                for key, entry in self._entries(type(value)).items()
+            }
+            return {key: one for key, (entry, one) in found.items() if one or not entry.is_sparse}
+        if isinstance(value, Mapping):
+            return {self.plain(key): self.plain(one, above) for key, one in value.items()}
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            return [self.plain(one, above) for one in value]
+        return _scalar(value)
 
-class JsonCost(msgspec.Struct, frozen=True):
-    """What was executed in a whole region, by one function or all."""
-
-    insns: int
-    string_iterations: int
-    loads: int
-    stores: int
-    string_bytes: int
-    specials: dict[str, int]
-
-
-class JsonFunctionCost(msgspec.Struct, frozen=True):
-    """One function's cost in a whole region; the name is the symbol's, with its suffixes."""
-
-    context: str
-    origin: str
-    name: str
-    cost: JsonCost
-
-
-class JsonRegion(msgspec.Struct, frozen=True):
-    """One region; the four rows of iterations have one entry an iteration. `packets`: null for a
-    region that is not about any.
-    """
-
-    name: str
-    iterations: int
-    mean_insns: Number
-    median_insns: Number
-    clock_ns: int | None
-    idle_ns: int | None
-    own: JsonCost
-    interrupts: JsonCost
-    other: JsonCost
-    own_user: list[int]
-    own_kernel: list[int]
-    by_interrupts: list[int]
-    by_other: list[int]
-    functions: list[JsonFunctionCost]
-    packets: JsonRegionPackets | None
-
-
-class JsonRunReport(msgspec.Struct, frozen=True):
-    """The whole of `kdelta run` and `kdelta show`."""
-
-    schema: Literal["kdelta.run/1"]
-    kdelta: str
-    run: JsonRun
-    stdout: str
-    stderr: str
-    regions: list[JsonRegion]
-    warnings: list[str]
-
-
-class JsonRuns(msgspec.Struct, frozen=True):
-    """The whole of `kdelta runs`."""
-
-    schema: Literal["kdelta.runs/1"]
-    kdelta: str
-    runs: list[JsonRun]
-
-
-def compare_json(reports: Sequence[CompareReport], version: str) -> str:
-    """A comparison, at least on one machine; `version` is kdelta's."""
-    return document_text(
-        JsonCompare(
-            schema="kdelta.compare/2",
-            kdelta=version,
-            workload=reports[0].workload,
-            machines=[json_machine(report) for report in reports],
+    def document(self, name: str, kind: type) -> type[msgspec.Struct]:
+        """Return the type of a document: its name, kdelta's version, and a report's entries."""
+        head = [("schema", Literal[name]), ("kdelta", str)]
+        return msgspec.defstruct(
+            "Document", [*head, *self._fields(kind)], namespace=_doc(kind), kw_only=True
         )
-    )
 
+    def type_of(self, kind: Any) -> Any:
+        """Return the type of what `plain` makes of values of a type."""
+        origin, args = get_origin(kind), get_args(kind)
+        parts = tuple(self.type_of(one) for one in args)
+        if origin in {Union, types.UnionType}:
+            return Union[parts]  # noqa: UP007
+        if origin in {Mapping, dict}:
+            return types.GenericAlias(dict, parts)
+        if origin in {tuple, list, Sequence}:
+            is_fixed = origin is tuple and ... not in args
+            return types.GenericAlias(*((tuple, parts) if is_fixed else (list, parts[:1])))
+        if origin is np.ndarray:
+            return list[float]
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self._object(kind)
+        return Number if kind is Fraction else kind
 
-def run_json(report: RunReport, version: str) -> str:
-    """One run with all its counts."""
-    counts = report.counts or RunCounts(())
-    return document_text(
-        JsonRunReport(
-            schema="kdelta.run/1",
-            kdelta=version,
-            run=json_run(report.run),
-            stdout=report.stdout,
-            stderr=report.stderr,
-            regions=[_region(region) for region in merged_regions(counts).values()],
-            warnings=[*counts.warnings, *report.warnings],
+    def _make_object(self, kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+        # With the module, a schema distinguishes types that have one name.
+        return msgspec.defstruct(
+            kind.__name__,
+            self._fields(kind),
+            namespace=_doc(kind),
+            module=kind.__module__,
+            kw_only=True,
         )
-    )
+
+    def _fields(self, kind: type) -> list[tuple[str, Any] | tuple[str, Any, Any]]:
+        found: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+        for key, entry in self._entries(kind).items():
+            plain = self.type_of(entry.kind)
+            if entry.about:
+                plain = Annotated[plain, msgspec.Meta(description=entry.about)]
+            found.append((key, plain | None, None) if entry.may_lack else (key, plain))
+        return found
+
+    def _read_entries(self, kind: type[msgspec.Struct]) -> dict[str, JsonEntry]:
+        shape = next((self._shapes[one] for one in kind.__mro__ if one in self._shapes), Shape())
+        hints = get_type_hints(kind)
+        keys = {source: key for key, source in shape.adds.items()}
+        found: dict[str, JsonEntry] = {}
+        for name in kind.__struct_fields__:
+            if name in shape.flat:
+                found |= {
+                    key: entry._replace(read=_within(name, entry))
+                    for key, entry in self._entries(hints[name]).items()
+                }
+            elif name not in shape.omits:
+                found[keys.get(name, name)] = JsonEntry(_attribute(name), hints[name])
+        found |= {key: _entry(kind, one) for key, one in shape.adds.items() if one not in hints}
+        for key in shape.unbounded:
+            found[key] = found[key]._replace(kind=float | None)
+        for key in (*shape.later, *shape.sparse):
+            found[key] = found[key]._replace(may_lack=True, is_sparse=key in shape.sparse)
+        # Lists come last, so that a reader sees first what holds for all of their rows.
+        return dict(sorted(found.items(), key=lambda item: _is_rows(item[1].kind)))
 
 
-def runs_json(runs: list[Run], version: str) -> str:
-    """A list of runs without their counts."""
-    listed = [json_run(ReportedRun(run, from_store=True)) for run in runs]
-    return document_text(JsonRuns(schema="kdelta.runs/1", kdelta=version, runs=listed))
+def _scalar(value: Any) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def document_text(document: msgspec.Struct) -> str:
-    """A document as it is printed."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+def _is_rows(kind: Any) -> bool:
+    return get_origin(kind) in {tuple, list, Sequence, dict, Mapping}
 
 
-def _costs(costs: Costs) -> JsonCosts:
-    plain = {
-        name: json_quantity(getattr(costs, name))
-        for name in costs.__struct_fields__
-        if name != "specials"
-    }
-    specials = {kind: json_quantity(cost) for kind, cost in costs.specials.items()}
-    return JsonCosts(specials=specials, **plain)
+def _attribute(name: str) -> Callable[[Any, Sequence[Any]], Any]:
+    return lambda value, _above: getattr(value, name)
 
 
-def _functions(functions: tuple[FunctionEffect, ...]) -> tuple[list[JsonFunction], JsonUnchanged]:
-    moved = [function for function in functions if function.cost.moved]
-    still = [function for function in functions if not function.cost.moved]
-    listed = [
-        JsonFunction(
-            name=function.name,
-            origin=function.origin,
-            kernel=is_kernel(function.origin),
-            change=function.change.value,
-            moved_from=function.moved_from,
-            insns=json_quantity(function.cost),
-        )
-        for function in moved
-    ]
-    total = sum((function.cost.base.value for function in still), Fraction(0))
-    return listed, JsonUnchanged(len(still), json_number(total))
+def _within(name: str, entry: JsonEntry) -> Callable[[Any, Sequence[Any]], Any]:
+    return lambda value, above: entry.read(getattr(value, name), (*above, value))
 
 
-def _operation(operation: OperationEffect) -> JsonOperation:
-    functions, unchanged = _functions(operation.functions)
-    return JsonOperation(
-        name=operation.name,
-        verdict=json_verdict(operation.verdict),
-        base=None if operation.base is None else json_estimate(operation.base),
-        other=None if operation.other is None else json_estimate(operation.other),
-        costs=None if operation.costs is None else _costs(operation.costs),
-        functions=functions,
-        unchanged=unchanged,
-        notes=list(operation.notes),
-    )
+def _entry(kind: type, source: Source) -> JsonEntry:
+    """Return the entry of a property or a function."""
+    if isinstance(source, str):
+        found: property = inspect.getattr_static(kind, source)
+        hint = get_type_hints(found.fget)["return"]
+        return JsonEntry(_attribute(source), hint, inspect.getdoc(found) or "")
+    hints = get_type_hints(source)
+    wanted = [hints[name] for name in list(inspect.signature(source).parameters)[1:]]
+
+    def read(value: Any, above: Sequence[Any]) -> Any:
+        nearest = (next(one for one in reversed(above) if isinstance(one, of)) for of in wanted)
+        return source(value, *nearest)
+
+    return JsonEntry(read, hints["return"], inspect.getdoc(source) or "")
 
 
-def _background(row: BackgroundEffect) -> JsonBackground:
-    functions, unchanged = _functions(row.functions)
-    return JsonBackground(
-        row.context, json_verdict(row.verdict), json_quantity(row.rate), functions, unchanged
-    )
-
-
-def json_run(reported: ReportedRun) -> JsonRun:
-    """A run, and how its console ended."""
-    run = reported.run
-    same = (
-        "id detail kernel_spec kernel_release kernel_identity machine workload "
-        "workload_identity perturbation started seconds"
-    )
-    return JsonRun(
-        status=run.word,
-        from_store=reported.from_store,
-        console_tail=list(reported.console_tail),
-        **{name: getattr(run, name) for name in same.split()},
-    )
-
-
-def json_side(side: Side) -> JsonSide:
-    """A kernel and its runs."""
-    runs = [json_run(run) for run in side.runs]
-    return JsonSide(side.spec, side.release, side.identity, side.failure, runs)
-
-
-def json_machine(report: CompareReport) -> JsonMachine:
-    """The comparisons on one machine."""
-    return JsonMachine(
-        machine=report.machine,
-        cpu=json_cpu(report.cpu) if report.cpu else None,
-        base=json_side(report.base),
-        others=[_compared(compared, report.cpu) for compared in report.others],
-        warnings=list(report.warnings),
-    )
-
-
-def _compared(compared: Compared, cpu: ReportedCPU | None) -> JsonCompared:
-    effects = compared.effects
-    return JsonCompared(
-        kernel=json_side(compared.side),
-        operations=[_operation(operation) for operation in effects.operations],
-        background=[_background(row) for row in effects.background],
-        warnings=list(effects.warnings),
-        cycles=json_cycles(compared.cycles) if compared.cycles else None,
-        more_runs=[
-            JsonMoreRuns(
-                one.operation, [json_run(r) for r in one.base], [json_run(r) for r in one.other]
-            )
-            for one in compared.more
-        ],
-        packets=[
-            json_packets(one, compared.cycles, cpu, compared.phases) for one in compared.packets
-        ],
-    )
-
-
-def json_cost(cost: Cost) -> JsonCost:
-    """What was executed, by whomever."""
-    return msgspec.convert(cost, JsonCost, from_attributes=True)
-
-
-def _region(region: RegionCounts) -> JsonRegion:
-    costs = {name: json_cost(region.cost(name)) for name in CONTEXTS}
-    return JsonRegion(
-        name=region.name,
-        iterations=region.iteration_count,
-        mean_insns=json_number(region.mean_own_insns()),
-        median_insns=json_number(region.median_own_insns()),
-        clock_ns=region.clock_ticks,
-        idle_ns=region.idle_ticks(),
-        **costs,
-        own_user=list(region.iterations.own_user),
-        own_kernel=list(region.iterations.own_kernel),
-        by_interrupts=list(region.iterations.interrupts),
-        by_other=list(region.iterations.other),
-        packets=json_region_packets(region),
-        functions=[
-            JsonFunctionCost(
-                row.context,
-                row.origin,
-                row.name,
-                json_cost(row.cost),
-            )
-            for row in region.functions
-        ],
-    )
+def _doc(kind: type) -> dict[str, str]:
+    return {"__doc__": inspect.getdoc(kind) or ""}

@@ -5,31 +5,29 @@ import datetime
 import re
 from xml.etree import ElementTree as ET
 
-from kdelta.report.outline import Case, Outcome, Outline, Suite
-from kdelta.report.outlines.kinds import outline_of
-from kdelta.report.stored import Stored
+from kdelta.report.document import Case, Document, Facts, Outcome, Suite, blocks
 
 # What XML 1.0 has no way to write: production 2 of its specification, Char.
 _NO_CHAR = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(stored: Stored) -> str:
+def junit_of(document: Document) -> str:
     """A suite for each group of regions, and in it a case for each: a failure is what is slower, an
     error what failed, skipped what is not known.
     """
-    outline = outline_of(stored)
-    suites = [one for one in outline.suites if one.cases]
-    root = ET.Element("testsuites", name=f"kdelta {stored.kind}")
+    suites = [one for one in document.suites if one.cases]
+    root = ET.Element("testsuites", name=f"kdelta {document.made.kind}")
     for number, suite in enumerate(suites):
-        root.append(_suite(number, suite, outline, stored))
+        root.append(_suite(number, suite, document))
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(one.get(name, "0")) for one in root)))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, "unicode") + "\n"
 
 
-def _suite(number: int, suite: Suite, outline: Outline, stored: Stored) -> ET.Element:
-    moment = datetime.datetime.fromtimestamp(stored.started, datetime.UTC)
+def _suite(number: int, suite: Suite, document: Document) -> ET.Element:
+    made = document.made
+    moment = datetime.datetime.fromtimestamp(made.started, datetime.UTC)
     element = ET.Element(
         "testsuite",
         name=_text(suite.name),
@@ -43,12 +41,13 @@ def _suite(number: int, suite: Suite, outline: Outline, stored: Stored) -> ET.El
         timestamp=moment.strftime("%Y-%m-%dT%H:%M:%S"),
     )
     properties = ET.SubElement(element, "properties")
-    facts = {"question": stored.question, "command": stored.command, "kdelta": stored.version}
-    for name, value in [*facts.items(), *outline.facts]:
+    facts = {"question": made.question, "command": made.command, "kdelta": made.version}
+    more = [one.facts for one in blocks(document.environment) if isinstance(one, Facts)]
+    for name, value in [*facts.items(), *document.facts, *(fact for one in more for fact in one)]:
         ET.SubElement(properties, "property", name=_text(name), value=_text(value))
     for case in suite.cases:
         element.append(_case(case, suite))
-    said = "\n".join([*outline.short, *outline.warnings])
+    said = "\n".join([*document.sentences, *document.notes, *document.warnings])
     ET.SubElement(element, "system-out").text = _text(said)
     return element
 

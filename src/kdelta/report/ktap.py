@@ -5,29 +5,27 @@
 
 from collections.abc import Iterator
 
-from kdelta.report.layout import ascii_only
-from kdelta.report.outline import Case, Outcome, Outline, Suite
-from kdelta.report.outlines.kinds import outline_of
-from kdelta.report.stored import Stored
+from kdelta.report.document import Case, Document, Outcome, Suite
+from kdelta.report.lines import ascii_only
 
 _INDENT = "  "
 _BAD = (Outcome.SLOWER, Outcome.FAILED)
 
 
-def ktap(stored: Stored) -> str:
+def ktap_of(document: Document) -> str:
     """A suite for each group of regions, and in it a test for each: not ok is what is slower, or
     what failed; skipped is what is not known.
     """
-    outline = outline_of(stored)
-    suites = [one for one in outline.suites if one.cases]
+    suites = [one for one in document.suites if one.cases]
+    made = document.made
     lines = ["KTAP version 1", f"1..{len(suites)}"]
-    said = (stored.question, *outline.short, f"made by kdelta {stored.version}")
+    said = (made.question, *document.sentences, f"made by kdelta {made.version}")
     lines += [f"# {_line(text)}" for text in said]
     for number, suite in enumerate(suites, start=1):
         lines += [f"{_INDENT}{line}" for line in _suite(suite)]
         word = "not ok" if suite.count(*_BAD) else "ok"
         lines.append(f"{word} {number} {_name(suite.name)}")
-    return "\n".join([*lines, _totals(outline)]) + "\n"
+    return "\n".join([*lines, _totals(document)]) + "\n"
 
 
 def _suite(suite: Suite) -> Iterator[str]:
@@ -49,11 +47,11 @@ def _result(number: int, case: Case) -> str:
     return line
 
 
-def _totals(outline: Outline) -> str:
+def _totals(document: Document) -> str:
     """As kselftest sums up."""
 
     def count(outcome: Outcome) -> int:
-        return sum(suite.count(outcome) for suite in outline.suites)
+        return sum(suite.count(outcome) for suite in document.suites)
 
     return (
         f"# Totals: pass:{count(Outcome.OK)} fail:{count(Outcome.SLOWER)} xfail:0 xpass:0 "

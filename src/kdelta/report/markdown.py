@@ -4,9 +4,17 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from kdelta.report.outline import Failure, Outline, Table
-from kdelta.report.outlines.kinds import outline_of
-from kdelta.report.stored import Stored
+from kdelta.report.document import (
+    Block,
+    Document,
+    Facts,
+    Fold,
+    Items,
+    Prose,
+    Section,
+    Table,
+    Verbatim,
+)
 
 LIMIT = 60_000
 """Characters: GitHub refuses a comment of more than 65,536."""
@@ -22,76 +30,105 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def markdown(stored: Stored) -> str:
-    """The whole; details are left out from `LIMIT` on, and that is said."""
-    outline = outline_of(stored)
-    head = "\n".join(_head(stored, outline))
-    details = ["\n".join(one) for one in _details(stored, outline)]
+def markdown_of(document: Document) -> str:
+    """The whole; parts are left out from `LIMIT` on, and that is reported."""
+    first = ["\n".join(_head(document))]
+    parts = ["\n".join(part) for part in _parts(document)]
+    last = ["\n".join(part) for section in document.environment for part in _section(section)]
+    room = LIMIT - sum(len(part) + 1 for part in (*first, *last))
     kept: list[str] = []
-    size = len(head)
-    for one in details:
-        size += len(one) + 1
-        if size <= LIMIT:
-            kept.append(one)
-    left_out = len(details) - len(kept)
+    for part in parts:
+        room -= len(part) + 1
+        if room < 0:
+            break
+        kept.append(part)
+    left_out = len(parts) - len(kept)
     if left_out:
-        parts = "part is" if left_out == 1 else "parts are"
+        found = "part is" if left_out == 1 else "parts are"
         kept.append(
-            f"_{left_out} more {parts} too long for a comment; the other formats have all._\n"
+            f"_{left_out} more {found} too long for a comment; the other formats have all._\n"
         )
-    return "\n".join([head, *kept])
+    return "\n".join([*first, *kept, *last])
 
 
-def _head(stored: Stored, outline: Outline) -> Iterator[str]:
-    yield f"### {inline(outline.subject)}"
+def _head(document: Document) -> Iterator[str]:
+    yield f"### {inline(document.title)}"
     yield ""
-    yield escaped(stored.question)
+    yield escaped(document.made.question)
     yield ""
-    yield from (f"- {escaped(text)}" for text in outline.short)
+    yield from (f"- {escaped(text)}" for text in document.sentences)
     yield ""
-    for table in outline.tables:
-        if not table.folded:
-            yield from _table(table)
 
 
-def _details(stored: Stored, outline: Outline) -> Iterator[list[str]]:
-    for failure in outline.failures:
-        yield _folded(failure.text, _console(failure))
-    for table in outline.tables:
-        if table.folded:
-            yield _folded(table.title, list(_table(table, titled=False)))
-    for title, texts in (("Notes", outline.notes), ("Warnings", outline.warnings)):
-        if texts:
-            yield _folded(title, [f"- {escaped(text)}" for text in texts])
-    facts = [f"- **{inline(name)}**: {inline(text)}" for name, text in outline.facts]
-    reproduce = [*_verbatim([stored.command]), "", *facts]
-    yield _folded(f"Environment, and how to reproduce it with kdelta {stored.version}", reproduce)
+def _parts(document: Document) -> Iterator[list[str]]:
+    for failure in document.failures:
+        console = _verbatim(failure.console) if failure.console else [escaped(failure.text)]
+        yield _folded(failure.text, console)
+    if document.facts:
+        yield _folded("What was measured", list(_facts(document.facts)))
+    for section in document.body[: -len(document.environment)]:
+        yield from _section(section)
+
+
+def _section(section: Section) -> Iterator[list[str]]:
+    """The parts of a section: each of its blocks, or if it is detail one that is folded."""
+    shown = [lines for block in section.blocks if (lines := _block(block))]
+    if section.detail:
+        yield _folded(section.title, [line for lines in shown for line in lines])
+        return
+    heading = [f"#### {inline(section.title)}", ""]
+    for lines in shown:
+        yield [*heading, *lines]
+        heading = []
+
+
+def _block(block: Block, *, titled: bool = True) -> list[str]:
+    """A block in lines, the last of them empty; nothing of one that is only drawn."""
+    match block:
+        case Table():
+            return list(_table(block, titled=titled))
+        case Fold():
+            # A table that is alone in a fold needs no caption.
+            alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
+            inner = (line for one in block.blocks for line in _block(one, titled=not alone))
+            return _folded(block.summary, list(inner))
+        case Prose():
+            lines = [escaped(block.text)]
+        case Facts():
+            lines = list(_facts(block.facts))
+        case Items():
+            lines = [f"- {escaped(text)}" for text in block.items]
+        case Verbatim():
+            lines = _verbatim(block.text.splitlines())
+        case _:
+            return []
+    return [*lines, ""]
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"- **{inline(name)}**: {inline(text)}" for name, text in facts)
 
 
 def _folded(summary: str, lines: Sequence[str]) -> list[str]:
     # In HTML's own block nothing is Markdown until a blank line.
+    lines = lines[:-1] if lines and not lines[-1] else lines
     return ["<details>", f"<summary>{_html(summary)}</summary>", "", *lines, "", "</details>", ""]
-
-
-def _console(failure: Failure) -> list[str]:
-    return _verbatim(failure.console) if failure.console else [escaped(failure.text)]
 
 
 def _table(table: Table, *, titled: bool = True) -> Iterator[str]:
     if titled:
-        yield f"**{inline(table.title)}**"
+        yield f"**{inline(table.caption)}**"
         yield ""
-    yield _row(inline(head) for head in table.heads)
-    # Names and words stand left, figures right.
-    words = {0, *(at for at, head in enumerate(table.heads) if head in {"verdict", "most in"})}
-    yield _row(":---" if at in words else "---:" for at in range(len(table.heads)))
+    yield _row(inline(column.title) for column in table.columns)
+    yield _row("---:" if column.kind == "number" else ":---" for column in table.columns)
     for row in table.rows:
-        yield _row([_code(row[0]), *(inline(cell) for cell in row[1:])])
-    if table.total:
-        yield _row(f"**{inline(cell)}**" if cell else "" for cell in table.total)
-    if table.note:
+        yield _row([_code(row[0].text), *(inline(cell.text) for cell in row[1:])])
+    for row in table.last:
+        yield _row(f"**{inline(cell.text)}**" if cell.text else "" for cell in row)
+    noted = [f"{column.title}: {column.note}" for column in table.columns if column.note]
+    if noted:
         yield ""
-        yield escaped(table.note)
+        yield escaped("; ".join(noted))
     yield ""
 
 

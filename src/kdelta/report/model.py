@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a report is made of, whatever its form; studies fill it."""
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from kdelta.counts.model import RunCounts
 from kdelta.cpus.model import Calibration
-from kdelta.infer.effects import Effects
-from kdelta.infer.packets import PacketEffect, PhaseCost
-from kdelta.infer.placement_model import PlacementEffect
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.effects import Effects
+from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report.cut_model import CutRegion
 from kdelta.spec.run import RunStatus
-from kdelta.store.model import Run
+from kdelta.store.model import Run, Study
 
 Facts = dict[str, str | int | float]
+
+Controllers = tuple[str, ...] | None
+"""The controllers of the control group that a kernel's programs ran in; None where that is not
+known.
+"""
 
 
 class ReportedRun(msgspec.Struct, frozen=True):
@@ -29,13 +36,16 @@ class ReportedRun(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One kernel of a comparison and its runs. `failure` says why there is no kernel at all."""
+    """One kernel of a comparison and its runs. `failure` says why there is no kernel at all.
+    `controllers`: of the group that its programs ran in.
+    """
 
     spec: str
     identity: str
     release: str
     runs: tuple[ReportedRun, ...]
     failure: str = ""
+    controllers: Controllers = None
 
     @property
     def failed(self) -> tuple[ReportedRun, ...]:
@@ -45,7 +55,7 @@ class Side(msgspec.Struct, frozen=True):
 
 class ReportedCPU(msgspec.Struct, frozen=True):
     """The CPU whose prices model cycles have. `kinds` are the misses that have a price, `guessed`
-    those of them whose price nobody calibrated; the others were by `calibration`, if their file
+    those of them whose price was not calibrated; the others were by `calibration`, if their file
     says by what. `clock_mhz`: at which it runs, where its file says so.
     """
 
@@ -59,7 +69,7 @@ class ReportedCPU(msgspec.Struct, frozen=True):
 
 class Unlike(msgspec.Struct, frozen=True):
     """What kernels ("base", "other") did otherwise than on the CPU: the name of a path, what they
-    did in words, and the regions whose work hangs on it.
+    did in words, and the regions whose work depends on it.
     """
 
     name: str
@@ -70,7 +80,7 @@ class Unlike(msgspec.Struct, frozen=True):
 
 class CycleReport(msgspec.Struct, frozen=True):
     """What is known of model cycles. `relinked`: regions that execute the same code, only linked
-    anew. `notes`: what is to be known about regions. `cut`: those whose trace was cut off; such as
+    again. `notes`: what is to be known about regions. `cut`: those whose trace was cut off; such as
     have no trace at all are not among the effects.
     """
 
@@ -82,7 +92,7 @@ class CycleReport(msgspec.Struct, frozen=True):
 
 
 class MoreRuns(msgspec.Struct, frozen=True):
-    """The runs of an operation by itself, of base and other, that its path is judged on: of fewer,
+    """The runs of an operation alone, of base and other, that its path is judged on: of fewer,
     together with others, chance could have made its verdict.
     """
 
@@ -95,7 +105,7 @@ Phases = dict[str, dict[str, tuple[PhaseCost, ...]]]
 """By side ("base", "other") and region: what each phase of it costs a packet, the rest last."""
 
 
-class OptionChange(msgspec.Struct, frozen=True, array_like=True):
+class ReportedOption(msgspec.Struct, frozen=True, array_like=True):
     """An option that has another value in each of two kernels; "n" where it is not set."""
 
     option: str
@@ -114,7 +124,7 @@ class Compared(msgspec.Struct, frozen=True):
     more: tuple[MoreRuns, ...] = ()
     packets: tuple[PacketEffect, ...] = ()
     phases: Phases = {}
-    config: tuple[OptionChange, ...] | None = None
+    config: tuple[ReportedOption, ...] | None = None
 
 
 class CompareReport(msgspec.Struct, frozen=True):
@@ -136,7 +146,7 @@ class CompareReport(msgspec.Struct, frozen=True):
 
 
 class RunReport(msgspec.Struct, frozen=True):
-    """One run by itself; no counts if it failed. `stdout` and `stderr` are what the workload
+    """One run alone; no counts if it failed. `stdout` and `stderr` are what the workload
     printed, as far as the guest sent it.
     """
 
@@ -145,3 +155,32 @@ class RunReport(msgspec.Struct, frozen=True):
     stdout: str = ""
     stderr: str = ""
     warnings: tuple[str, ...] = ()
+
+
+class ComparisonReport(msgspec.Struct, frozen=True):
+    """The whole of `kdelta compare`: one machine for each CPU that was named, or a single one."""
+
+    workload: str
+    machines: tuple[CompareReport, ...]
+
+
+def comparison(reports: Sequence[CompareReport]) -> ComparisonReport:
+    """Return the comparisons of one workload as one, of a machine each."""
+    return ComparisonReport(reports[0].workload, tuple(reports))
+
+
+class RunList(msgspec.Struct, frozen=True):
+    """The runs that `kdelta runs` lists."""
+
+    runs: tuple[ReportedRun, ...]
+
+
+def run_list(runs: Iterable[Run]) -> RunList:
+    """Return the list of runs that the store has."""
+    return RunList(tuple(ReportedRun(run, from_store=True) for run in runs))
+
+
+class StudyList(msgspec.Struct, frozen=True):
+    """The studies that `kdelta report --list` lists."""
+
+    studies: tuple[Study, ...]

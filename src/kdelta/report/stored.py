@@ -11,16 +11,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kdelta.report.ablation_model import AblationReport
-from kdelta.report.bisect_model import BisectReport
-from kdelta.report.crossing_model import CrossingReport
-from kdelta.report.diff_model import DiffReport
-from kdelta.report.gate_model import GateReport
-from kdelta.report.history_model import HistoryReport
-from kdelta.report.layout_model import LayoutReport
-from kdelta.report.model import CompareReport, RunReport
-from kdelta.report.place_model import PlaceReport
-from kdelta.report.series_model import SeriesReport
 from kdelta.spec.errors import LabError
 from kdelta.store.model import moment_text
 
@@ -29,34 +19,18 @@ SCHEMA = 1
 a default may be added without: tests/report/kept has what must stay readable.
 """
 
-KINDS: Mapping[str, type[msgspec.Struct]] = {
-    "ablate": AblationReport,
-    "bisect": BisectReport,
-    "compare": CompareReport,
-    "crossing": CrossingReport,
-    "diff": DiffReport,
-    "gate": GateReport,
-    "history": HistoryReport,
-    "layout": LayoutReport,
-    "place": PlaceReport,
-    "run": RunReport,
-    "series": SeriesReport,
-}
-"""What a stored thing's reports are made of, by its kind: the name of the command that made it;
-that of `kdelta log` is history."""
-
 _Report = TypeVar("_Report", bound=msgspec.Struct)
 
 
 class Stored(msgspec.Struct, frozen=True):
     """A study as it is kept.
 
-    kind      one of KINDS: the command's name
+    kind      that of the study: the command's name
     question  what was asked, as a sentence
     command   the command line, ready to be pasted; runs and kernels in it are named as they were
     started   when, in seconds since 1970
     version   that of the kdelta that made it
-    reports   its reports, of the type that KINDS has: one, or of a comparison one for each CPU
+    reports   its reports, of the type that its kind has: one, or of a comparison one for each CPU
     shown     how much of it was printed: --explain, --functions and the like, by name
     """
 
@@ -111,9 +85,14 @@ def encode(stored: Stored) -> bytes:
     return _ENCODER.encode(_Kept(**{**fields, "schema": SCHEMA, "reports": reports}))
 
 
-def decode(content: bytes) -> Stored:
-    """Reads those bytes; LabError for a newer schema, for an older one that is read no more, and
-    for damaged ones.
+def decode(
+    content: bytes,
+    kinds: Mapping[str, type[msgspec.Struct]],
+    renamed: Mapping[str, str] | None = None,
+) -> Stored:
+    """Read those bytes: `kinds` has the types of reports, `renamed` the present names of kinds.
+
+    Raises LabError for a newer schema, for an older one that is not read any more, and for damage.
     """
     try:
         head = msgspec.msgpack.decode(content, type=_Head)
@@ -130,22 +109,25 @@ def decode(content: bytes) -> Stored:
             f"a stored study was written by kdelta {head.version}, in a form that is read no more",
             f"its runs are in the store, so this answers at once: {head.command}",
         )
-    return _decoded(content)
+    return _decoded(content, kinds, renamed or {})
 
 
-def _decoded(content: bytes) -> Stored:
+def _decoded(
+    content: bytes, kinds: Mapping[str, type[msgspec.Struct]], renamed: Mapping[str, str]
+) -> Stored:
     try:
         kept = msgspec.msgpack.decode(content, type=_Kept)
-        if kept.kind not in KINDS:
+        kind = renamed.get(kept.kind, kept.kind)
+        if kind not in kinds:
             raise _damaged(f"no study is of the kind {kept.kind!r}")
-        wanted = types.GenericAlias(tuple, (KINDS[kept.kind], ...))
+        wanted = types.GenericAlias(tuple, (kinds[kind], ...))
         reports = msgspec.msgpack.decode(kept.reports, type=wanted, dec_hook=_from_kept)
     except (msgspec.DecodeError, ValueError, ZeroDivisionError) as error:
         raise _damaged(str(error)) from error
     if not reports:
         raise _damaged("it has no report")
     fields = {name: getattr(kept, name) for name in kept.__struct_fields__ if name != "schema"}
-    return Stored(**{**fields, "reports": reports})
+    return Stored(**{**fields, "kind": kind, "reports": reports})
 
 
 def _to_kept(thing: Any) -> str:

@@ -43,7 +43,7 @@ _REFUSED_VARIABLES = {
 
 KERNEL_MODE = "kernel-mode"
 LAST_SEED = 2**32 - 2
-"""Of +shuffle: to ld.lld, nought means a seed by chance, and 2**32 - 1 the reverse order."""
+"""Of +shuffle: to ld.lld, zero means a seed by chance, and 2**32 - 1 the reverse order."""
 ALIGNMENTS = (16, 32, 64, 128, 256)
 
 
@@ -61,7 +61,7 @@ class OptionChange(msgspec.Struct, frozen=True, tag_field="kind", tag="option"):
 
 
 class ConfigFileChange(msgspec.Struct, frozen=True, tag_field="kind", tag="config"):
-    """A config: a whole .config or a fragment, told apart by its content when it is read.
+    """A config: a whole .config or a fragment, distinguished by its content when it is read.
 
     A plain name such as tinyconfig or kvm_guest.config (see `may_be_target`) is the file of that
     name if the current folder has one, and else that target of the tree's own make.
@@ -104,7 +104,7 @@ class VariableChange(msgspec.Struct, frozen=True, tag_field="kind", tag="variabl
 
 class KernelModeChange(msgspec.Struct, frozen=True, tag_field="kind", tag="kernel-mode"):
     """kdelta's own patches with which programs can run in the kernel's mode, and the options that
-    these need. What is asked for beside them comes after them, wherever it stands.
+    these need. What is asked for besides them comes after them, wherever it stands.
     """
 
     def __str__(self) -> str:

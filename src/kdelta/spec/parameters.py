@@ -8,6 +8,7 @@ from kdelta.spec.errors import UserError
 
 _WORD = re.compile(r'(?:[^ "]|"[^"]*")+')
 _PRINTABLE = re.compile(r"[ -~]*")
+_QUOTED = "'+cmdline:dyndbg=\"file a.c +p\"'"
 _EXAMPLE = "for example +cmdline:mitigations=off"
 
 _INIT = "kdelta's agent is the guest's init"
@@ -44,8 +45,7 @@ def split_parameters(text: str) -> tuple[str, ...]:
     if text.count('"') % 2:
         raise UserError(
             f"cannot set the boot parameter {text!r}: a double quote is not closed",
-            "the kernel knows double quotes alone, without escapes: "
-            "'+cmdline:dyndbg=\"file a.c +p\"'",
+            f"the kernel knows double quotes alone, without escapes: {_QUOTED}",
         )
     found = tuple(_WORD.findall(text))
     if not found:
@@ -57,6 +57,13 @@ def split_parameters(text: str) -> tuple[str, ...]:
 
 def _must_be_possible(word: str) -> None:
     name, _ = parameter(word)
+    first = word if word[0] in "'\"" else word.partition("=")[2]
+    if first.startswith("'"):
+        raise UserError(
+            f"cannot set the boot parameter {word}: the kernel does not know single quotes, and "
+            "would take them as part of it",
+            f"leave them out, or use double quotes: {_QUOTED}",
+        )
     if not name:
         raise UserError(f"cannot set the boot parameter {word!r}: it has no name", _EXAMPLE)
     why = REFUSED.get(name if name == "--" else name.replace("-", "_"), "")

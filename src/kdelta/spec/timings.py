@@ -54,7 +54,7 @@ class Quiet(msgspec.Struct, frozen=True):
     load_average       over a minute, before it began
     reference_spread   how far the reference loop's slowest tenth was above its fastest tenth
     dropped_share      of repetitions that were thrown away, since the frequency moved in them
-    contended_share    of passes beside which another thread of the core had a share of its width,
+    contended_share    of passes during which another thread of the core had a share of its width,
                        though that was waited for
     ok                 whether all of that is within the limits of a quiet machine
     said               what is not, in words

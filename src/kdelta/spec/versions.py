@@ -9,7 +9,7 @@ _TURN = re.compile(r"(\D*)(\d*)")
 
 
 def compare_versions(a: str, b: str) -> int:
-    """Below nought if `a` is earlier than `b`, above nought if it is later."""
+    """Below zero if `a` is earlier than `b`, above zero if it is later."""
     (epoch, *rest), (other, *others) = _parts(a), _parts(b)
     if epoch != other:
         return int(epoch) - int(other)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which process makes a run, told apart from a later one that got the same id."""
+"""Which process makes a run, distinguished from a later one that got the same id."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store: runs and studies in SQLite beside the blobs, in one folder that many may write."""
+"""The store: runs and studies in SQLite next to the blobs, in one folder that many may write."""
 
 import contextlib
 import fcntl
@@ -310,7 +310,7 @@ def _engine(path: Path) -> sa.Engine:
         # most the last transactions in a power cut.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
-        # Python's module would begin transactions by itself, and not around changes of tables.
+        # Python's module would begin transactions automatically, and not around changes of tables.
         connection.isolation_level = None
 
     @sa.event.listens_for(engine, "begin")
@@ -325,7 +325,7 @@ def _migrate(engine: sa.Engine, folder: Path) -> None:
         return
     lock = folder / "store.lock"
     with lab_errors("opening", lock), lock.open("ab") as file:
-        # Another process may be migrating now; whoever comes second finds it done.
+        # Another process may be migrating now; the second process finds it done.
         fcntl.flock(file, fcntl.LOCK_EX)
         found = _revision(engine)
         if found != REVISION:

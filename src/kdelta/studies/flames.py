@@ -8,25 +8,25 @@ import msgspec
 
 from kdelta.counts.profile import Profile
 from kdelta.host.command import quiet
-from kdelta.kernels.failure import NoKernel
-from kdelta.report.diff_model import DiffReport
-from kdelta.report.gate_model import GateReport
-from kdelta.report.html.flame import Flame, flames
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.report.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedRun, RunReport
-from kdelta.report.profile_model import ProfileReport
 from kdelta.report.stored import Stored
 from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.store.store import Store
-from kdelta.studies.compare import workload_work
-from kdelta.studies.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.requests import CompareRequest, Progress, machine_like
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.diff.model import DiffReport
+from kdelta.studies.gate.model import GateReport
+from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
+from kdelta.studies.lab.requests import CompareRequest, Progress, machine_like
+from kdelta.studies.profile.model import ProfileReport
 from kdelta.workloads.catalog import find_workload
 
 
 async def record_profiles(request: CompareRequest, store: Store, progress: Progress) -> None:
     """Sees to it that the store has profiles of one run of each kernel of a comparison, on the
-    machine of its first CPU. It adds to a report that is done: so what goes wrong is said, and not
-    raised. Kernels that cannot be had are left out, since the comparison says why.
+    machine of its first CPU. It adds to a report that is done: so what goes wrong is reported, and
+    not raised. Kernels that cannot be had are left out, since the comparison says why.
     """
     try:
         await _record(request, store, progress)
@@ -67,7 +67,7 @@ def flames_of(
     stored: Stored, store: Store, say: Callable[[str], None] = quiet
 ) -> tuple[Flame, ...]:
     """The flame graphs of a study whose runs have profiles in the store; none if they have none, or
-    if those are lost: that is said.
+    if those are lost: that is reported.
     """
     try:
         return tuple(_flames(stored, store))

@@ -5,6 +5,7 @@ from kdelta.report.stored import Stored, decode, encode
 from kdelta.spec.errors import LabError
 from kdelta.store.model import NewStudy, Study
 from kdelta.store.store import Store
+from kdelta.studies.kinds import RENAMED, STORED
 
 
 def keep(stored: Stored, store: Store) -> Study:
@@ -21,10 +22,15 @@ def keep(stored: Stored, store: Store) -> Study:
     )
 
 
+def stored_of(content: bytes) -> Stored:
+    """Read what is kept of a study; LabError for what cannot be read."""
+    return decode(content, STORED, RENAMED)
+
+
 def load(study: Study, store: Store) -> Stored:
     """A study with its report; LabError, with what makes it again, if that is lost or damaged."""
     try:
-        return decode(store.get(study.report_blob))
+        return stored_of(store.get(study.report_blob))
     except LabError as error:
         raise LabError(
             f"the report of study {study.id} cannot be shown: {error.message}",

@@ -3,7 +3,7 @@
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
@@ -32,7 +32,7 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole number that a workload can be told, as in NAME:PARAMETER=NUMBER; its program is told
+    """A whole number that a workload can be given, as in NAME:PARAMETER=NUMBER; its program is told
     by that option.
     """
 
@@ -60,9 +60,9 @@ class KernelTreeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a kernel's source, made ready for `make OBJECT...` in the guest, at `place` there.
 
     source: a kernel spec without changes. config: a file of the workload's folder with the options
-    that are on, beside which allnoconfig turns all off. compiler: that of the workload's userland.
+    that are on, besides which allnoconfig turns all off. compiler: that of the workload's userland.
     make: KEY=VALUE words for make. source_paths: what of the source is needed to make it ready.
-    guest_paths: globs (a * matches a /, too) of what make looks at beside what .cmd files name.
+    guest_paths: globs (a * matches a /, too) of what make looks at besides what .cmd files name.
     """
 
     source: str
@@ -187,7 +187,7 @@ def workloads() -> Mapping[str, Workload]:
 
 def find_workload(name: str) -> Workload:
     """The workload of that name; UserError with the nearest if there is none. Behind a colon it can
-    be told parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
+    be given parameters, as in NAME:PARAMETER=NUMBER,..., which are then part of its name.
     """
     known = workloads()
     plain, _, told = name.partition(":")
@@ -233,26 +233,8 @@ def load_workload(path: Path) -> Workload:
     except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
         raise LabError(f"{path}: {error}") from error
     folder = path.parent
-    called = folder.name + path.stem.removeprefix(Path(DESCRIPTION).stem)
     sources = sorted({source for glob in raw.sources for source in folder.glob(glob)})
-    names = [operation.name for operation in raw.operation]
-    wrong = {
-        "`name` must be that of the folder": raw.name != called,
-        "`program` must be an absolute path": not raw.program.startswith("/"),
-        "`sources` match no file": not sources,
-        "`operation` has a name twice": len(set(names)) != len(names),
-        "`bytes_per_iteration` must be positive": any(
-            operation.bytes_per_iteration is not None and operation.bytes_per_iteration <= 0
-            for operation in raw.operation
-        ),
-        "`image` must be small or job": raw.image not in IMAGES,
-        "`kernel.sources` are not all there": raw.kernel is not None
-        and not all((folder / source).is_file() for source in raw.kernel.sources),
-        "`kernel.flags_of` is none of its sources": raw.kernel is not None
-        and raw.kernel.flags_of not in raw.kernel.sources,
-    }
-    wrong |= _wrong_tree(raw, folder)
-    for complaint, applies in wrong.items():
+    for complaint, applies in _wrong(raw, path, sources).items():
         if applies:
             raise LabError(f"{path}: {complaint}")
     try:
@@ -287,6 +269,29 @@ def load_workload(path: Path) -> Workload:
     )
 
 
+def _wrong(raw: _Description, path: Path, sources: Sequence[Path]) -> dict[str, bool]:
+    """Return by complaint whether it applies to the description in that file."""
+    folder = path.parent
+    called = folder.name + path.stem.removeprefix(Path(DESCRIPTION).stem)
+    names = [operation.name for operation in raw.operation]
+    return {
+        "`name` must be that of the folder": raw.name != called,
+        "`program` must be an absolute path": not raw.program.startswith("/"),
+        "`sources` match no file": not sources,
+        "`operation` has a name twice": len(set(names)) != len(names),
+        "`bytes_per_iteration` must be positive": any(
+            operation.bytes_per_iteration is not None and operation.bytes_per_iteration <= 0
+            for operation in raw.operation
+        ),
+        "`image` must be small or job": raw.image not in IMAGES,
+        "`kernel.sources` are not all there": raw.kernel is not None
+        and not all((folder / source).is_file() for source in raw.kernel.sources),
+        "`kernel.flags_of` is none of its sources": raw.kernel is not None
+        and raw.kernel.flags_of not in raw.kernel.sources,
+        **_wrong_tree(raw, folder),
+    }
+
+
 def _fields(path: Path) -> dict[str, object]:
     """The fields of a file, with those of the one that it is like."""
     own = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
@@ -309,8 +314,8 @@ def _wrong_tree(raw: _Description, folder: Path) -> dict[str, bool]:
 
 
 class LinkedIn(msgspec.Struct, frozen=True):
-    """What is linked into a workload's program beside its own: sources by their absolute paths, and
-    flags for the compiler.
+    """What is linked into a workload's program besides its own: sources by their absolute paths,
+    and flags for the compiler.
     """
 
     sources: tuple[str, ...] = ()

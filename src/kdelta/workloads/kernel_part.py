@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What of a workload is built for one kernel: its module, and its code by the kernel's own flags.
 
-Neither has to be possible: what could not be built is left out, and why is told.
+Neither has to be possible: what could not be built is left out, and why is reported.
 """
 
 import shutil
@@ -21,9 +21,9 @@ from kdelta.host.native import (
     native_folder,
 )
 from kdelta.host.target import Target, target
-from kdelta.kernels.cmdfiles import read_cmd
+from kdelta.kernels.build.module_tree import module_build
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.module_tree import module_build
+from kdelta.kernels.objects.cmdfiles import read_cmd
 from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.spec.identity import identity
 from kdelta.workloads import kernel_flags
@@ -69,7 +69,7 @@ def build_kernel_part(workload: Workload, kernel: Kernel, talk: Talk) -> KernelP
 
 def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
     """All that the result comes from. A kernel's identity does not tell its compiler's flags, so
-    its config and the record of its build stand beside it.
+    its config and the record of its build stand next to it.
     """
     return identity(
         {
@@ -85,7 +85,7 @@ def _key(workload: Workload, side: KernelSide, kernel: Kernel) -> str:
 
 
 def _files(workload: Workload, side: KernelSide) -> list[Path]:
-    """What stands beside each other in the module's folder."""
+    """What stands next to each other in the module's folder."""
     native = native_folder()
     own = sorted(path for path in (native / "kmod" / side.module).iterdir() if path.is_file())
     if not any(path.name == "Kbuild" for path in own):

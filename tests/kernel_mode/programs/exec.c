@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// fork, vfork and exec: the mode is inherited by children, and decided anew by each program's place. Into user mode and back.
+// fork, vfork and exec: the mode is inherited by children, and decided again by each program's place. Into user mode and back.
 #include "calls.h"
 
 #include <fcntl.h>

@@ -112,7 +112,7 @@ static void files(void)
 	guarded = fresh(PROT_NONE);
 	handle(SIGSEGV, unprotect, 0);
 	guarded[9] = 3;
-	check("mended-by-its-handler", guarded[9] == 3, "%d", guarded[9]);
+	check("again-by-its-handler", guarded[9] == 3, "%d", guarded[9]);
 	signal(SIGSEGV, SIG_DFL);
 }
 

@@ -39,7 +39,7 @@ static void mounts(void)
 	put("/proc/sys/kernel/printk", "7 4 1 7");
 }
 
-/* Raw, so that nothing is added to what is said. */
+/* Raw, so that nothing is added to what is reported. */
 static void plain(const char *path)
 {
 	int file = open(path, O_RDWR | O_NOCTTY);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Protection keys of pages, as far as the CPU has them, and mprotect beside them.
+// Protection keys of pages, as far as the CPU has them, and mprotect besides them.
 #include "calls.h"
 
 static void read_at(void *at) { (void)*(volatile char *)at; }

@@ -61,7 +61,7 @@ check(const char *name, int held, const char *what, ...)
 	return held;
 }
 
-/* What hangs on the CPU or its emulation, and has to be the same in both modes. */
+/* What depends on the CPU or its emulation, and has to be the same in both modes. */
 __attribute__((format(printf, 2, 3), unused)) static void
 fact(const char *name, const char *what, ...)
 {

@@ -113,7 +113,7 @@ static void fault_before_drop(void)
         call(at, data + i / 2 * PAGE);
 }
 
-/* A store into its own block: executed anew, alone. */
+/* A store into its own block: executed again, alone. */
 static void own_code(void)
 {
     uint8_t *at = PUT(64, NOP, 0xc6, 0x05, 0, 0, 0, 0, NOP, 0xcc, RET); /* movb $0x90,(%rip): writes over int3 */

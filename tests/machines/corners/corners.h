@@ -14,7 +14,7 @@ enum { PAGE = 4096, AROUND = 1 << 16 }; /* the kernel maps the file pages around
 struct corner {
     const char *name;
     void (*setup)(void), (*go)(void);
-    bool ends; /* its region itself, and tells the clock by itself */
+    bool ends; /* its region itself, and tells the clock alone */
 };
 
 extern const struct corner code_corners[], task_corners[], trap_corners[];

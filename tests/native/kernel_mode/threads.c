@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads: their making, what they wait for, their being cancelled in a call, and forks beside them. */
+/* Threads: their making, what they wait for, their being cancelled in a call, and forks besides them. */
 #include "calling.h"
 
 #include <pthread.h>

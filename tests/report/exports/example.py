@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two regions for the tests of exports, and the programs that read what is made of them."""
 
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import pytest
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.report.exports import EXPORTS, Naming
+from tests.marks import require
 from tests.profiles import Stack, profile_of
 
 ROOT = Path(__file__).parents[3]
@@ -84,6 +86,7 @@ def made(name: str, folder: Path, profiles: Sequence[Profile], naming: Naming = 
 
 def tool(name: str) -> Path:
     """A program or page that scripts/setup-readers installs, by its path without the version."""
+    require("outside")
     package, _, rest = name.partition("/")
     found = sorted(TOOLS.glob(f"{package}-*/{rest}"))
     if not found:
@@ -100,7 +103,7 @@ def output(*command: str | Path, stdin: str | None = None, **environment: str) -
         text=True,
         check=False,
         timeout=120,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", **environment},
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C", **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

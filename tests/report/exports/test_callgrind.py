@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pytest
 
 from kdelta.report.exports.model import clean
 from tests.profiles import profile_of
@@ -22,6 +23,8 @@ from tests.report.exports.example import (
     output,
     own,
 )
+
+pytestmark = pytest.mark.outside
 
 _LINE = re.compile(r"^ *(?P<insns>[\d,]+) \( ?[\d.]+%\).*?  (?P<mark>[<>*] *)?(?P<name>\S*:.*)$")
 

@@ -2,6 +2,7 @@
 """The Firefox Profiler's format as its own loader, that of its command line, reads it."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,12 +47,13 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], A
     yield load
     subprocess.run(
         ["node", str(program), "stop", "s"],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PROFILER_CLI_SESSION_DIR": str(folder)},
+        env={"PATH": os.environ["PATH"], "PROFILER_CLI_SESSION_DIR": str(folder)},
         check=False,
         capture_output=True,
     )
 
 
+@pytest.mark.outside
 def test_regions_are_processes_and_contexts_threads(
     tmp_path: Path, ask: Callable[[Path], Ask]
 ) -> None:
@@ -66,6 +68,7 @@ def test_regions_are_processes_and_contexts_threads(
     }
 
 
+@pytest.mark.outside
 def test_functions_have_own_and_inclusive_figures(
     tmp_path: Path, ask: Callable[[Path], Ask]
 ) -> None:
@@ -83,12 +86,14 @@ def test_functions_have_own_and_inclusive_figures(
     assert found[f"kernel!{clean(ODD)}"] == (7, 7)
 
 
+@pytest.mark.outside
 def test_it_says_what_it_is_of(tmp_path: Path, ask: Callable[[Path], Ask]) -> None:
     told = json.dumps(ask(made("firefox", tmp_path, example()))("profile", "meta"))
     for fact in ("deb:linux-image", "a 'b' <c> d", "7f3a", "instructions"):
         assert fact in told
 
 
+@pytest.mark.outside
 def test_with_lines_functions_have_files(tmp_path: Path, ask: Callable[[Path], Ask]) -> None:
     naming = naming_with({4096 * n: ("fs/a b.c", n) for n in range(1, 5)})
     question = ask(made("firefox", tmp_path, example(), naming))

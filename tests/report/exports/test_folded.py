@@ -33,6 +33,7 @@ def flames(file: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.outside
 def test_every_frame_has_its_inclusive_figure(tmp_path: Path) -> None:
     found = flames(made("folded", tmp_path, example()))
     cum = inclusive([READ, OTHER])
@@ -51,6 +52,7 @@ def test_the_root_is_region_then_context_then_program(tmp_path: Path) -> None:
     assert "read;interrupts;work;irq_entry;tick 60" in lines
 
 
+@pytest.mark.outside
 def test_an_odd_name_is_one_frame(tmp_path: Path) -> None:
     found = flames(made("folded", tmp_path, example()))
     assert found['copy <to>: "user" (x) $(y)_12'] == 7
@@ -71,6 +73,7 @@ def test_functions_of_one_name_are_one_line(tmp_path: Path) -> None:
     assert text.splitlines()[1:] == ["work;own;work;a;b 2", "work;own;work;a;c: 7"]
 
 
+@pytest.mark.outside
 def test_two_of_them_make_a_differential_one(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     for folder in (before, after):

@@ -17,6 +17,7 @@ def collapsed(file: Path) -> dict[str, int]:
     return {stack: int(count) for stack, _, count in pairs}
 
 
+@pytest.mark.outside
 def test_stacks_and_periods_are_those_of_the_tree(tmp_path: Path) -> None:
     found = collapsed(made("perf-script", tmp_path, example()))
     assert sum(found.values()) == sum(READ.values()) + sum(OTHER.values())
@@ -26,6 +27,7 @@ def test_stacks_and_periods_are_those_of_the_tree(tmp_path: Path) -> None:
     assert found["work;read;interrupts;irq_entry;tick"] == 60
 
 
+@pytest.mark.outside
 def test_odd_names_break_no_line(tmp_path: Path) -> None:
     found = collapsed(made("perf-script", tmp_path, example()))
     # The reader itself cuts names at a parenthesis, as it does with C++.
@@ -35,6 +37,7 @@ def test_odd_names_break_no_line(tmp_path: Path) -> None:
     assert sum(n for stack, n in found.items() if ";read (x)" in stack or ";read ;" in stack) == 3
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize("program", ["a", "a 1 b", "(sd-pam)", "a\tb\nc", "ccache gcc 12/12 [1]"])
 def test_odd_programs_are_one_word(tmp_path: Path, program: str) -> None:
     profile = profile_of({("main",): 12}, program=program)

@@ -23,6 +23,8 @@ from tests.report.exports.example import (
     tool,
 )
 
+pytestmark = pytest.mark.outside
+
 _TOP = re.compile(r"^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+%  (.*)$", re.MULTILINE)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from kdelta.report.exports.model import clean
 from tests.profiles import profile_of
@@ -25,8 +25,8 @@ from tests.report.exports.example import (
     own,
     tool,
 )
+from tests.report.html.browser import chromium
 
-CHROMIUM = "/usr/bin/chromium"
 READ_OWN = {stack: insns for stack, insns in READ.items() if stack[0] != "irq_entry"}
 _ROW = re.compile(r"^([\d,]+) \([^)]*\)\s+([\d,]+) \([^)]*\)\s+(.+)$", re.MULTILINE)
 
@@ -35,16 +35,12 @@ _ROW = re.compile(r"^([\d,]+) \([^)]*\)\s+([\d,]+) \([^)]*\)\s+(.+)$", re.MULTIL
 def page() -> Iterator[Page]:
     """speedscope's page, from its package, waiting for a file."""
     index = tool("speedscope/dist/release/index.html")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-background-networking"]
-        )
+    with chromium() as browser:
         page = browser.new_page()
         # Told of a file to come, it has a function that takes one.
         page.goto(f"{index.as_uri()}#localProfilePath=none")
         page.wait_for_function("window.speedscope !== undefined")
         yield page
-        browser.close()
 
 
 def opened(page: Page, file: Path) -> dict[str, tuple[int, int]]:
@@ -63,6 +59,7 @@ def opened(page: Page, file: Path) -> dict[str, tuple[int, int]]:
     return number
 
 
+@pytest.mark.outside
 def test_it_is_of_speedscopes_schema(tmp_path: Path) -> None:
     schema = json.loads(tool("speedscope/dist/release/file-format-schema.json").read_text())
     document = json.loads(made("speedscope", tmp_path, example()).read_text())
@@ -90,6 +87,7 @@ def test_what_cost_most_comes_first(tmp_path: Path) -> None:
     assert opened == [("work", 0), ("a", 0), ("c", 1), ("d", 6), ("b", 9)]
 
 
+@pytest.mark.outside
 def test_speedscope_shows_own_and_inclusive_figures(tmp_path: Path, page: Page) -> None:
     found = opened(page, made("speedscope", tmp_path, example()))
     total, self = inclusive([READ_OWN]), own([READ_OWN])
@@ -107,11 +105,13 @@ def test_a_column_of_bytes_has_that_unit(tmp_path: Path) -> None:
     assert {profile["unit"] for profile in document["profiles"]} == {"bytes"}
 
 
+@pytest.mark.outside
 def test_speedscope_opens_the_folded_form_and_pprofs_as_well(tmp_path: Path, page: Page) -> None:
     both = inclusive([READ, OTHER])["do_syscall_64"], own([READ, OTHER])["do_syscall_64"]
     assert opened(page, made("folded", tmp_path, example()))["do_syscall_64"] == both
 
 
+@pytest.mark.outside
 def test_speedscope_opens_pprofs(tmp_path: Path, page: Page) -> None:
     both = inclusive([READ, OTHER])["do_syscall_64"], own([READ, OTHER])["do_syscall_64"]
     assert opened(page, made("pprof", tmp_path, example()))["do_syscall_64"] == both

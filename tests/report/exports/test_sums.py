@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.profile import Entry, Profile
+from kdelta.counts.profile import NodeEntry, Profile
 from kdelta.report.exports import EXPORTS, Export, Naming, export_of
 from kdelta.report.exports.callgrind import call_costs
 from kdelta.report.exports.model import clean, columns_of
@@ -29,7 +29,7 @@ def full(profile: Profile) -> Profile:
     rows, code = profile.rows, profile.code
     some = np.arange(len(rows.group)) % 2 == 0
     first = profile.tree.entry.copy()
-    first[-1] = Entry.FOLDED
+    first[-1] = NodeEntry.FOLDED
     kinds = np.arange(len(code.group_special)) % len(profile.specials)
     return msgspec.structs.replace(
         profile,

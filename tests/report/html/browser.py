@@ -9,7 +9,6 @@ from typing import Any
 
 from playwright.sync_api import Browser, Dialog, Page, Request, ViewportSize, sync_playwright
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 TIMEOUT_MS = 20_000
 PHONE = (360, 740)
 SCREEN = (1280, 800)
@@ -19,7 +18,10 @@ SCREEN = (1280, 800)
 def chromium() -> Iterator[Browser]:
     """The system's browser, without a window."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-background-networking"],
+        )
         try:
             yield browser
         finally:

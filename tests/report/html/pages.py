@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stored studies of every kind for the tests of pages, and what there is to be said against."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from kdelta.counts.profile import Profile
-from kdelta.infer.effects import Word
-from kdelta.infer.gate import Decision, Exit, Judged
-from kdelta.report.gate_model import GateReport
-from kdelta.report.html.flame import Flame, flames
-from kdelta.report.model import CompareReport, OptionChange
-from kdelta.report.processes_model import ProcessesReport
-from kdelta.report.question import question_of
+from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.gate import Decision, Exit, Judged
+from kdelta.report.flame import Flame, flames
+from kdelta.report.model import CompareReport, ReportedOption
 from kdelta.report.stored import Stored
-from tests.infer import test_processes
+from kdelta.studies.gate.model import GateReport
+from kdelta.studies.kinds import question_of
+from kdelta.studies.processes.model import ProcessesReport
+from tests.infer.made_processes import found
 from tests.profiles import Stack, profile_of
 from tests.report import (
     example_history,
@@ -48,7 +49,7 @@ def stored(kind: str, *reports: msgspec.Struct, command: str = "") -> Stored:
 def comparison() -> Stored:
     """With all verdicts on the path, and on model cycles."""
     plain = with_cycles("zen3", data=True)
-    changes = (OptionChange("CONFIG_HZ", "250", "1000"), OptionChange("CONFIG_RUST", "n", "y"))
+    changes = (ReportedOption("CONFIG_HZ", "250", "1000"), ReportedOption("CONFIG_RUST", "n", "y"))
     other = msgspec.structs.replace(plain.others[0], config=changes)
     return stored("compare", msgspec.structs.replace(plain, others=(other,)))
 
@@ -67,39 +68,45 @@ def gate_report() -> GateReport:
     )
 
 
-def every() -> dict[str, Stored]:
-    """A study of each kind, and some whose runs failed."""
-    return {
-        "ablate": stored("ablate", test_ablation.REPORT),
-        "crossing": stored("crossing", crossing_report()),
-        "crossing failed": stored("crossing", without_kernel_mode()),
-        "diff": stored("diff", test_profile_report.diff_report("getppid", "open-close")),
-        "history": stored("history", example_history.summary()),
-        "history-operations": stored("history", example_history.tracked()),
-        "ablate-cycles": stored("ablate", test_ablation.with_cycles()),
-        "bisect": stored("bisect", test_bisect_report.REPORT),
-        "compare": comparison(),
-        "compare-packets": stored("compare", test_packets_report.report()),
-        "compare-path": stored("compare", report()),
-        "compare-cpus": stored("compare", with_cycles("zen3"), with_cycles("zen4")),
-        "gate": stored("gate", gate_report()),
-        "layout": stored("layout", layout_report()),
-        "place": stored("place", test_place_report.REPORT),
-        "profile": msgspec.structs.replace(
-            stored("run", run_report(), command="kdelta profile one other"),
-            kind="profile",
-            reports=(test_profile_report.profile_report("getppid", "open-close"),),
-        ),
-        "processes": msgspec.structs.replace(
-            stored("run", run_report(), command="kdelta profile one other --processes"),
-            kind="processes",
-            reports=(ProcessesReport(run_report().run, (test_processes.found(),)),),
-        ),
-        "run": stored("run", run_report()),
-        "run-failed": stored("run", failed_report()),
-        "series": stored("series", test_series_report.REPORT),
-        "series-minimal": stored("series", test_series_report.minimal()),
-    }
+_EVERY: Mapping[str, Callable[[], Stored]] = {
+    "ablate": lambda: stored("ablate", test_ablation.REPORT),
+    "crossing": lambda: stored("crossing", crossing_report()),
+    "crossing failed": lambda: stored("crossing", without_kernel_mode()),
+    "diff": lambda: stored("diff", test_profile_report.diff_report("getppid", "open-close")),
+    "history": lambda: stored("log", example_history.summary()),
+    "history-operations": lambda: stored("log", example_history.tracked()),
+    "ablate-cycles": lambda: stored("ablate", test_ablation.with_cycles()),
+    "bisect": lambda: stored("bisect", test_bisect_report.REPORT),
+    "compare": comparison,
+    "compare-packets": lambda: stored("compare", test_packets_report.report()),
+    "compare-path": lambda: stored("compare", report()),
+    "compare-cpus": lambda: stored("compare", with_cycles("zen3"), with_cycles("zen4")),
+    "gate": lambda: stored("gate", gate_report()),
+    "layout": lambda: stored("layout", layout_report()),
+    "place": lambda: stored("place", test_place_report.REPORT),
+    "profile": lambda: msgspec.structs.replace(
+        stored("run", run_report(), command="kdelta profile one other"),
+        kind="profile",
+        reports=(test_profile_report.profile_report("getppid", "open-close"),),
+    ),
+    "processes": lambda: msgspec.structs.replace(
+        stored("run", run_report(), command="kdelta profile one other --processes"),
+        kind="processes",
+        reports=(ProcessesReport(run_report().run, (found(),)),),
+    ),
+    "run": lambda: stored("run", run_report()),
+    "run-failed": lambda: stored("run", failed_report()),
+    "series": lambda: stored("series", test_series_report.REPORT),
+    "series-minimal": lambda: stored("series", test_series_report.minimal()),
+}
+EVERY = tuple(_EVERY)
+"""The names of a study of each kind, and of some whose runs failed."""
+
+
+@functools.cache
+def example(name: str) -> Stored:
+    """The study of that name."""
+    return _EVERY[name]()
 
 
 def two_profiles() -> tuple[Profile, Profile]:
@@ -122,7 +129,7 @@ def two_profiles() -> tuple[Profile, Profile]:
 
 
 def two_flames() -> tuple[Flame, ...]:
-    """Of two regions, held against each other."""
+    """Of two regions, compared."""
     base, other = two_profiles()
     more = profile_of({("work:main",): 10, ("work:main", "do_syscall_64"): 30}, region="getppid")
     return flames([base, more], [other, more])

@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from kdelta.report.html import page as page_of
+from kdelta.studies.forms import html as page_of
 from tests.report.html.browser import PHONE, chromium, opened
 from tests.report.html.pages import (
+    EVERY,
     comparison,
-    every,
+    example,
     hostile_comparison,
     hostile_flames,
     two_flames,
 )
+
+pytestmark = pytest.mark.outside
 
 OPERATIONS = "#ops-1-1"
 
@@ -147,7 +150,7 @@ def test_keys_walk_through_the_frames(browser: Browser, compared: Path) -> None:
         assert page.evaluate("document.activeElement.closest('svg')") is None
 
 
-def test_both_sides_and_the_difference_are_said(browser: Browser, compared: Path) -> None:
+def test_both_sides_and_the_difference_are_reported(browser: Browser, compared: Path) -> None:
     with opened(browser, compared) as page:
         said = frame(page, "alloc_fd").get_attribute("aria-label")
         assert said == (
@@ -207,10 +210,10 @@ def test_everything_that_can_be_used_has_a_name_and_shows_its_focus(
         assert button.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
 
 
-@pytest.mark.parametrize("kind", every())
+@pytest.mark.parametrize("kind", EVERY)
 def test_every_page_opens_and_fits_a_phone(browser: Browser, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "page.html"
-    file.write_text(page_of(every()[kind]), "utf-8")
+    file.write_text(page_of(example(kind)), "utf-8")
     with opened(browser, file, PHONE) as page:
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]

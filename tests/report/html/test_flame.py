@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.counts.profile import Profile
-from kdelta.report.html.flame import (
+from kdelta.report.flame import (
     GROUP,
     KERNEL_CODE,
     MODULE_CODE,
@@ -50,7 +50,7 @@ def test_frames_are_functions_on_a_path_below_the_task() -> None:
     assert sum(own for (own,) in paths(flame(base), "loads").values()) == loads
 
 
-def test_two_kernels_are_held_against_each_other_by_source_name() -> None:
+def test_two_kernels_are_compared_with_each_other_by_source_name() -> None:
     found = paths(flame(*two_profiles()))
     below = ("open-close", "work", "main", "do_syscall_64", "do_sys_openat2")
     assert found[*below, "alloc_fd"] == (400, 300)
@@ -139,8 +139,8 @@ def test_regions_that_both_have_are_shown() -> None:
 def unpacked(graph: dict[str, list[int]], sparse: list[int]) -> list[int]:
     column = [0] * len(graph["up"])
     at = 0
-    for noughts, value in zip(sparse[::2], sparse[1::2], strict=True):
-        at += noughts
+    for zeros, value in zip(sparse[::2], sparse[1::2], strict=True):
+        at += zeros
         column[at] = value
         at += 1
     return column

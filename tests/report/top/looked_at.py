@@ -2,10 +2,10 @@
 """The example of the exports as a list to look through."""
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.infer.calls import merged_calls
-from kdelta.infer.profile import Selection
-from kdelta.report.top import Functions
-from kdelta.report.top_state import Choice, Choices, Top
+from kdelta.infer.profiles.calls import merged_calls
+from kdelta.infer.profiles.profile import Selection
+from kdelta.studies.profile.top import Functions
+from kdelta.studies.profile.top_state import Choice, Choices, Top
 from tests.report.exports.example import example
 
 TITLE = "run 7f3a"

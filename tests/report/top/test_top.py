@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.calls import merged_calls
-from kdelta.infer.profile import Selection
-from kdelta.report.top import Functions, Line, Way
-from kdelta.report.top_screen import Style, page_of, screen, table
-from kdelta.report.top_state import Top
+from kdelta.infer.profiles.calls import merged_calls
+from kdelta.infer.profiles.profile import Selection
+from kdelta.studies.profile.top import Functions, TopLine, Way
+from kdelta.studies.profile.top_screen import Style, page_of, screen, table
+from kdelta.studies.profile.top_state import Top
 from tests.profiles import profile_of
 from tests.report.exports.example import OTHER, READ, inclusive, own
 from tests.report.top.looked_at import TITLE, top
@@ -30,7 +30,7 @@ def names(one: Top) -> list[str]:
     return ["  " * (len(line.path) - 1) + line.name for line in one.lines]
 
 
-def line(one: Top, name: str) -> Line:
+def line(one: Top, name: str) -> TopLine:
     return next(line for line in one.lines if line.name == name)
 
 

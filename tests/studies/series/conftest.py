@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What tests of series share: an empty queue for the fake tree, a store, and no guests."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kdelta.host.dirs import data_dir
-from kdelta.store.store import Store
 from tests.kernels.trees import fake_tree
 from tests.studies.series.patches import Lab, Queue
 
@@ -16,12 +13,6 @@ from tests.studies.series.patches import Lab, Queue
 def queue(own_cache: Path, tmp_path: Path) -> Queue:
     assert own_cache.is_dir()
     return Queue(fake_tree(tmp_path), tmp_path / "queue")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(data_dir()) as opened:
-        yield opened
 
 
 @pytest.fixture

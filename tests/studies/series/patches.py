@@ -9,21 +9,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from kdelta.infer.paths import RegionPath
-from kdelta.infer.series_model import PatchFate
+from kdelta.infer.effects.paths import RegionPath
+from kdelta.infer.search.series_model import PatchFate
 from kdelta.kernels import Kernel, NoKernel
-from kdelta.kernels.built import BuiltKernel, load_built
-from kdelta.kernels.git import GitStore
-from kdelta.report.series import series_text
-from kdelta.report.series_json import series_json
-from kdelta.report.series_model import SeriesReport
+from kdelta.kernels.build.built import BuiltKernel, load_built
+from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Bench, Measured, Region
-from kdelta.studies.requests import Silent
-from kdelta.studies.series import SeriesRequest, run_series
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
+from kdelta.studies.series.model import SeriesReport
+from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.series.study import run_series
 from tests.infer.planted import exactly
 from tests.kernels.sources import commit, git
+from tests.report.shown import shown
 
 EXECUTED = {"start", "start_kernel", "lock", "clear_pages"}
 BASE = {"open": 100, "fault": 200, "empty": 4}
@@ -42,33 +43,35 @@ class Lab:
 
         async def measure(
             _: Bench, label: str, kernel: Kernel | NoKernel, **options: Any
-        ) -> Measured:
+        ) -> MeasuredKernel:
             return lab.measure(label, kernel, options.get("runs") or 0)
 
         monkeypatch.setattr(Bench, "measure", measure)
         names = frozenset(EXECUTED)
-        monkeypatch.setattr("kdelta.studies.touched.executed_names", lambda *_: names)
+        monkeypatch.setattr("kdelta.studies.search.touched.executed_names", lambda *_: names)
 
-    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> Measured:
+    def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
         if isinstance(kernel, NoKernel):
-            return Measured(label, kernel, (), {}, kernel.text, kernel.status)
+            return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
         assert runs in (0, 8)
         built = load_built(kernel.built or "")
         assert built is not None
         self.measured.append(label)
         text = "".join(sources(built).values())
         if "panic" in text:
-            return Measured(label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED)
+            return MeasuredKernel(
+                label, kernel, (), {}, "boot-failed: panic", RunStatus.BOOT_FAILED
+            )
         found = dict(BASE)
         for region, sign, value in re.findall(r"cost (\w+) (-?)(\d+)", text):
             found[region] += int(f"{sign}{value}")
         nothing = exactly(0)
-        return Measured(
+        return MeasuredKernel(
             label,
             kernel,
             (),
             {
-                name: Region("syscalls", RegionPath(exactly(n), exactly(n), nothing))
+                name: SearchedRegion("syscalls", RegionPath(exactly(n), exactly(n), nothing))
                 for name, n in found.items()
             },
             parts={name: {f"do_{name}": exactly(n)} for name, n in found.items()},
@@ -137,7 +140,7 @@ def run(request: SeriesRequest, store: Store) -> SeriesReport:
 
 
 def found(report: SeriesReport) -> dict[str, dict[str, int]]:
-    """By patch, what is not nought."""
+    """By patch, what is not zero."""
     return {
         row.name: {name: int(e.value) for name, e in row.answer.effects.items() if e.value}
         for row in report.rows
@@ -151,16 +154,16 @@ def fates(report: SeriesReport) -> dict[str, PatchFate]:
 
 def checked(report: SeriesReport) -> str:
     """The text, which fits into 80 columns but for names; and the JSON says the same patches."""
-    text = series_text(report)
+    text = shown("series", report)
     long = [line for line in text.splitlines() if len(line) > 80 and "/" not in line]
     assert not long
-    document = msgspec.json.decode(series_json(report, "0"))
+    document = msgspec.json.decode(document_text(report, "0"))
     assert [one["name"] for one in document["patches"]] == [row.name for row in report.rows]
     return text
 
 
 def one_that_fails(queue: Queue) -> SeriesRequest:
-    """A patch that does not build without the next one, and one that does something by itself."""
+    """A patch that does not build without the next one, and one that does something alone."""
     queue.after("lock: bad", "kernel/lock.c", LOCK, "#error bad")
     queue.add("lock: good", "kernel/lock.c", "#error bad", "\t*it += 2; /* cost open 5 */")
     queue.add(

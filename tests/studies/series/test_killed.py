@@ -15,9 +15,10 @@ import pytest
 from kdelta.host.dirs import cache_dir, data_dir
 from kdelta.kernels import Kernel, NoKernel
 from kdelta.store.store import Store
-from kdelta.studies.lab import Lab as RealLab
-from kdelta.studies.requests import Silent
-from kdelta.studies.series import SeriesRequest, run_series
+from kdelta.studies.lab.lab import Lab as RealLab
+from kdelta.studies.lab.requests import Silent
+from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.series.study import run_series
 from tests.studies.series.patches import (
     Lab,
     Queue,
@@ -25,6 +26,8 @@ from tests.studies.series.patches import (
     one_that_fails,
     run,
 )
+
+pytestmark = pytest.mark.build
 
 MOMENTS = 50
 
@@ -78,6 +81,7 @@ class Doomed:
             file.write(f"{line}\n")
 
 
+@pytest.mark.slow
 def test_a_build_that_failed_is_not_tried_again_unless_told_to(
     queue: Queue, store: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +108,7 @@ def test_a_build_that_failed_is_not_tried_again_unless_told_to(
     assert lab.measured
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_no_finished_build_is_repeated(
     queue: Queue, store: Store, lab: Lab, tmp_path: Path
 ) -> None:

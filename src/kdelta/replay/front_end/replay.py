@@ -29,7 +29,13 @@ from kdelta.cpus.front_end import (
 from kdelta.cpus.model import CPU, WAITS, Cache
 from kdelta.host.machine import cores
 from kdelta.replay import native
-from kdelta.replay.simulate import Placed, check_cache, check_trace, native_columns, native_trace
+from kdelta.replay.simulate import (
+    PlacedBlocks,
+    check_cache,
+    check_trace,
+    native_columns,
+    native_trace,
+)
 from kdelta.spec.errors import LabError, UserError
 
 EVENTS = (
@@ -156,7 +162,7 @@ class PreparedFrontEnd:
     `placed` that does not fit it. Threads may share it.
     """
 
-    def __init__(self, trace: Trace, placed: Placed) -> None:
+    def __init__(self, trace: Trace, placed: PlacedBlocks) -> None:
         if trace.jumps is None:
             raise LabError(
                 f"the trace of region {trace.region} does not say how its blocks end",
@@ -280,7 +286,7 @@ def _described(cpu: CPU, without: frozenset[str]) -> _CPU:
         )
     _require_limits(front)
     levels: tuple[Cache, ...] = () if "btb" in without else front.btb
-    if "btb-first" in without:  # the last one tells what is known at all
+    if "btb-first" in without:  # the last one says what is known at all
         levels = levels[-1:]
     coupled = front.run_ahead is None or "run-ahead" in without
     ahead = None if coupled else front.run_ahead

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """callgrind.out, format version 1, for KCachegrind and callgrind_annotate.
 
-The format knows functions and who called whom, but no paths. Above the functions that nobody
+The format knows functions and who called whom, but no paths. Above the functions that nothing
 called stand three of [kdelta]: the region, its contexts, and the program. What a call cost with
 all below it leaves out what is below the caller again, so that a function's own cost with its
 calls is its inclusive cost, also when it is entered from itself.
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import I32, I64, Columns, Profile
+from kdelta.counts.profile import I32, I64, CostColumns, Profile
 from kdelta.report.exports.model import (
     Export,
     Naming,
@@ -43,7 +43,7 @@ Values = tuple[int, ...]
 
 
 class _Name(msgspec.Struct, frozen=True, order=True):
-    """What tells functions apart in the format."""
+    """What distinguishes functions in the format."""
 
     origin: str
     file: str
@@ -145,7 +145,7 @@ class _Maker:
             return _Position(_UNKNOWN, address, 0)
         return _Position(clean(place[0]), address, place[1])
 
-    def _matrix(self, costs: Columns) -> I64:
+    def _matrix(self, costs: CostColumns) -> I64:
         by_name = figures(costs)
         nothing = np.zeros(len(costs), np.int64)
         return np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
@@ -194,7 +194,7 @@ class _Short:
         self.counts: dict[str, int] = {}
 
     def name(self, kind: str, key: object, text: str) -> str:
-        """The name, which is written out only the first time. `key` tells names apart."""
+        """The name, which is written out only the first time. `key` distinguishes names."""
         if (kind, key) in self.numbers:
             return f"({self.numbers[kind, key]})"
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -252,7 +252,7 @@ def _function(name: _Name, maker: _Maker, short: _Short) -> Iterator[str]:
         yield f"cfi={short.file(call.callee.file)}"
         yield f"cfn={short.function(call.callee)}"
         # Readers take the costs of no call at all for the caller's own. It is none where the callee
-        # was under way when the region began, and above the functions that nobody called.
+        # was under way when the region began, and above the functions without a caller.
         yield f"calls={max(1, times)} {_at(call.callee_at)}"
         yield f"{_at(call.at)} {_figures(values)}"
     yield ""

@@ -13,7 +13,7 @@ import msgspec
 
 from kdelta.counts.model import is_kernel
 from kdelta.counts.profile import Profile
-from kdelta.report.exports.forest import Forest, Frame, forest
+from kdelta.report.exports.forest import Forest, ForestFrame, forest
 from kdelta.report.exports.model import Export, Naming, Sums, clean, column_title
 
 VERSION = 60
@@ -83,7 +83,7 @@ def _stacks(trees: Forest, tops: Sequence[int]) -> tuple[dict[int, int], dict[st
     return stack_of, _table({"frame": frames, "prefix": prefixes}, len(frames))
 
 
-def _frame_tables(frames: Sequence[Frame], strings: _Table) -> dict[str, Any]:
+def _frame_tables(frames: Sequence[ForestFrame], strings: _Table) -> dict[str, Any]:
     """Frames, functions, resources and source files; a frame and its function have one index."""
     files, origins = _Table(), _Table()
     sources = [None if frame.place is None else files.of(frame.place[0]) for frame in frames]
@@ -151,7 +151,7 @@ def _table(columns: dict[str, list[Any]], length: int) -> dict[str, Any]:
     return {**columns, "length": length}
 
 
-def _category(frame: Frame) -> int:
+def _category(frame: ForestFrame) -> int:
     if frame.function is None:
         return _OTHER
     return _KERNEL if is_kernel(frame.function.origin) else _USER

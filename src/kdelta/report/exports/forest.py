@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import Function, Profile
+from kdelta.counts.profile import Profile, ProfiledFunction
 from kdelta.report.exports.model import Naming, clean, figures, function_label
 from kdelta.report.exports.nodes import function_places, nodes_of
 
 
-class Kind(Enum):
+class FrameKind(Enum):
     """What a frame is."""
 
     REGION = "region"
@@ -26,12 +26,12 @@ class Kind(Enum):
     FUNCTION = "function"
 
 
-class Frame(msgspec.Struct, frozen=True):
+class ForestFrame(msgspec.Struct, frozen=True):
     """One frame; `function` is None above the functions, `place` its first line, if known."""
 
-    kind: Kind
+    kind: FrameKind
     label: str
-    function: Function | None = None
+    function: ProfiledFunction | None = None
     place: tuple[str, int] | None = None
 
 
@@ -42,7 +42,7 @@ class Forest(msgspec.Struct, frozen=True):
     has nothing of the column at or below it is left out, except for regions.
     """
 
-    frames: tuple[Frame, ...]
+    frames: tuple[ForestFrame, ...]
     parent: tuple[int, ...]
     frame: tuple[int, ...]
     own: tuple[int, ...]
@@ -88,7 +88,7 @@ class _Maker:
 
     def __init__(self, naming: Naming) -> None:
         self.naming = naming
-        self.frames: dict[Frame, int] = {}
+        self.frames: dict[ForestFrame, int] = {}
         self.nodes: dict[tuple[int, int], int] = {}
         self.own: list[int] = []
 
@@ -99,7 +99,7 @@ class _Maker:
             self.own.append(0)
         return found
 
-    def index(self, frame: Frame) -> int:
+    def index(self, frame: ForestFrame) -> int:
         """The frame's index."""
         return self.frames.setdefault(frame, len(self.frames))
 
@@ -109,10 +109,10 @@ class _Maker:
         own = figures(tree.costs).get(self.naming.column, np.zeros(len(tree), np.int64))
         places = function_places(profile, self.naming.lines)
         of_function = [
-            self.index(Frame(Kind.FUNCTION, function_label(function), function, place))
+            self.index(ForestFrame(FrameKind.FUNCTION, function_label(function), function, place))
             for function, place in zip(profile.functions, places, strict=True)
         ]
-        region = self.node(-1, self.index(Frame(Kind.REGION, clean(profile.region))))
+        region = self.node(-1, self.index(ForestFrame(FrameKind.REGION, clean(profile.region))))
         tops: dict[tuple[int, int], int] = {}
         found: list[int] = []
         rows = (tree.parent, tree.function, tree.context, tree.task)
@@ -121,9 +121,13 @@ class _Maker:
                 found.append(self.node(found[parent], of_function[function]))
                 continue
             if (context, task) not in tops:
-                above = self.node(region, self.index(Frame(Kind.CONTEXT, CONTEXTS[context])))
+                above = self.node(
+                    region, self.index(ForestFrame(FrameKind.CONTEXT, CONTEXTS[context]))
+                )
                 program = clean(profile.tasks[task].program)
-                tops[context, task] = self.node(above, self.index(Frame(Kind.PROGRAM, program)))
+                tops[context, task] = self.node(
+                    above, self.index(ForestFrame(FrameKind.PROGRAM, program))
+                )
             found.append(self.node(tops[context, task], of_function[function]))
         for node, value in zip(found, own.tolist(), strict=True):
             self.own[node] += value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an export is, what it is told beside the profiles, and how names and figures are put."""
+"""What an export is, what it is told besides the profiles, and how names and figures are put."""
 
 import difflib
 import functools
@@ -10,7 +10,7 @@ import numpy as np
 
 from kdelta import __version__
 from kdelta.counts.model import KERNEL
-from kdelta.counts.profile import I64, MMIO, Columns, Function, Profile
+from kdelta.counts.profile import I64, MMIO, CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import SourceLines
 from kdelta.spec.errors import LabError, UserError
 
@@ -78,7 +78,7 @@ class Export(msgspec.Struct, frozen=True):
     one_column: bool = True
 
     def made(self, profiles: Sequence[Profile], naming: Naming) -> bytes:
-        """The file, after its sums were held against the profiles'; LabError if they differ.
+        """The file, after its sums were compared with the profiles'; LabError if they differ.
 
         Raises UserError for a column that no profile has.
         """
@@ -100,7 +100,7 @@ class Export(msgspec.Struct, frozen=True):
                 for region in ("", clean(profile.region)):
                     asked[region, column] = asked.get((region, column), 0) + whole
         found = self.read(data, naming)
-        # Nothing at all was found: then at least the totals have to be nought.
+        # Nothing at all was found: then at least the totals have to be zero.
         whole_regions = {region == "" for region, _ in found} or {True}
         for region, column in sorted({*asked, *found}):
             if (region == "") not in whole_regions:
@@ -115,7 +115,7 @@ class Export(msgspec.Struct, frozen=True):
                 )
 
 
-def figures(costs: Columns) -> dict[str, I64]:
+def figures(costs: CostColumns) -> dict[str, I64]:
     """The columns by their names, the plain ones first."""
     return {
         "insns": costs.insns,
@@ -162,7 +162,7 @@ def clean(name: str) -> str:
     return " ".join(kept.split()) or "[unnamed]" if name else ""
 
 
-def function_label(function: Function) -> str:
+def function_label(function: ProfiledFunction) -> str:
     """A function as it is named where its origin has no place of its own."""
     name = clean(function.name) or "[unnamed]"
     return name if function.origin == KERNEL else f"{name} {clean(function.origin)}"

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.profile import I32, I64, U64, Columns, Profile
+from kdelta.counts.profile import I32, I64, U64, CostColumns, Profile
 from kdelta.counts.source_lines import SourceLines
 
 
@@ -27,7 +27,7 @@ class Nodes(msgspec.Struct, frozen=True, eq=False):
     task: I32
     site: U64
     entered: I64
-    costs: Columns
+    costs: CostColumns
     kept: int
     functions: int
     keys: I64
@@ -57,7 +57,7 @@ def nodes_of(profile: Profile) -> Nodes:
         task=np.concatenate([tree.task, tree.task[parent]]),
         site=np.concatenate([tree.site, none.astype(np.uint64)]),
         entered=np.concatenate([tree.entered, none]),
-        costs=Columns(*(none,) * 5),
+        costs=CostColumns(*(none,) * 5),
         kept=len(tree),
         functions=n,
         keys=keys,
@@ -68,7 +68,7 @@ def nodes_of(profile: Profile) -> Nodes:
 
 def function_places(profile: Profile, lines: SourceLines) -> list[tuple[str, int] | None]:
     """Where in the source each function begins: its file and line, or that of its first code that
-    was executed, or None where nobody knows.
+    was executed, or None if unknown.
     """
     starts = [(function.origin, function.address) for function in profile.functions]
     if not lines:

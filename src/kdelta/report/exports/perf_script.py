@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kdelta.counts.model import KERNEL
 from kdelta.counts.profile import Profile
-from kdelta.report.exports.forest import Forest, Frame, Kind, forest
+from kdelta.report.exports.forest import Forest, ForestFrame, FrameKind, forest
 from kdelta.report.exports.model import Export, Naming, Sums, clean
 
 _SECOND = 1_000_000
@@ -45,11 +45,11 @@ def perf_script(profiles: Sequence[Profile], naming: Naming) -> bytes:
 def _stack(trees: Forest, node: int, frames: Sequence[str]) -> list[str]:
     """The sample's stack, leaf first, without the program's own frame, and an empty line."""
     path = [trees.frame[one] for one in trees.path(node)]
-    kept = [index for index in path if trees.frames[index].kind is not Kind.PROGRAM]
+    kept = [index for index in path if trees.frames[index].kind is not FrameKind.PROGRAM]
     return [*(frames[index] for index in reversed(kept)), ""]
 
 
-def _frame(frame: Frame) -> str:
+def _frame(frame: ForestFrame) -> str:
     function = frame.function
     if function is None:
         return f"\t{0:16x} {frame.label}+0x0 ({_OURS})"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kdelta.counts.model import CONTEXTS, KERNEL
-from kdelta.counts.profile import Columns, Function, Profile
+from kdelta.counts.profile import CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import Frame
 from kdelta.report.exports.model import (
     Export,
@@ -52,7 +52,7 @@ class _Maker:
         self.texts = {"": 0}
         self.mappings: dict[str, Any] = {}
         self.functions: dict[tuple[str, str, str], int] = {}
-        self.locations: dict[tuple[Function, int], int] = {}
+        self.locations: dict[tuple[ProfiledFunction, int], int] = {}
         for column in columns:
             unit = "bytes" if column in _BYTES else "count"
             kind = self.text(_TYPES.get(column, column))
@@ -80,7 +80,9 @@ class _Maker:
             )
         return found
 
-    def location(self, function: Function, place: tuple[str, int] | None, address: int) -> int:
+    def location(
+        self, function: ProfiledFunction, place: tuple[str, int] | None, address: int
+    ) -> int:
         """The id of an address in a function that begins at `place`."""
         key = (function, address)
         found = self.locations.setdefault(key, len(self.locations) + 1)
@@ -152,7 +154,7 @@ class _Maker:
 
     def _leaves(
         self, profile: Profile, tree: Nodes, places: Sequence[tuple[str, int] | None]
-    ) -> tuple[list[int], list[int], Columns]:
+    ) -> tuple[list[int], list[int], CostColumns]:
         """Of each sample its node, the location on top of its stack, and what it cost."""
         functions, lines = profile.functions, self.naming.lines
         if not lines:

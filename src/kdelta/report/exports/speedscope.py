@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.counts.profile import Profile
-from kdelta.report.exports.forest import Forest, Frame, forest
+from kdelta.report.exports.forest import Forest, ForestFrame, forest
 from kdelta.report.exports.model import Export, Naming, Sums, column_title
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -59,7 +59,7 @@ def speedscope(profiles: Sequence[Profile], naming: Naming) -> bytes:
     trees = forest(profiles, naming)
     evented = []
     for region in trees.roots:
-        # A region without anything has an empty profile, so that nobody looks for it.
+        # A region without anything has an empty profile, so that it is not missed.
         tops = trees.children[region] or (region,)
         evented += [_evented(trees, top, naming) for top in tops]
     document = _File(
@@ -72,7 +72,7 @@ def speedscope(profiles: Sequence[Profile], naming: Naming) -> bytes:
     return msgspec.json.encode(document) + b"\n"
 
 
-def _frame(frame: Frame) -> _Frame:
+def _frame(frame: ForestFrame) -> _Frame:
     if frame.place is not None:
         return _Frame(frame.label, *frame.place)
     return _Frame(frame.label, frame.function.origin if frame.function else None)

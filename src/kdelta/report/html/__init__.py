@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reports as one HTML file that opens offline (docs/html.md)."""
-
-from kdelta.report.html.page import page
-
-__all__ = ["page"]

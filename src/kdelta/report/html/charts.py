@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import vl_convert
 
+from kdelta.report.document import Chart, Point, Spread
 from kdelta.report.html.svg import PAINT, page_svg
 
 WIDTH = 340
@@ -18,6 +19,7 @@ WIDTH = 340
 BINS = 32
 ROW = 15
 _LABELS = 140
+_KERNELS = 110
 _TICKS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000)
 _EVEN = 4
 _THOUSANDS = 10_000
@@ -26,6 +28,10 @@ _FAR = 10
 
 _PLOT = 44
 _SHIPPED = "shipped"
+_LEAST_PART = 0.01
+"""A chart is not of less than such a part of the largest figure: what hardly moves is not to look
+as if it did.
+"""
 
 _CONFIG = {
     "view": {"stroke": None},
@@ -57,36 +63,23 @@ several times as long as to draw it, and a comparison has a hundred.
 """
 
 
-class Effect(msgspec.Struct, frozen=True):
-    """A row of a chart of effects: value and interval in one unit, and its verdict's word."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    tone: str
+def chart_svg(chart: Chart) -> str:
+    """The chart as SVG that suits a page."""
+    return page_svg(vl_convert.vegalite_to_svg(chart_spec(chart)))
 
 
-class Spread(msgspec.Struct, frozen=True):
-    """A row of a chart of distributions: an ensemble, and the layout that was shipped. `colour` is
-    a name of report/html/svg.py.
-    """
-
-    name: str
-    draws: tuple[float, ...]
-    shipped: float
-    colour: str
-
-
-def effects_svg(effects: Sequence[Effect], unit: str, tones: dict[str, str]) -> str:
-    """Effects with their intervals, one a row, in the order given; names are unique. `tones`: the
-    colour's name by the verdict's word.
-    """
-    return _drawn(effects_spec(effects, unit, tones))
-
-
-def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) -> Spec:
+def chart_spec(chart: Chart) -> Spec:
     """The same as Vega-Lite."""
+    points = [one for one in chart.rows if isinstance(one, Point)]
+    if chart.shape == "effects":
+        return effects_spec(points, chart.unit)
+    if chart.shape == "history":
+        return history_spec(points, chart.unit)
+    return spreads_spec([one for one in chart.rows if isinstance(one, Spread)], chart.unit)
+
+
+def effects_spec(effects: Sequence[Point], unit: str) -> Spec:
+    """Effects with their intervals, one a row, in the order given."""
     scale, ticks = _effect_scale([abs(end) for one in effects for end in (one.low, one.high)])
     along = {
         "type": "quantitative",
@@ -102,17 +95,16 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
         "title": None,
         "axis": {"labelLimit": _LABELS - 8, "domain": False, "ticks": False, "grid": False},
     }
-    colours = {"domain": list(tones), "range": [PAINT[name] for name in tones.values()]}
-    colour = {"field": "tone", "type": "nominal", "legend": None, "scale": colours}
+    colour = _colour(effects)
     reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
     point = {"x": {"field": "value", **along}, "y": row, "color": colour}
-    nought: Spec = {
+    zero: Spec = {
         "data": {"values": [{}]},
         "mark": {"type": "rule", "color": PAINT["ink"]},
         "encoding": {"x": {"datum": 0, **along}},
     }
     layers: list[Spec] = [
-        nought,
+        zero,
         {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": reach},
         {
             "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
@@ -131,13 +123,8 @@ def effects_spec(effects: Sequence[Effect], unit: str, tones: dict[str, str]) ->
     }
 
 
-def spreads_svg(spreads: Sequence[Spread], unit: str) -> str:
-    """Ensembles below each other on one axis, each with its shipped layout marked."""
-    return _drawn(spreads_spec(spreads, unit))
-
-
 def spreads_spec(spreads: Sequence[Spread], unit: str) -> Spec:
-    """The same as Vega-Lite."""
+    """Ensembles below each other on one axis, each with its layout as linked marked."""
     every = [value for one in spreads for value in (*one.draws, one.shipped)]
     low, high = min(every), max(every)
     if low == high:
@@ -150,10 +137,9 @@ def spreads_spec(spreads: Sequence[Spread], unit: str) -> Spec:
     return {**PAGE, "spacing": 6, "vconcat": rows}
 
 
-def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
-    """One row; its axis has labels where it has a unit."""
-    counts = np.histogram(one.draws, edges)[0].tolist()
-    along = {
+def _along(edges: Sequence[float], unit: str) -> Spec:
+    """The axis of values, with labels where it has a unit."""
+    return {
         "type": "quantitative",
         "scale": {"domain": [edges[0], edges[-1]], "nice": False, "zero": False},
         "axis": {
@@ -166,6 +152,12 @@ def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
             "labelFlush": True,
         },
     }
+
+
+def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
+    """One row; its axis has labels where it has a unit."""
+    counts = np.histogram(one.draws, edges)[0].tolist()
+    along = _along(edges, unit)
     plain = {"title": one.name, "labels": False, "ticks": False, "grid": False, "domain": False}
     at_right = one.shipped > (edges[0] + edges[-1]) / 2
     shipped = {"data": {"values": [{"x": one.shipped}]}}
@@ -208,8 +200,15 @@ def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
     return {"width": WIDTH - 40, "height": _PLOT, "layer": layers}
 
 
+def _colour(points: Sequence[Point]) -> Spec:
+    """By a point's tone."""
+    names = list(dict.fromkeys(one.tone for one in points))
+    colours = {"domain": names, "range": [PAINT[name] for name in names]}
+    return {"field": "tone", "type": "nominal", "legend": None, "scale": colours}
+
+
 def _effect_scale(reach: Sequence[float]) -> tuple[Spec, list[float]]:
-    """A scale on which the least of the effects can be told from nought, and its ticks."""
+    """A scale on which the least of the effects can be seen to differ from zero, and its ticks."""
     most = max(reach, default=0.0)
     middle = statistics.median([one for one in reach if one] or [1.0])
     if most <= _FAR * middle:
@@ -220,7 +219,7 @@ def _effect_scale(reach: Sequence[float]) -> tuple[Spec, list[float]]:
 
 
 def _even_ticks(most: float) -> list[float]:
-    """At most four round ones on either side of nought."""
+    """At most four round ones on either side of zero."""
     if not most:
         return [0]
     size = 10.0 ** math.floor(math.log10(most / _EVEN))
@@ -229,5 +228,50 @@ def _even_ticks(most: float) -> list[float]:
     return [round(step * index, 12) for index in range(-count, count + 1)]
 
 
-def _drawn(spec: Spec) -> str:
-    return page_svg(vl_convert.vegalite_to_svg(spec))
+def history_spec(marks: Sequence[Point], unit: str) -> Spec:
+    """A kernel a row, in order: a thin line from kernel to kernel, intervals, and points."""
+    along = {
+        "type": "quantitative",
+        "title": unit,
+        "scale": {"domain": _domain(marks), "zero": False, "nice": False},
+        "axis": {"tickCount": 4, "format": "~r", "labelFlush": True},
+    }
+    row = {
+        "field": "name",
+        "type": "nominal",
+        # Not a list of names: Vega-Lite would put them into an expression.
+        "sort": {"field": "at", "op": "min"},
+        "title": None,
+        "axis": {"labelLimit": _KERNELS - 8, "domain": False, "ticks": False, "grid": True},
+    }
+    colour = _colour(marks)
+    x = {"field": "value", **along}
+    line = {"x": x, "y": row, "order": {"field": "at", "type": "quantitative"}}
+    reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
+    return {
+        **PAGE,
+        # Labels are drawn in the page's font, which may be wider than the one they are laid out in.
+        "padding": {"left": 16, "right": 6, "top": 2, "bottom": 2},
+        "data": {
+            "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(marks)]
+        },
+        "width": WIDTH - _KERNELS,
+        "height": {"step": ROW},
+        "layer": [
+            {
+                "mark": {"type": "line", "color": PAINT["line"], "strokeWidth": 1.5},
+                "encoding": line,
+            },
+            {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": reach},
+            {
+                "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+                "encoding": {"x": x, "y": row, "color": colour},
+            },
+        ],
+    }
+
+
+def _domain(marks: Sequence[Point]) -> list[float]:
+    low, high = min(one.low for one in marks), max(one.high for one in marks)
+    short = max(0.0, abs(high) * _LEAST_PART - (high - low)) / 2 or (0.5 if low == high else 0.0)
+    return [low - short, high + short]

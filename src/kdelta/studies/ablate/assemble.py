@@ -7,42 +7,36 @@ from pathlib import Path
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.estimate import effect_between
-from kdelta.infer.search_model import Answer, GroupAnswer, How, RegionSum, UnitAnswer
-from kdelta.kernels.units import Unit
-from kdelta.report.ablation_model import (
-    AblatedRegion,
-    AblatedUnit,
-    AblationReport,
-    Fate,
-    Interaction,
-    Proof,
-    SwitchShare,
-)
+from kdelta.infer.effects.estimate import effect_between
+from kdelta.infer.search.search_model import GroupAnswer, How, RegionSum, SearchAnswer, UnitAnswer
+from kdelta.kernels.config.units import Unit
 from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import FoundCycles
-from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate, Interaction, SwitchShare
 from kdelta.studies.ablate.request import AblateRequest
-from kdelta.studies.ablate.rule_out import Decision
-from kdelta.studies.placement import caches_of
-from kdelta.studies.reports import machine_facts, reported_cpu, reported_side
+from kdelta.studies.ablate.rule_out import UnitDecision
+from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side
+from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.model import AblatedRegion, Proof
+from kdelta.studies.tracing.comparable import end_notes
+from kdelta.studies.tracing.placement import caches_of
 
-Ends = tuple[Measured, Measured]
+Ends = tuple[MeasuredKernel, MeasuredKernel]
 
 _NAMED = 2
 """Units of a group that are named in its title."""
 
 
-class Findings(msgspec.Struct, frozen=True):
+class AblationFindings(msgspec.Struct, frozen=True):
     """All that was found out between the two ends. `sizes`: bytes of vmlinux by flipped units.
     `cycles`: model cycles, where a CPU was named.
     """
 
     options: int
     units: tuple[Unit, ...]
-    decisions: Mapping[str, Decision]
-    answer: Answer
+    decisions: Mapping[str, UnitDecision]
+    answer: SearchAnswer
     switches: Mapping[str, SwitchShare]
     sizes: Mapping[frozenset[str], int]
     cycles: FoundCycles | None = None
@@ -59,7 +53,7 @@ _FATES = {
 
 
 def assemble(
-    request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: Findings
+    request: AblateRequest, bench: Bench, ends: Ends, store: Store, findings: AblationFindings
 ) -> AblationReport:
     """The report of an ablation that came to its end."""
     answer, cycles = findings.answer, findings.cycles
@@ -74,7 +68,11 @@ def assemble(
         interactions=tuple(Interaction(one.units, one.effects) for one in answer.interactions),
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
         strategy=answer.strategy,
-        notes=(*answer.notes, *(cycles.notes if cycles else ())),
+        notes=(
+            *answer.notes,
+            *(cycles.notes if cycles else ()),
+            *end_notes(("A", "B"), (ends[0].done, ends[1].done), request.cpu, store),
+        ),
         cycles=cycles.whole if cycles else {},
         unlike=cycles.unlike if cycles else (),
         mean=answer.mean,
@@ -126,7 +124,7 @@ def _cpu(cpu: CPU) -> ReportedCPU:
     return msgspec.structs.replace(found, guessed=guessed)
 
 
-def _unit(unit: Unit, found: UnitAnswer, findings: Findings) -> AblatedUnit:
+def _unit(unit: Unit, found: UnitAnswer, findings: AblationFindings) -> AblatedUnit:
     decision = findings.decisions[unit.name]
     ruled_out = found.how is How.RULED_OUT and decision.fate is not None
     return AblatedUnit(
@@ -153,7 +151,7 @@ def _grown(unit: Unit, sizes: Mapping[frozenset[str], int]) -> int | None:
 
 
 def _group(group: GroupAnswer) -> AblatedUnit:
-    """Units that could not be told apart, as one."""
+    """Units that could not be distinguished, as one."""
     few = len(group.units) <= _NAMED
     return AblatedUnit(
         name=" + ".join(group.units) if few else f"{len(group.units)} units together",

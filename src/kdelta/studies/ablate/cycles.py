@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Model cycles of kernels that an ablation measured: A to B, and each unit that two of them tell.
+"""Model cycles of kernels that an ablation measured: A to B, and each unit that two of them show.
 
 Nothing is built for it. A unit whose effect was inferred from kernels with other units flipped as
 well has a path effect only.
@@ -11,21 +11,22 @@ import msgspec
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.placement_model import PlacementEffect
-from kdelta.infer.search_model import FlipSet
-from kdelta.report.ablation_model import UnitCycles
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.search.search_model import FlipSet
 from kdelta.report.model import Unlike
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.studies.ablate.model import UnitCycles
 from kdelta.studies.ablate.request import AblateRequest
-from kdelta.studies.cycles import Traced, cycles_between
-from kdelta.studies.lab import TRACES, Done
-from kdelta.studies.placement import placed_run
-from kdelta.studies.reports import unlike
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.lab import TRACES, Done
+from kdelta.studies.lab.reports import unlike
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.tracing.comparable import comparable_cycles
+from kdelta.studies.tracing.cycles import Traced, cycles_between
+from kdelta.studies.tracing.placement import placed_run
 
-Kernels = Mapping[FlipSet, Measured]
+Kernels = Mapping[FlipSet, MeasuredKernel]
 """A, B, and what ran well between them, by the units that are flipped."""
 
 
@@ -53,11 +54,11 @@ class CycleStudy:
         self._bench = bench
         self._store = store
         self._progress = progress
-        self._base: tuple[Measured, dict[str, Traced]] | None = None
+        self._base: tuple[MeasuredKernel, dict[str, Traced]] | None = None
         self._notes: dict[str, None] = {}
 
     def find(self, kernels: Kernels, units: Sequence[str]) -> FoundCycles:
-        """All that these kernels tell; units: all of them, so that B is where they are flipped."""
+        """All that these kernels show; units: all of them, so that B is where they are flipped."""
         before, after = kernels[frozenset()], kernels[frozenset(units)]
         whole = self._between(before, after)
         pairs = {name: pair_of(name, kernels) for name in units}
@@ -72,7 +73,7 @@ class CycleStudy:
             found[name] = UnitCycles(tuple(sorted(below)), effects)
         return FoundCycles(whole, found, self._unlike(before, after), tuple(self._notes))
 
-    def _between(self, base: Measured, other: Measured) -> dict[str, PlacementEffect]:
+    def _between(self, base: MeasuredKernel, other: MeasuredKernel) -> dict[str, PlacementEffect]:
         if self._base is None or self._base[0] is not base:
             self._base = base, self._traced(base)
         ours, theirs = self._base[1], self._traced(other)
@@ -87,13 +88,18 @@ class CycleStudy:
                     margin=self._request.margin,
                     progress=self._progress,
                 )
-            for effect in cycles.effects if cycles else ():
+            if cycles is None:
+                continue
+            sides = ours[workload].done, theirs[workload].done
+            cycles = comparable_cycles(cycles, self._cpu, sides, self._store)
+            for effect in cycles.effects:
                 name = self._bench.named(effect.region, workload)
-                found[name] = msgspec.structs.replace(effect, region=name)
-            self._notes.update(dict.fromkeys(cycles.notes if cycles else ()))
+                if name in base.regions:
+                    found[name] = msgspec.structs.replace(effect, region=name)
+            self._notes.update(dict.fromkeys(cycles.notes))
         return found
 
-    def _traced(self, measured: Measured) -> dict[str, Traced]:
+    def _traced(self, measured: MeasuredKernel) -> dict[str, Traced]:
         """By workload; of which none was traced, that is left out."""
         if measured.kernel is None:
             raise LabError(f"{measured.label} is no kernel", "please report this")
@@ -106,8 +112,8 @@ class CycleStudy:
                 found[workload] = Traced(done, placed)
         return found
 
-    def _unlike(self, before: Measured, after: Measured) -> tuple[Unlike, ...]:
-        """What both did otherwise is said once."""
+    def _unlike(self, before: MeasuredKernel, after: MeasuredKernel) -> tuple[Unlike, ...]:
+        """What both did otherwise is reported once."""
         found: dict[str, Unlike] = {}
         for who, end in (("A", before), ("B", after)):
             for workload, done in _by_workload(end).items():
@@ -135,7 +141,7 @@ def _order(flips: FlipSet | None) -> tuple[int, list[str]]:
     return len(flips or ()), sorted(flips or ())
 
 
-def _by_workload(measured: Measured) -> dict[str, tuple[Done, ...]]:
+def _by_workload(measured: MeasuredKernel) -> dict[str, tuple[Done, ...]]:
     """The runs that went well."""
     names = dict.fromkeys(one.run.workload for one in measured.done if one.counts is not None)
     return {

@@ -4,16 +4,16 @@
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.ensembles import DEFAULT_LAYOUTS
-from kdelta.infer.placement_model import DEFAULT_MARGIN
-from kdelta.studies.requests import LabRequest
+from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.studies.lab.requests import LabRequest
 
 
 class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A source tree, and the paths of two configs for it, whole ones or defconfigs.
 
     one_by_one    build a kernel for each unit, however few might do
-    max_builds    the most kernels beside A and B; None: as many as it takes
+    max_builds    the most kernels besides A and B; None: as many as it takes
     no_modules    leave out of both configs what would be a module
     rule_out      rule out units that reach no executed code
     recompile     and those whose executed objects come out the same when compiled

@@ -6,28 +6,28 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.counts.model import is_kernel
-from kdelta.infer.alive import Side
-from kdelta.infer.reach import Kept, Reach, RuledOut, reach
-from kdelta.infer.recompiled import (
-    Difference,
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.infer.reach.reach import Kept, Reach, RuledOut, reach
+from kdelta.infer.reach.recompiled import (
+    ObjectDifference,
     differences_that_matter,
     objects_to_recompile,
 )
-from kdelta.kernels.built import DIGEST
-from kdelta.kernels.digest_file import load_digest
-from kdelta.kernels.kconfig import Config, render_config
-from kdelta.kernels.units import Unit, flipped
-from kdelta.kernels.workbench import Workbench
-from kdelta.report.ablation_model import Fate
-from kdelta.studies.ablate.measure import Bench, Measured
-from kdelta.studies.requests import Progress
+from kdelta.kernels.build.built import DIGEST
+from kdelta.kernels.build.workbench import Workbench
+from kdelta.kernels.config.kconfig import Config, render_config
+from kdelta.kernels.config.units import Unit, flipped
+from kdelta.kernels.objects.digest_file import load_digest
+from kdelta.studies.ablate.model import Fate
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.measure import Bench, MeasuredKernel
 
 _MANY_OBJECTS = 20
 _FIRST_BATCH = 6
 _GROWTH = 6
 
 
-class Decision(msgspec.Struct, frozen=True):
+class UnitDecision(msgspec.Struct, frozen=True):
     """What is known of a unit before any kernel is built for it; fate None: it has to be searched.
 
     `objects`: how many it reaches; `alive`: how many of them executed code depends on; `chance`:
@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True):
     chance: float = 0.5
 
 
-def side_of(bench: Bench, measured: Measured) -> Side:
+def side_of(bench: Bench, measured: MeasuredKernel) -> BuiltSide:
     """A kernel's objects, and what its runs executed."""
     in_regions = {
         row.name
@@ -52,7 +52,7 @@ def side_of(bench: Bench, measured: Measured) -> Side:
         for row in region.functions
         if is_kernel(row.origin)
     }
-    return Side(
+    return BuiltSide(
         digest=load_digest(measured.built.path / DIGEST),
         executed=bench.executed(measured),
         measured=frozenset(in_regions),
@@ -60,22 +60,22 @@ def side_of(bench: Bench, measured: Measured) -> Side:
 
 
 def by_execution(
-    sides: tuple[Side, Side], units: Sequence[Unit], workbench: Workbench
+    sides: tuple[BuiltSide, BuiltSide], units: Sequence[Unit], workbench: Workbench
 ) -> dict[str, Reach]:
     """What each unit can reach, by what both kernels executed."""
     options = {unit.name: [flip.option for flip in (*unit.options, *unit.shared)] for unit in units}
     return reach(sides[0], sides[1], options, workbench.mentions())
 
 
-def decided(found: Reach, sides: tuple[Side, Side]) -> Decision:
+def decided(found: Reach, sides: tuple[BuiltSide, BuiltSide]) -> UnitDecision:
     """The same as a decision."""
     if isinstance(found, RuledOut):
-        return Decision(found.unit, Fate.DEAD, found.why, found.objects, 0)
+        return UnitDecision(found.unit, Fate.DEAD, found.why, found.objects, 0)
     chance = _chance(found, sides)
-    return Decision(found.unit, None, found.why, found.objects, len(found.alive), chance)
+    return UnitDecision(found.unit, None, found.why, found.objects, len(found.alive), chance)
 
 
-def _chance(found: Kept, sides: tuple[Side, Side]) -> float:
+def _chance(found: Kept, sides: tuple[BuiltSide, BuiltSide]) -> float:
     """By where the functions that it may change were executed: most of what only ran at boot does
     not matter to what runs later.
     """
@@ -85,7 +85,7 @@ def _chance(found: Kept, sides: tuple[Side, Side]) -> float:
     return 0.5 if any(_runs_in_regions(path, sides) for path in paths) else 0.05
 
 
-def _runs_in_regions(path: str, sides: tuple[Side, Side]) -> bool:
+def _runs_in_regions(path: str, sides: tuple[BuiltSide, BuiltSide]) -> bool:
     return any(
         not side.digest.objects[path].functions.keys().isdisjoint(side.measured or side.executed)
         for side in sides
@@ -93,7 +93,7 @@ def _runs_in_regions(path: str, sides: tuple[Side, Side]) -> bool:
     )
 
 
-def _chance_of(difference: Difference | None, sides: tuple[Side, Side]) -> float:
+def _chance_of(difference: ObjectDifference | None, sides: tuple[BuiltSide, BuiltSide]) -> float:
     """The same when it is known that something executed comes out otherwise; None: it does not
     compile alone.
     """
@@ -107,7 +107,7 @@ class _Changed(msgspec.Struct, frozen=True):
     """Why recompiled objects do not show that a unit has no effect."""
 
     why: str
-    first: Difference | None = None
+    first: ObjectDifference | None = None
 
 
 class Recompiler:
@@ -117,7 +117,7 @@ class Recompiler:
         self,
         ends: tuple[Config, Config],
         units: Sequence[Unit],
-        sides: tuple[Side, Side],
+        sides: tuple[BuiltSide, BuiltSide],
         workbench: Workbench,
         progress: Progress,
     ) -> None:
@@ -128,7 +128,7 @@ class Recompiler:
         self._progress = progress
         self._normalize = workbench.normalize()
 
-    def decide(self, found: Kept) -> Decision:
+    def decide(self, found: Kept) -> UnitDecision:
         """Whether the objects that the unit reaches come out the same with it flipped."""
         undecided = decided(found, self._sides)
         targets = objects_to_recompile(found, self._sides[0].digest)
@@ -171,7 +171,7 @@ class Recompiler:
         return made + sorted((one for one in targets if one in objects), key=is_header_only)
 
     def _difference(
-        self, side: Side, chosen: set[str], targets: Sequence[str], remade: set[str]
+        self, side: BuiltSide, chosen: set[str], targets: Sequence[str], remade: set[str]
     ) -> "_Changed | None":
         """The first difference that matters between an end's objects and those of A with the
         chosen units flipped. A few objects first: most units that matter show it in any of them.

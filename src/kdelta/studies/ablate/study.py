@@ -7,36 +7,30 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.estimate import effect_between
-from kdelta.infer.reach import Kept
-from kdelta.infer.search import Search, begin
-from kdelta.infer.search_model import (
-    Answer,
-    FlipSet,
-    Limits,
-    SearchUnit,
-    Step,
-)
-from kdelta.infer.search_model import Measured as Run
-from kdelta.kernels.kconfig import Config, explain_diff, parse_config
-from kdelta.kernels.units import Unit, find_units, flipped, flipped_units
-from kdelta.kernels.workbench import workbench
-from kdelta.report.ablation_model import AblationReport, SwitchShare
+from kdelta.infer.effects.estimate import effect_between
+from kdelta.infer.reach.reach import Kept
+from kdelta.infer.search.search import Search, begin
+from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
+from kdelta.infer.search.search_model import Measured as Run
+from kdelta.kernels.build.workbench import workbench
+from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
+from kdelta.kernels.config.units import Unit, find_units, flipped, flipped_units
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.assemble import Findings, assemble, failed
+from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
-from kdelta.studies.ablate.measure import Bench, Measured, config_file, end_config
+from kdelta.studies.ablate.model import AblationReport, SwitchShare
 from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import (
-    Decision,
     Recompiler,
+    UnitDecision,
     by_execution,
     decided,
     side_of,
 )
 from kdelta.studies.ablate.switch import switch_shares
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
 from kdelta.workloads.catalog import find_workload
 
 
@@ -60,6 +54,7 @@ async def run_ablate(request: AblateRequest, store: Store, progress: Progress) -
     ]
     if before.failure or after.failure:
         return failed(request, bench, (before, after), store)
+    before, after = bench.comparable((before, after), request.cpu)
     study = _Study(request, bench, before, after, progress)
     return await study.run(store)
 
@@ -71,8 +66,8 @@ class _Study:
         self,
         request: AblateRequest,
         bench: Bench,
-        before: Measured,
-        after: Measured,
+        before: MeasuredKernel,
+        after: MeasuredKernel,
         progress: Progress,
     ) -> None:
         self._request = request
@@ -81,7 +76,7 @@ class _Study:
         self._configs: tuple[Config, Config] = before.config(), after.config()
         self._progress = progress
         self._units: tuple[Unit, ...] = ()
-        self._kernels: dict[FlipSet, Measured] = {}
+        self._kernels: dict[FlipSet, MeasuredKernel] = {}
         self._rerun: set[FlipSet] = set()
         self._sizes: dict[frozenset[str], int] = {frozenset(): before.built.image_bytes}
 
@@ -93,7 +88,7 @@ class _Study:
         answer = await self._search(decisions)
         kept = [unit for unit in self._units if decisions[unit.name].fate is None]
         shares = await self._switches(kept)
-        findings = Findings(
+        findings = AblationFindings(
             options=len(explain_diff(*self._configs)),
             units=self._units,
             decisions=decisions,
@@ -104,7 +99,7 @@ class _Study:
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
-    def _decide(self) -> dict[str, Decision]:
+    def _decide(self) -> dict[str, UnitDecision]:
         """Units, and which of them need no kernel."""
         before = self._ends[0]
         with workbench(before.built, self._progress.say) as bench:
@@ -118,7 +113,7 @@ class _Study:
             )
             self._progress.end(step, f"{len(self._units)}")
             if not self._request.rule_out:
-                return {u.name: Decision(u.name, None, "", 0, 0) for u in self._units}
+                return {u.name: UnitDecision(u.name, None, "", 0, 0) for u in self._units}
             sides = side_of(self._bench, before), side_of(self._bench, self._ends[1])
             reached = by_execution(sides, self._units, bench)
             recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
@@ -129,7 +124,7 @@ class _Study:
                 for name, one in reached.items()
             }
 
-    async def _kernel(self, label: str, chosen: Collection[str]) -> Measured:
+    async def _kernel(self, label: str, chosen: Collection[str]) -> MeasuredKernel:
         """A with these units flipped, built and run."""
         with interruptible():
             with workbench(self._ends[0].built, self._progress.say) as bench:
@@ -146,7 +141,7 @@ class _Study:
                 )
         return measured
 
-    async def _search(self, decisions: Mapping[str, Decision]) -> Answer:
+    async def _search(self, decisions: Mapping[str, UnitDecision]) -> SearchAnswer:
         units = [
             SearchUnit(
                 name=unit.name,
@@ -165,7 +160,7 @@ class _Study:
             plan = plans[0]
             measured = await self._kernel(f"{plan.step.value}: {plan.reason}", plan.flips)
             if plan.step is Step.PROOF and await self._more_runs(measured):
-                # B has more runs now: what was known before is told anew.
+                # B has more runs now: what was known before is told again.
                 measured = await self._bench.measure(
                     measured.label, measured.found, runs=self._request.more_runs
                 )
@@ -190,7 +185,7 @@ class _Study:
             search = search.observe(flips, again.outcome)
         return search
 
-    def _built(self, measured: Measured) -> frozenset[str] | None:
+    def _built(self, measured: MeasuredKernel) -> frozenset[str] | None:
         """The units that are flipped in a kernel; None where there is none."""
         if measured.kernel is None:
             return None
@@ -222,12 +217,12 @@ class _Study:
                 fresh = fresh.observe(one.flips, one.outcome)
         return fresh
 
-    def _singles(self, decisions: Mapping[str, Decision]) -> list[frozenset[str]]:
+    def _singles(self, decisions: Mapping[str, UnitDecision]) -> list[frozenset[str]]:
         """Each unit that was kept, with what it needs."""
         kept = [unit for unit in self._units if decisions[unit.name].fate is None]
         return [frozenset({unit.name, *unit.needs}) for unit in kept]
 
-    async def _more_runs(self, end: Measured) -> bool:
+    async def _more_runs(self, end: MeasuredKernel) -> bool:
         """Whether the proof's kernel parts from B, so that more runs were made of B: the spread of
         a few runs is itself uncertain.
         """
@@ -251,7 +246,7 @@ class _Study:
         return await switch_shares(self._bench, self._ends[0], kept, self._configs[0])
 
 
-def _distance(decisions: Mapping[str, Decision]) -> Callable[[FlipSet, FlipSet], float]:
+def _distance(decisions: Mapping[str, UnitDecision]) -> Callable[[FlipSet, FlipSet], float]:
     """What building one set after another costs: the objects that the units between them reach."""
 
     def cost(one: FlipSet, other: FlipSet) -> float:

@@ -3,18 +3,18 @@
 
 from collections.abc import Sequence
 
-from kdelta.infer.additive import Kernels, difference
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.search_model import FlipSet
-from kdelta.kernels.kconfig import Config
-from kdelta.kernels.switches import boot_switch
-from kdelta.kernels.units import Unit
-from kdelta.report.ablation_model import SwitchShare
-from kdelta.studies.ablate.measure import Bench, Measured
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.additive import ObservedKernels, difference
+from kdelta.infer.search.search_model import FlipSet
+from kdelta.kernels.config.kconfig import Config
+from kdelta.kernels.config.switches import boot_switch
+from kdelta.kernels.config.units import Unit
+from kdelta.studies.ablate.model import SwitchShare
+from kdelta.studies.search.measure import Bench, MeasuredKernel
 
 
 async def switch_shares(
-    bench: Bench, before: Measured, units: Sequence[Unit], config: Config
+    bench: Bench, before: MeasuredKernel, units: Sequence[Unit], config: Config
 ) -> dict[str, SwitchShare]:
     """For each unit that A can switch at boot, what A does with it switched."""
     found: dict[str, SwitchShare] = {}
@@ -33,8 +33,8 @@ async def switch_shares(
     return found
 
 
-def _effects(before: Measured, switched: Measured) -> dict[str, Estimate]:
+def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Estimate]:
     """What the words do, by region and in the mean, by the rules that units are judged by."""
     plain, with_words = FlipSet(), FlipSet({"switched"})
-    kernels = Kernels([(plain, before.outcome), (with_words, switched.outcome)])
+    kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
     return kernels.with_mean(difference(with_words, plain))

@@ -5,38 +5,38 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kdelta.infer.bisect import Bisect
-from kdelta.infer.bisect_model import BisectAnswer
-from kdelta.kernels.history import Commit, CommitRange
-from kdelta.report.bisect_log import bisect_log
-from kdelta.report.bisect_model import (
+from kdelta.infer.search.bisect import Bisect
+from kdelta.infer.search.bisect_model import BisectAnswer
+from kdelta.kernels.sources.history import Commit, CommitRange
+from kdelta.store.store import Store
+from kdelta.studies.bisect.git_log import bisect_log
+from kdelta.studies.bisect.kernels import Commits
+from kdelta.studies.bisect.model import (
     BisectedCommit,
-    BisectedRegion,
     BisectReport,
     FoundCommit,
     FoundGroup,
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Measured
-from kdelta.studies.bisect.cycles import cycles_name
-from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.reports import machine_facts, reported_side
+from kdelta.studies.lab.reports import machine_facts, reported_side
+from kdelta.studies.search.measure import MeasuredKernel, cycles_name
+from kdelta.studies.search.model import BisectedRegion
+from kdelta.studies.tracing.comparable import end_notes
 
 
-class Search(msgspec.Struct, frozen=True, eq=False):
+class BisectSearch(msgspec.Struct, frozen=True, eq=False):
     """What is searched, and the two measured ends, the good one first."""
 
     request: BisectRequest
     commits: CommitRange
     kernels: Commits
-    ends: tuple[Measured, Measured]
+    ends: tuple[MeasuredKernel, MeasuredKernel]
     store: Store
 
 
-def failed(search: Search) -> BisectReport:
+def failed(search: BisectSearch) -> BisectReport:
     """The report of one of whose ends there is nothing to go by."""
     names = search.request.range.split("..")
     words = [
@@ -48,9 +48,9 @@ def failed(search: Search) -> BisectReport:
     return msgspec.structs.replace(_begin(search), failure=text)
 
 
-def assemble(search: Search, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
+def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
     """The report of a search that came to its end."""
-    answer = found.answer()
+    answer, (good, bad) = found.answer(), search.ends
     known = {one.name: _commit(one) for one in (search.commits.good, *search.commits.commits)}
     return msgspec.structs.replace(
         _begin(search),
@@ -76,11 +76,15 @@ def assemble(search: Search, found: Bisect, ruled_out: Mapping[str, str]) -> Bis
             RuledOutCommit(known[name], why) for name, why in ruled_out.items() if name in known
         ),
         logs=_logs(search, found, answer, known),
-        notes=(*search.commits.notes, *answer.notes),
+        notes=(
+            *search.commits.notes,
+            *answer.notes,
+            *end_notes(("good", "bad"), (good.done, bad.done), search.request.cpu, search.store),
+        ),
     )
 
 
-def _begin(search: Search) -> BisectReport:
+def _begin(search: BisectSearch) -> BisectReport:
     commits, (good, bad) = search.commits, search.ends
     sides = [
         reported_side(one.short, end.kernel, end.done, end.failure, search.store)
@@ -124,7 +128,7 @@ def _known(known: Mapping[str, BisectedCommit], name: str) -> BisectedCommit:
     return known.get(name) or BisectedCommit(name, "", "", "")
 
 
-def _regions(search: Search, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
+def _regions(search: BisectSearch, answer: BisectAnswer) -> tuple[BisectedRegion, ...]:
     cpu = search.request.cpu
     good, bad = search.ends
     cycles = {cycles_name(name, cpu) for name in good.regions} if cpu else set()
@@ -147,7 +151,7 @@ def _regions(search: Search, answer: BisectAnswer) -> tuple[BisectedRegion, ...]
 
 
 def _logs(
-    search: Search, found: Bisect, answer: BisectAnswer, known: Mapping[str, BisectedCommit]
+    search: BisectSearch, found: Bisect, answer: BisectAnswer, known: Mapping[str, BisectedCommit]
 ) -> dict[str, str]:
     """For each commit that was found what `git bisect replay` takes."""
     subjects = {name: one.subject for name, one in known.items()}

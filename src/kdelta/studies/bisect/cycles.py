@@ -3,38 +3,33 @@
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.estimate import ZERO, Estimate
-from kdelta.infer.mean_cycles import mean_cycles
-from kdelta.infer.paths import RegionPath
-from kdelta.infer.prices import prices_of
+from kdelta.infer.cycles.mean_cycles import mean_cycles
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.paths import RegionPath
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Bench, Measured, Region
-from kdelta.studies.cycles import SEED
-from kdelta.studies.lab import TRACES
-from kdelta.studies.placement import costs, drawn, placed_run
-from kdelta.studies.requests import Progress
-
-
-def cycles_name(region: str, cpu: CPU) -> str:
-    """What the model cycles of a region are called among regions."""
-    return f"{region} on {cpu.name}"
+from kdelta.studies.lab.lab import TRACES
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion, cycles_name
+from kdelta.studies.tracing.cycles import SEED
+from kdelta.studies.tracing.placement import costs, drawn, placed_run
 
 
 def cycle_regions(
-    measured: Measured,
+    measured: MeasuredKernel,
     bench: Bench,
     cpu: CPU,
     layouts: int,
     *,
     store: Store,
     progress: Progress,
-) -> dict[str, Region]:
+) -> dict[str, SearchedRegion]:
     """The model cycles of each region whose run was traced, over so many layouts, placement left
     out: `cycles_name` -> region. Nothing for a kernel that failed.
     """
     if measured.kernel is None:
         return {}
-    found: dict[str, Region] = {}
+    found: dict[str, SearchedRegion] = {}
     good = [one for one in measured.done if one.counts is not None]
     for recorded in (one for one in good if TRACES in one.run.attachments):
         step = f"replay {measured.kernel.release} on {cpu.name}"
@@ -54,5 +49,5 @@ def cycle_regions(
             value = mean_cycles(cost, prices_of(cpu))
             nothing = Estimate(ZERO, ZERO, ZERO, value.n)
             shown = cycles_name(bench.named(name, recorded.run.workload), cpu)
-            found[shown] = Region(recorded.run.workload, RegionPath(value, value, nothing))
+            found[shown] = SearchedRegion(recorded.run.workload, RegionPath(value, value, nothing))
     return found

@@ -11,7 +11,7 @@ import msgspec
 
 from kdelta.host.dirs import data_dir
 from kdelta.host.files import write_atomic
-from kdelta.kernels.history import CommitRange
+from kdelta.kernels.sources.history import CommitRange
 from kdelta.spec.change import ConfigFileChange, PatchChange, parse_change
 from kdelta.spec.identity import identity
 from kdelta.spec.run import RunStatus
@@ -19,7 +19,7 @@ from kdelta.spec.run import RunStatus
 FORMAT = 1
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FailedCommit(msgspec.Struct, frozen=True):
     """A commit whose kernel was refused, or failed to build, to boot or to run."""
 
     commit: str
@@ -32,7 +32,7 @@ class _Kept(msgspec.Struct, frozen=True):
     repository: str
     good: str
     bad: str
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedCommit, ...] = ()
     format: int = FORMAT
 
 
@@ -51,11 +51,11 @@ class Journal:
             found = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
             self._kept = found if found.format == FORMAT else self._kept
 
-    def failure(self, commit: str) -> Failure | None:
+    def failure(self, commit: str) -> FailedCommit | None:
         """How that commit failed, if it did."""
         return next((one for one in self._kept.failures if one.commit == commit), None)
 
-    def add(self, failure: Failure) -> None:
+    def add(self, failure: FailedCommit) -> None:
         """Remembers a failure; it is on disk when this returns."""
         others = tuple(one for one in self._kept.failures if one.commit != failure.commit)
         self._kept = msgspec.structs.replace(self._kept, failures=(*others, failure))

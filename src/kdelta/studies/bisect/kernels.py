@@ -3,31 +3,31 @@
 
 import msgspec
 
-from kdelta.infer.alive import Side
-from kdelta.infer.recompiled import differences_that_matter
-from kdelta.infer.touched import Tree, tree_of
-from kdelta.kernels.built import DEPENDENCIES, load_built
-from kdelta.kernels.dependencies import load_dependencies
-from kdelta.kernels.failure import NoKernel
-from kdelta.kernels.history import CommitRange
-from kdelta.kernels.kconfig import Config
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.infer.reach.recompiled import differences_that_matter
+from kdelta.infer.reach.touched import Tree, tree_of
+from kdelta.kernels.build.built import DEPENDENCIES, load_built
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.source import PatchFailure, Source, source_of
-from kdelta.report.bisect_model import BisectBuild
+from kdelta.kernels.objects.dependencies import load_dependencies
+from kdelta.kernels.sources.history import CommitRange
+from kdelta.kernels.sources.source import PatchFailure, Source, source_of
 from kdelta.spec.change import parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Bench, Measured
 from kdelta.studies.ablate.rule_out import side_of
 from kdelta.studies.bisect.cycles import cycle_regions
-from kdelta.studies.bisect.journal import Failure, Journal
+from kdelta.studies.bisect.journal import FailedCommit, Journal
 from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab import Lab
-from kdelta.studies.requests import LabRequest, Progress, machine_like
-from kdelta.studies.touched import complete_kernel
+from kdelta.studies.lab.lab import Lab
+from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.model import BisectBuild
+from kdelta.studies.search.touched import complete_kernel
 from kdelta.workloads.catalog import Workload, find_workload
 
 
@@ -53,8 +53,8 @@ class Commits:
         self._journal = Journal(commits, asked, request.changes)
         if request.lab.again:
             self._journal.forget()
-        self._measured: dict[str, Measured] = {}
-        self._sides: dict[str, Side] = {}
+        self._measured: dict[str, MeasuredKernel] = {}
+        self._sides: dict[str, BuiltSide] = {}
         self.builds: list[BisectBuild] = []
 
     def spec(self, commit: str) -> GitSpec:
@@ -71,37 +71,46 @@ class Commits:
             return None
         return None if isinstance(found, PatchFailure) else found
 
-    async def measure(self, commit: str, label: str) -> Measured:
+    async def measure(self, commit: str, label: str) -> MeasuredKernel:
         """The kernel of a commit, run."""
         if commit not in self._measured:
             self._measured[commit] = await self._made(commit, label)
         return self._measured[commit]
 
-    async def _made(self, commit: str, label: str) -> Measured:
+    async def _made(self, commit: str, label: str) -> MeasuredKernel:
         known = self._journal.failure(commit)
         if known is not None:
             kept = NoKernel(str(self.spec(commit)), known.status, known.identity, known.detail)
             self.builds.append(_entry(commit, label, kept, set()))
-            return Measured(label, kept, (), {}, known.detail, known.status)
+            return MeasuredKernel(label, kept, (), {}, known.detail, known.status)
         self._progress.say(f"kernel {len(self.builds) + 1}: {commit[:12]}: {label}")
         found = self._kernel(commit)
         self.builds.append(_entry(commit, label, found, {build.identity for build in self.builds}))
         measured = self._with_cycles(await self._bench.measure(label, found))
         if measured.failure:
-            failed = Failure(commit, measured.status, measured.failure, found.identity)
+            failed = FailedCommit(commit, measured.status, measured.failure, found.identity)
             self._journal.add(failed)
             self.builds[-1] = msgspec.structs.replace(
                 self.builds[-1], status=measured.status.value, detail=measured.failure
             )
         return measured
 
-    async def more_runs(self, commit: str) -> Measured:
+    def comparable(self) -> tuple[MeasuredKernel, MeasuredKernel]:
+        """Both measured ends, and from now on all commits, without regions that a path decides
+        which one of the ends has lost in the guest.
+        """
+        good, bad = (self._measured[name] for name in self._ends)
+        kept = self._bench.comparable((good, bad), self._request.cpu)
+        self._measured |= dict(zip(self._ends, kept, strict=True))
+        return kept
+
+    async def more_runs(self, commit: str) -> MeasuredKernel:
         """A measured commit with as many runs as leave nothing to chance."""
         again = await self._bench.more_runs(self._measured[commit])
         self._measured[commit] = self._with_cycles(again)
         return self._measured[commit]
 
-    def _with_cycles(self, measured: Measured) -> Measured:
+    def _with_cycles(self, measured: MeasuredKernel) -> MeasuredKernel:
         """With model cycles as further regions, where a CPU was named."""
         cpu, layouts = self._request.cpu, self._request.layouts
         if cpu is None:
@@ -111,7 +120,8 @@ class Commits:
         )
         parts = {**measured.parts, **{name: {} for name in cycles}}
         regions = {**measured.regions, **cycles}
-        return msgspec.structs.replace(measured, regions=regions, parts=parts)
+        found = msgspec.structs.replace(measured, regions=regions, parts=parts)
+        return found.without(self._bench.left_out)
 
     def _kernel(self, commit: str) -> Kernel | NoKernel:
         """Of an end that there is no kernel tree is the user's slip; commits between the ends may
@@ -125,7 +135,7 @@ class Commits:
                 raise
             return NoKernel(spec, RunStatus.BUILD_FAILED, identity(spec), error.message)
 
-    def side(self, commit: str) -> Side:
+    def side(self, commit: str) -> BuiltSide:
         """What a measured commit's kernel holds, and what it executed."""
         if commit not in self._sides:
             self._sides[commit] = side_of(self._bench, self._measured[commit])

@@ -6,8 +6,8 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.ensembles import DEFAULT_LAYOUTS
-from kdelta.studies.requests import LabRequest
+from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.studies.lab.requests import LabRequest
 
 DEFAULT_MARGIN = Fraction(1, 1000)
 
@@ -21,7 +21,7 @@ class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
     first       only the commit with the largest effect
     regions     only effects on these; none means all
     margin      the part of a region's cost in the good end that an effect has to exceed
-    max_builds  the most kernels beside the two ends; None: as many as it takes
+    max_builds  the most kernels besides the two ends; None: as many as it takes
     rule_out    rule out commits that reach no executed code
     """
 

@@ -3,16 +3,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from kdelta.infer.bisect_model import Clues
-from kdelta.infer.reach import Kept, Reach, RuledOut
-from kdelta.infer.touched import Change, reach_of_changes, touches_config
-from kdelta.kernels.history import Commit, CommitRange, read_files
-from kdelta.kernels.kconfig import Config
-from kdelta.kernels.same_text import is_same
-from kdelta.kernels.source import Source
+from kdelta.infer.reach.reach import Kept, Reach, RuledOut
+from kdelta.infer.reach.touched import TouchedFiles, reach_of_changes, touches_config
+from kdelta.infer.search.bisect_model import Clues
+from kdelta.kernels.config.kconfig import Config
+from kdelta.kernels.sources.history import Commit, CommitRange, read_files
+from kdelta.kernels.sources.same_text import is_same
+from kdelta.kernels.sources.source import Source
 from kdelta.studies.bisect.kernels import Commits
-from kdelta.studies.closer import same_configs
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.closer import same_configs
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -27,13 +27,14 @@ def reach_of_commits(
     """What each commit of a range can reach, by what both ends executed."""
     ends = [kernels.tree(commits.good.name), kernels.tree(commits.bad.name)]
     configs = [kernels.config(commits.good.name), kernels.config(commits.bad.name)]
-    changes = [Change(one.name, one.files) for one in commits.commits]
+    changes = [TouchedFiles(one.name, one.files) for one in commits.commits]
     reached = reach_of_changes(ends, changes)
     kept = {name for name, found in reached.items() if isinstance(found, Kept)}
     parsed = ends[0].parsed | ends[1].parsed
     same = _same_files([one for one in commits.commits if one.name in kept], commits, configs)
     changes = [
-        Change(one.name, one.files, same.get(one.name, NOTHING) - parsed) for one in commits.commits
+        TouchedFiles(one.name, one.files, same.get(one.name, NOTHING) - parsed)
+        for one in commits.commits
     ]
     reached = reach_of_changes(ends, changes) if same else reached
     granted = _same_configs(commits, kernels, changes, reached, progress)
@@ -43,7 +44,7 @@ def reach_of_commits(
 def _same_configs(
     commits: CommitRange,
     kernels: Commits,
-    changes: Sequence[Change],
+    changes: Sequence[TouchedFiles],
     reached: Mapping[str, Reach],
     progress: Progress,
 ) -> frozenset[str]:

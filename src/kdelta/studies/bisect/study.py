@@ -8,24 +8,23 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.bisect import Bisect, begin
-from kdelta.infer.bisect_model import Clues, History, PlannedCommit, Wants
-from kdelta.infer.reach import Reach
-from kdelta.infer.search_model import Measured as Run
-from kdelta.kernels.history import parse_range, read_range
-from kdelta.report.bisect_model import BisectReport
+from kdelta.infer.reach.reach import Reach
+from kdelta.infer.search.bisect import Bisect, begin
+from kdelta.infer.search.bisect_model import Clues, History, PlannedCommit, Wants
+from kdelta.infer.search.search_model import Measured as Run
+from kdelta.kernels.sources.history import parse_range, read_range
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Measured
-from kdelta.studies.bisect.assemble import Search, assemble, failed
-from kdelta.studies.bisect.cycles import cycles_name
+from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
+from kdelta.studies.bisect.model import BisectReport
 from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.rule_out import clues_of, reach_of_commits, ruled_out
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.measure import MeasuredKernel, cycles_name
 
 RATE_MARGIN = Fraction(1, 100)
-"""What interrupts and other tasks do a virtual second hangs on when they come, too."""
+"""What interrupts and other tasks do a virtual second depends on when they come, too."""
 
 CYCLES_MARGIN = Fraction(1, 100)
 """Of model cycles over drawn layouts, differences of less are not worth the builds."""
@@ -40,7 +39,10 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
     good = await kernels.measure(commits.good.name, "the good end")
     _must_have(request.regions, good)
     bad = await kernels.measure(commits.bad.name, "the bad end")
-    search = Search(request, commits, kernels, (good, bad), store)
+    search = BisectSearch(request, commits, kernels, (good, bad), store)
+    if not (good.failure or bad.failure):
+        search = msgspec.structs.replace(search, ends=kernels.comparable())
+        _must_have(request.regions, search.ends[0])
     if good.failure or bad.failure:
         return failed(search)
     reached: dict[str, Reach] = {}
@@ -54,7 +56,7 @@ async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -
     return assemble(msgspec.structs.replace(search, ends=(good, bad)), found, ruled_out(reached))
 
 
-def _must_have(regions: Sequence[str], good: Measured) -> None:
+def _must_have(regions: Sequence[str], good: MeasuredKernel) -> None:
     """UserError for a region that a measured kernel does not have."""
     lacking = [name for name in regions if name not in good.regions]
     if lacking and not good.failure:
@@ -63,7 +65,9 @@ def _must_have(regions: Sequence[str], good: Measured) -> None:
         )
 
 
-async def _searched(search: Search, reached: Mapping[str, Reach], progress: Progress) -> Bisect:
+async def _searched(
+    search: BisectSearch, reached: Mapping[str, Reach], progress: Progress
+) -> Bisect:
     commits, kernels = search.commits, search.kernels
     history = History(
         parents=commits.parents,
@@ -105,7 +109,7 @@ def _next(found: Bisect) -> PlannedCommit | None:
         return found.next_commit()
 
 
-def _wants(request: BisectRequest, good: Measured) -> Wants:
+def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:
     margins = {name: RATE_MARGIN for name, region in good.regions.items() if region.rate}
     if request.cpu is not None:
         names = [cycles_name(name, request.cpu) for name in good.regions]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kdelta calibrate --check: programs that took no part in the fit, held against the prices."""
+"""kdelta calibrate --check: programs that took no part in the fit, compared with the prices."""
 
 import asyncio
 import contextlib
@@ -18,22 +18,26 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import sha256_file
 from kdelta.host.interrupt import interruptible
 from kdelta.host.machine import machine_hash
-from kdelta.infer.calibration import predicted
-from kdelta.infer.calibration_model import FittedPrice, ProgramRows
+from kdelta.infer.calibration.fit import predicted
+from kdelta.infer.calibration.model import FittedPrice, ProgramRows
 from kdelta.machines.clock import check_host, run_here
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.report.calibrated import of_another_machine
-from kdelta.report.calibration_json import JsonCalibration
-from kdelta.report.calibration_model import CheckedLink, CheckedProgram, CheckReport
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import Timings
 from kdelta.store.store import Store
 from kdelta.studies.calibrate.events import rows_of
 from kdelta.studies.calibrate.held_out import HeldOut, linked_all, must_time
+from kdelta.studies.calibrate.model import (
+    CheckedLink,
+    CheckedProgram,
+    CheckReport,
+    read_calibration,
+)
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
 from kdelta.studies.calibrate.traced import TracedWork, traced_programs
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
 from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, complete_bundle
 from kdelta.workloads.calibration.link import footprint_bytes
 
@@ -114,11 +118,11 @@ def prices_of(cpu: CPU, document: Path) -> dict[str, FittedPrice]:
         )
     if document.is_file():
         try:
-            found = msgspec.json.decode(document.read_bytes(), type=JsonCalibration)
+            found = read_calibration(document.read_bytes())
         except (OSError, msgspec.DecodeError) as error:
             raise UserError(f"{document}: {error}", "calibrate again") from error
         if (found.when, found.machine.id) == (cpu.calibration.when, cpu.calibration.machine):
-            return dict(found.prices)
+            return found.prices
     return {
         kind: FittedPrice(kind, (price.hidden + price.exposed) / 2, price.hidden, price.exposed)
         for kind, price in cpu.misses.items()

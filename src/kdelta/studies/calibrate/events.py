@@ -13,7 +13,7 @@ import numpy.typing as npt
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import U64, Trace
 from kdelta.cpus.model import CPU
-from kdelta.infer.calibration_model import F64, ProgramRows
+from kdelta.infer.calibration.model import F64, ProgramRows
 from kdelta.replay.data_side import data_events
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
 from kdelta.replay.programs import placed_program, program_layouts, program_text
@@ -73,8 +73,8 @@ def _plain(prepared: PreparedTrace, layouts: U64, cpu: CPU) -> dict[str, U64]:
 
 
 def noise_of(links: Sequence[TimedLink]) -> float:
-    """By how many cycles a link's time differs when all of it is taken again: told from its halves,
-    each of which has half of the processes (a robust standard deviation of the difference).
+    """By how many cycles a link's time differs when all of it is taken again: derived from its
+    halves, each of which has half of the processes (a robust standard deviation of the difference).
     """
     apart = [abs(one - other) for one, other in (link.halves for link in links)]
     return _MAD * float(np.median(apart)) / math.sqrt(2)

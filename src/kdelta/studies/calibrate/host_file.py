@@ -3,25 +3,34 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import numpy as np
 
 from kdelta.cpus.file import counts_of_front_end
 from kdelta.cpus.host import base_for, calibrated, flags_of
-from kdelta.cpus.model import CPU, DATA_TLBS, EXPOSED, MEASURED, Calibration, MissKind, Price
+from kdelta.cpus.misses import MISSES
+from kdelta.cpus.model import (
+    CPU,
+    DATA_TLBS,
+    EXPOSED,
+    LINES,
+    MEASURED,
+    WAITS,
+    Calibration,
+    MissKind,
+    Price,
+)
 from kdelta.cpus.text import write_cpu
 from kdelta.cpus.user import HOST, user_path
 from kdelta.host.files import lab_errors
-from kdelta.report.calibration_model import CalibrationReport
-from kdelta.report.calibration_text import unpredictable_ranks
 from kdelta.spec.timings import MachineFacts, TimedSpecial
+from kdelta.studies.calibrate.model import CalibrationReport
+from kdelta.studies.calibrate.text import unpredictable_ranks
 
-_PLAIN: MissKind = "l1i"
 _ONE_OF: tuple[tuple[MissKind, MissKind], ...] = (
-    ("fetch-waits", "fetch-windows"),
-    (_PLAIN, "op-cache"),
+    (WAITS, "fetch-windows"),
+    (LINES, "op-cache"),
 )
 """Two ways to count one thing, or nearly: a file has the one that the fit kept, or else the first,
 so that nothing is paid twice.
@@ -45,7 +54,7 @@ def based_on(machine: MachineFacts) -> CPU:
 
 
 def write_host(base: CPU, report: CalibrationReport, path: Path | None, *, by: str) -> Path | None:
-    """Writes the file, where it is said or where `--cpu host` finds it, and returns where; None if
+    """Writes the file, at the given path or where `--cpu host` finds it, and returns where; None if
     no price was found.
     """
     cpu = host_cpu(base, report, by=by)
@@ -104,14 +113,13 @@ def measured_misses(report: CalibrationReport) -> dict[MissKind, Price]:
     """By kind, the intervals of what was priced, and of what was found not to matter."""
     found: dict[MissKind, Price] = {}
     fitted = report.fitted
-    known: tuple[str, ...] = _kinds()
     for name, price in (fitted.between | fitted.prices).items():
-        if name in known:
+        if name in MISSES:
             found[_kind(name)] = Price(round(price.low, 3), round(price.high, 3))
     for one in fitted.left_out:
-        if one.name in known and one.most is not None and _kind(one.name) not in found:
+        if one.name in MISSES and one.most is not None and _kind(one.name) not in found:
             found[_kind(one.name)] = Price(0.0, round(one.most, 3))
-    if EXPOSED not in fitted.prices and _PLAIN in fitted.prices:
+    if EXPOSED not in fitted.prices and LINES in fitted.prices:
         found.pop(EXPOSED, None)
     for first, second in _ONE_OF:
         if first in found and second in found:
@@ -125,13 +133,6 @@ def _has(base: CPU, kind: MissKind) -> bool:
     if level in DATA_TLBS:
         return getattr(base, level) is not None
     return counts_of_front_end(base).get(kind, True)
-
-
-def _kinds() -> tuple[str, ...]:
-    def flat(of: object) -> list[str]:
-        return [kind for part in get_args(of) for kind in (flat(part) or [str(part)])]
-
-    return tuple(flat(MissKind))
 
 
 def _kind(name: str) -> MissKind:

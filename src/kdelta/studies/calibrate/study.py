@@ -18,19 +18,19 @@ from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, sha256_file, write_atomic
 from kdelta.host.interrupt import interruptible
 from kdelta.host.lock import locked_if_free
-from kdelta.infer.calibration import fit
-from kdelta.infer.calibration_model import Fitted, ProgramRows
+from kdelta.infer.calibration.fit import fit
+from kdelta.infer.calibration.model import Fitted, ProgramRows
 from kdelta.machines.clock import bundle, over_ssh, read_results, run_here
-from kdelta.report.calibration_json import calibration_json
-from kdelta.report.calibration_model import CalibrationReport
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import TimedProgram, Timings
 from kdelta.store.store import Store
 from kdelta.studies.calibrate.events import rows_of
 from kdelta.studies.calibrate.host_file import based_on, write_host
+from kdelta.studies.calibrate.model import CalibrationReport
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
-from kdelta.studies.requests import LabRequest, Progress
+from kdelta.studies.documents import document_text
+from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.workloads.calibration.bundle import harness
 from kdelta.workloads.calibration.generate import ProgramSource, programs
 from kdelta.workloads.calibration.link import DATA_STAYS
@@ -115,13 +115,13 @@ async def run_calibrate(
 
 
 def _written(base: CPU, report: CalibrationReport, path: Path | None) -> CalibrationReport:
-    """Writes the CPU file, and beside it the document that has all that its prices are from."""
+    """Writes the CPU file, and next to it the document that has all that its prices are from."""
     written = write_host(base, report, path, by=f"kdelta {__version__}")
     if written is None:
         return report
     report = msgspec.structs.replace(report, written=str(written))
     document = written.with_suffix(".json")
-    write_atomic(document, calibration_json(report, __version__).encode())
+    write_atomic(document, document_text(report, __version__).encode())
     return report
 
 
@@ -137,7 +137,7 @@ def alone() -> Iterator[None]:
 
 
 def _folder(request: CalibrateRequest, progress: Progress) -> Path:
-    """Where the links are: beside the results, or in the cache, where they are made once."""
+    """Where the links are: next to the results, or in the cache, where they are made once."""
     if request.results is not None:
         if not request.results.is_file():
             raise UserError(
@@ -146,7 +146,7 @@ def _folder(request: CalibrateRequest, progress: Progress) -> Path:
         folder = request.results.parent
         if not (folder / "links").is_dir():
             raise UserError(
-                f"there are no links beside {request.results}",
+                f"there are no links next to {request.results}",
                 "put it into the folder that kdelta calibrate --bundle made",
             )
         return folder

@@ -10,14 +10,14 @@ from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.guests.job import Job
 from kdelta.guests.libraries import carry, is_static, parse_file_option
-from kdelta.kernels.failure import NoKernel
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 from kdelta.store.store import Store
-from kdelta.studies.attachments import traces_of
-from kdelta.studies.lab import Done, Lab, Work, work_of
-from kdelta.studies.placement import tracing
-from kdelta.studies.requests import LabRequest, Progress, machine_like
+from kdelta.studies.lab.attachments import traces_of
+from kdelta.studies.lab.lab import Done, Lab, Work, work_of
+from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.tracing.placement import tracing
 
 DEFAULT_KERNEL = "deb:linux-image-cloud-amd64"
 _GUEST_SECONDS = 600

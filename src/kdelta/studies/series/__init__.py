@@ -1,7 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each patch of a series does, which of them it takes, and a branch of those that are kept."""
-
-from kdelta.studies.series.request import SeriesRequest
-from kdelta.studies.series.study import run_series
-
-__all__ = ["SeriesRequest", "run_series"]

@@ -5,25 +5,26 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kdelta.infer.reach import Kept, Reach, RuledOut
-from kdelta.infer.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
-from kdelta.kernels.measured_branch import effects_of
-from kdelta.kernels.patches import Patch
-from kdelta.report.ablation_model import Proof
-from kdelta.report.series_model import Minimal, SeriesReport, SeriesRow
+from kdelta.infer.reach.reach import Kept, Reach, RuledOut
+from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchNeed, SeriesAnswer
+from kdelta.kernels.sources.measured_branch import effects_of
+from kdelta.kernels.sources.patches import Patch
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import regions_between
-from kdelta.studies.ablate.measure import Measured
-from kdelta.studies.reports import machine_facts, reported_side
+from kdelta.studies.lab.reports import machine_facts, reported_side
+from kdelta.studies.search.measure import MeasuredKernel
+from kdelta.studies.search.model import Proof
+from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
+from kdelta.studies.tracing.comparable import end_notes
 
-Ends = tuple[Measured, Measured]
+Ends = tuple[MeasuredKernel, MeasuredKernel]
 
 NAMES = ("without", "with all")
 
 
-class Findings(msgspec.Struct, frozen=True):
+class SeriesFindings(msgspec.Struct, frozen=True):
     """All that was found out between the two ends."""
 
     reached: Mapping[str, Reach]
@@ -32,7 +33,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def assemble(
-    request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: Findings
+    request: SeriesRequest, trees: Trees, ends: Ends, store: Store, findings: SeriesFindings
 ) -> SeriesReport:
     """The report of a study that came to its end."""
     answer = findings.answer
@@ -51,7 +52,11 @@ def assemble(
         interactions=answer.interactions,
         proof=Proof(answer.proof.held, answer.proof.text, answer.proof.differing),
         minimal=findings.minimal,
-        notes=(*trees.series.notes, *answer.notes),
+        notes=(
+            *trees.series.notes,
+            *answer.notes,
+            *end_notes(NAMES, (ends[0].done, ends[1].done), None, store),
+        ),
         mean=answer.mean,
     )
 

@@ -6,15 +6,21 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.estimate import Estimate
-from kdelta.infer.means import is_seen
-from kdelta.infer.series_model import PatchFate
-from kdelta.kernels.measured_branch import EFFECT, Kept, must_be_free, parse_branch, write_branch
-from kdelta.report.ablation_model import AblatedRegion
-from kdelta.report.means import Means
-from kdelta.report.series_model import KeptBranch, SeriesReport, SeriesRow
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.means import is_seen
+from kdelta.infer.search.series_model import PatchFate
+from kdelta.kernels.sources.measured_branch import (
+    EFFECT,
+    BranchPatch,
+    must_be_free,
+    parse_branch,
+    write_branch,
+)
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.studies.requests import Progress
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.means import Means
+from kdelta.studies.search.model import AblatedRegion
+from kdelta.studies.series.model import KeptBranch, SeriesReport, SeriesRow
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 
@@ -38,7 +44,7 @@ def keep(
     marked = [name for name in losers if name not in dropped]
     patches = {patch.name: patch for patch in trees.patches}
     kept = [
-        Kept(patches[row.name], trailers(row, report, trees, marked=row.name in marked))
+        BranchPatch(patches[row.name], trailers(row, report, trees, marked=row.name in marked))
         for row in report.rows
         if row.name not in dropped
     ]
@@ -72,7 +78,7 @@ def trailers(
     row: SeriesRow, report: SeriesReport, trees: Trees, *, marked: bool
 ) -> tuple[tuple[str, str], ...]:
     """What the commit of a patch says of its effect: where it is the largest part, or that there is
-    none, or why nobody knows.
+    none, or why that is unknown.
     """
     rows = sorted(_lines(row.answer.effects, report.regions), key=lambda one: -abs(one[0]))
     found = [(EFFECT, text) for _, text in rows[:_MOST]]

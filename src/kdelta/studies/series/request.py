@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.series_model import View
-from kdelta.studies.requests import LabRequest
+from kdelta.infer.search.series_model import View
+from kdelta.studies.lab.requests import LabRequest
 
 DEFAULT_WITHIN = Fraction(1, 10)
 
@@ -17,7 +17,7 @@ class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
     views       what effects are measured against
     minimal     look for the smallest set of patches with the effect, and nothing else
     within      the part of the whole effect in a region by which that set's may differ
-    max_builds  the most kernels beside the trees without and with all; None: as many as it takes
+    max_builds  the most kernels besides the trees without and with all; None: as many as it takes
     rule_out    rule out patches that reach no executed code
     recompile   and those whose executed objects come out the same before and after them
     more_runs   perturbed runs of the two kernels of a proof that fails at first

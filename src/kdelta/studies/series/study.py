@@ -5,31 +5,31 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.additive import Kernels, difference
-from kdelta.infer.doubt import is_doubtful
-from kdelta.infer.estimate import Estimate, effect_between
-from kdelta.infer.means import is_seen
-from kdelta.infer.minimal import MinimalSearch, Trial, Verdict, begin_minimal
-from kdelta.infer.reach import Reach, RuledOut
-from kdelta.infer.search_model import Failed, Outcome
-from kdelta.infer.search_model import Measured as Run
-from kdelta.infer.series import SeriesSearch, begin_series
-from kdelta.infer.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
-from kdelta.infer.touched import Change
-from kdelta.kernels.patches import PatchFailure
-from kdelta.kernels.series import likely_needs
-from kdelta.report.series_model import Minimal, SeriesReport
+from kdelta.infer.effects.doubt import is_doubtful
+from kdelta.infer.effects.estimate import Estimate, effect_between
+from kdelta.infer.effects.means import is_seen
+from kdelta.infer.reach.reach import Reach, RuledOut
+from kdelta.infer.reach.touched import TouchedFiles
+from kdelta.infer.search.additive import ObservedKernels, difference
+from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial, begin_minimal
+from kdelta.infer.search.search_model import Failed, Outcome
+from kdelta.infer.search.search_model import Measured as Run
+from kdelta.infer.search.series import SeriesSearch, begin_series
+from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
+from kdelta.kernels.sources.patches import PatchFailure
+from kdelta.kernels.sources.series import likely_needs
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate.measure import Bench, Measured
-from kdelta.studies.closer import reach_looked_closer
-from kdelta.studies.requests import Progress
-from kdelta.studies.series.assemble import Findings, assemble, failed
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.closer import reach_looked_closer
+from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.touched import measured_tree
+from kdelta.studies.series.assemble import SeriesFindings, assemble, failed
 from kdelta.studies.series.keep import check_branch, keep
+from kdelta.studies.series.model import Minimal, SeriesReport
 from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees, spec_of
-from kdelta.studies.touched import measured_tree
 from kdelta.workloads.catalog import find_workload
 
 NOTHING: PatchSet = frozenset()
@@ -67,11 +67,11 @@ class _Study:
         self._store = store
         self._progress = progress
         self._everything: PatchSet = frozenset(trees.names)
-        self._measured: dict[PatchSet, Measured] = {}
+        self._measured: dict[PatchSet, MeasuredKernel] = {}
         self._rerun: set[PatchSet] = set()
 
     @property
-    def ends(self) -> tuple[Measured, Measured]:
+    def ends(self) -> tuple[MeasuredKernel, MeasuredKernel]:
         """The tree without and with all patches."""
         return self._measured[NOTHING], self._measured[self._everything]
 
@@ -80,7 +80,11 @@ class _Study:
         complete = self._request.rule_out
         await self._kernel("without the patches", NOTHING, complete=complete)
         await self._kernel("with all patches", self._everything, complete=complete)
-        return not any(end.failure for end in self.ends)
+        if any(end.failure for end in self.ends):
+            return False
+        kept = self._bench.comparable(self.ends, None)
+        self._measured |= dict(zip((NOTHING, self._everything), kept, strict=True))
+        return True
 
     async def run(self) -> SeriesReport:
         """All that is asked."""
@@ -101,7 +105,7 @@ class _Study:
         ]
         search = await self._search(patches)
         minimal = await self._minimal(patches, search) if self._request.minimal else None
-        findings = Findings(reached, search.answer(), minimal)
+        findings = SeriesFindings(reached, search.answer(), minimal)
         report = assemble(self._request, self._trees, self.ends, self._store, findings)
         if self._request.keep:
             with interruptible():
@@ -120,7 +124,7 @@ class _Study:
                 measured_tree(one, end.done, self._store)
                 for one, end in zip(built, self.ends, strict=True)
             ],
-            [Change(name, frozenset(files[name])) for name in self._trees.names],
+            [TouchedFiles(name, frozenset(files[name])) for name in self._trees.names],
             states=self._trees.around,
             progress=self._progress,
             recompile=self._request.recompile,
@@ -170,7 +174,7 @@ class _Study:
             search = search.observe(doubted[0], again.outcome, built=False)
         return search
 
-    async def _more(self, names: PatchSet) -> Measured:
+    async def _more(self, names: PatchSet) -> MeasuredKernel:
         self._rerun.add(names)
         self._measured[names] = await self._bench.more_runs(self._measured[names])
         return self._measured[names]
@@ -196,7 +200,7 @@ class _Study:
 
     async def _minimal(self, patches: list[SeriesPatch], search: SeriesSearch) -> Minimal | None:
         """The smallest set with the effect; None where there is none to speak of."""
-        if self._verdict(NOTHING) is Verdict.HAS:
+        if self._verdict(NOTHING) is SetVerdict.HAS:
             return None
         proved = search.answer().proof.held is True
         needed = {need for one in patches if not one.pruned for need in one.needs}
@@ -211,7 +215,7 @@ class _Study:
         ]
         if top not in self._measured:
             # The proof's kernel has the same path, with what its patches need and no others.
-            known.append(Trial(top, Verdict.HAS))
+            known.append(Trial(top, SetVerdict.HAS))
         minimal = begin_minimal(among, known, None if left is None else max(0, left - spent))
         minimal = await self._minimized(minimal)
         answer = minimal.answer()
@@ -227,7 +231,7 @@ class _Study:
             built = len(self._trees.builds) > count
             if isinstance(outcome, Failed):
                 reason = f"{outcome.status.value}: {outcome.detail}"
-                minimal = minimal.observe(build.patches, Verdict.UNRESOLVED, reason, built=built)
+                minimal = minimal.observe(build.patches, SetVerdict.UNRESOLVED, reason, built=built)
             else:
                 if any(self._parting(build.patches)):
                     for names in sorted(
@@ -238,13 +242,13 @@ class _Study:
                 minimal = minimal.observe(build.patches, verdict, built=built)
         return minimal
 
-    def _verdict(self, names: PatchSet) -> Verdict:
+    def _verdict(self, names: PatchSet) -> SetVerdict:
         """Whether a measured tree has the effect of all patches: in every region, within the spread
         and that part of the whole effect.
         """
         if self._measured[names].failure:
-            return Verdict.UNRESOLVED
-        return Verdict.HAS if all(self._parting(names)) else Verdict.LACKS
+            return SetVerdict.UNRESOLVED
+        return SetVerdict.HAS if all(self._parting(names)) else SetVerdict.LACKS
 
     def _parting(self, names: PatchSet) -> Iterator[bool]:
         """For each region in which a tree lacks the effect of all patches: whether chance may have
@@ -263,10 +267,10 @@ class _Study:
     def _effects(self, names: Collection[str]) -> dict[str, Estimate]:
         chosen = frozenset(names)
         held = [(one, self._measured[one].outcome) for one in (NOTHING, chosen)]
-        return Kernels(held).with_mean(difference(chosen, NOTHING))
+        return ObservedKernels(held).with_mean(difference(chosen, NOTHING))
 
 
-def _parting(end: Measured, other: Measured) -> tuple[str, Fraction] | None:
+def _parting(end: MeasuredKernel, other: MeasuredKernel) -> tuple[str, Fraction] | None:
     """The first region in which two kernels part, and by how much."""
     for region, one in end.code.items():
         if region in other.code:

@@ -9,25 +9,25 @@ import msgspec
 
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
-from kdelta.infer.series_model import PatchSet
-from kdelta.kernels.build import question_of
-from kdelta.kernels.built import load_built
-from kdelta.kernels.failure import NoKernel
+from kdelta.infer.search.series_model import PatchSet
+from kdelta.kernels.build.build import question_of
+from kdelta.kernels.build.built import load_built
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.patches import Patch, PatchFailure
-from kdelta.kernels.series import Series, read_series
-from kdelta.kernels.source import Source, source_of
-from kdelta.kernels.stack import Need, Stack, stacked
-from kdelta.report.ablation_model import AblationBuild
+from kdelta.kernels.sources.patches import Patch, PatchFailure
+from kdelta.kernels.sources.series import PatchSeries, read_series
+from kdelta.kernels.sources.source import Source, source_of
+from kdelta.kernels.sources.stack import Need, Stack, stacked
 from kdelta.spec.change import PatchChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, SourceSpec, with_changes
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.lab import Lab, no_kernel_key
-from kdelta.studies.requests import LabRequest, Progress
-from kdelta.studies.touched import complete_kernel
+from kdelta.studies.lab.lab import Lab, no_kernel_key
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.search.model import AblationBuild
+from kdelta.studies.search.touched import complete_kernel
 
 _LACK_OF_MEMORY = "the compiler was killed"
 
@@ -55,7 +55,7 @@ class Trees:
             raise UserError(f"{source.patch} does not apply to the tree: {source.detail}")
         self.source: Source = source
         folder = None if isinstance(spec, DebSrcSpec) else Path(spec.path).expanduser()
-        self.series: Series = read_series(words, folder, progress.say)
+        self.series: PatchSeries = read_series(words, folder, progress.say)
         self.builds: list[AblationBuild] = []
         with stacked(source, self.series.patches, progress.say) as stack:
             self._stack: Stack = stack

@@ -35,7 +35,7 @@ static uint32_t word_of(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
     return (uint32_t)a << 24 | (uint32_t)b << 16 | (uint32_t)c << 8 | d;
 }
 
-/* The inverse is the 254th power, since the 255th is one; that of nought is nought. */
+/* The inverse is the 254th power, since the 255th is one; that of zero is zero. */
 static uint8_t inverse(uint8_t a)
 {
     uint8_t power = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* AES-256-CBC over pieces of 512 bytes: in user space, in the kernel, and through a socket. Each operation is a region.
  *
- * Beside this program there can be PROGRAM-kflags: the same one, but for the cipher, which is compiled with the flags of the
+ * Besides this program there can be PROGRAM-kflags: the same one, but for the cipher, which is compiled with the flags of the
  * kernel that runs, and with nothing but the cipher's operations.
  */
 #include "bench.h"

@@ -2,7 +2,7 @@
 /* What the generated programs share: in which order functions are called, and by which words they decide and choose their data.
  *
  * Arguments: FLOW (fixed, random, mixed, loop), WORDS (constant, random or strided) and BYTES of data. They change contents of tables
- * and of variables only: a pass executes the same instructions but for conditionals that hang on the words. */
+ * and of variables only: a pass executes the same instructions but for conditionals that depend on the words. */
 #ifndef KDELTA_CALIBRATION_CALLS_H
 #define KDELTA_CALIBRATION_CALLS_H
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The programs of the calibration, as C text: deterministic, of a footprint and a flow each.
 
-A *code* is a set of functions and a way to call them. What it works on is told by arguments: the
+A *code* is a set of functions and a way to call them. What it works on is given by arguments: the
 order of its calls, the words by which its conditionals decide and its data are chosen, and how
 many bytes of data there are. So programs of one code execute the same instructions, and differ
 in what is predicted and in what misses.
@@ -56,7 +56,7 @@ class ProgramSource(msgspec.Struct, frozen=True):
     c_source: str
 
 
-class Code(msgspec.Struct, frozen=True):
+class GeneratedCode(msgspec.Struct, frozen=True):
     """A set of functions.
 
     functions       how many there are (of a chain: all are called in each turn of it): `copies` of
@@ -64,10 +64,10 @@ class Code(msgspec.Struct, frozen=True):
     statements      in each function, of about 4 instructions
     call            how they are called: through a table of pointers, by a tree of comparisons and
                     direct calls, or by a chain of direct calls
-    conditionals    in each function, which hang on the word of the call
+    conditionals    in each function, which depend on the word of the call
     loop            how often the middle of each function is repeated, at most; 0: no loop
     data            what each function does with the data: nothing, a load whose place is known
-                    beforehand, a load whose place hangs on the one before, or a store
+                    beforehand, a load whose place depends on the one before, or a store
     called          so many of the functions, if it is not 0; the others only lie between them, as
                     code that is never executed does in programs: so what is executed is unevenly
                     spread over the sets of a cache, in each link otherwise
@@ -107,7 +107,7 @@ class Use(msgspec.Struct, frozen=True):
     relinks: int = 30
 
 
-def bodies_of(code: Code) -> str:
+def bodies_of(code: GeneratedCode) -> str:
     """The C text of its functions."""
     drawn = random.Random(f"kdelta {code.name}")
     bodies = code.functions // code.copies
@@ -118,7 +118,7 @@ def bodies_of(code: Code) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def source_of(code: Code) -> str:
+def source_of(code: GeneratedCode) -> str:
     """The C text of what calls them: their names have a prefix, which says of which copy one is."""
     bodies = code.functions // code.copies
     names = [
@@ -142,7 +142,7 @@ def copy_prefix(copy: int) -> str:
     return f"copy{copy}_"
 
 
-def _function(code: Code, number: int, drawn: random.Random) -> str:
+def _function(code: GeneratedCode, number: int, drawn: random.Random) -> str:
     lines = [
         f"__attribute__((noinline)) word f{number}(word a, uint32_t r)",
         "{",
@@ -163,8 +163,8 @@ def _function(code: Code, number: int, drawn: random.Random) -> str:
     return "\n".join([*lines, "    return a ^ b ^ c ^ d;", "}"])
 
 
-def _wide_function(code: Code, number: int, drawn: random.Random) -> str:
-    """One whose operations do not hang on each other, nor on what other calls return."""
+def _wide_function(code: GeneratedCode, number: int, drawn: random.Random) -> str:
+    """One whose operations do not depend on each other, nor on what other calls return."""
     names = "bcdefgh"[:WIDTH]
     lines = [
         f"{_ANYWHERE} word f{number}(word s, uint32_t r)",
@@ -184,7 +184,7 @@ def _wide_function(code: Code, number: int, drawn: random.Random) -> str:
     return "\n".join([*lines, f"    return {' ^ '.join(names[:2])};", "}"])
 
 
-def _data_lines(code: Code, drawn: random.Random) -> list[str]:
+def _data_lines(code: GeneratedCode, drawn: random.Random) -> list[str]:
     place = drawn.getrandbits(24) & ~63
     return {
         "none": [],
@@ -280,49 +280,49 @@ _DATA = (
     *(Use("fixed", "random", kib << 10, relinks=3) for kib in (16, 256, 1024, 8192)),
     Use("fixed", "strided", 8 << 20, relinks=3),
 )
-_SET: tuple[tuple[Code, tuple[Use, ...]], ...] = (
-    (Code("calls-8k", 40, 10), (Use("random"),)),
-    (Code("calls-24k", 120, 11), (Use("fixed"), Use("random"), Use("mixed"))),
-    (Code("calls-32k", 140, 13, copies=2), (Use("random"),)),
-    (Code("calls-40k", 160, 14, copies=2), (Use("fixed"), Use("random"))),
-    (Code("calls-64k", 250, 15, copies=2), (Use("fixed"), Use("random"), Use("mixed"))),
-    (Code("calls-512k", 1000, 34, copies=20), (Use("random"), Use("fixed"))),
-    (Code("calls-2m", 4000, 36, copies=80), (Use("random", relinks=10),)),
-    (Code("calls-4m", 4000, 72, copies=80), (Use("random", relinks=10),)),
-    (Code("sparse-16k", 240, 11, copies=2, called=80), (Use("random"),)),
+_SET: tuple[tuple[GeneratedCode, tuple[Use, ...]], ...] = (
+    (GeneratedCode("calls-8k", 40, 10), (Use("random"),)),
+    (GeneratedCode("calls-24k", 120, 11), (Use("fixed"), Use("random"), Use("mixed"))),
+    (GeneratedCode("calls-32k", 140, 13, copies=2), (Use("random"),)),
+    (GeneratedCode("calls-40k", 160, 14, copies=2), (Use("fixed"), Use("random"))),
+    (GeneratedCode("calls-64k", 250, 15, copies=2), (Use("fixed"), Use("random"), Use("mixed"))),
+    (GeneratedCode("calls-512k", 1000, 34, copies=20), (Use("random"), Use("fixed"))),
+    (GeneratedCode("calls-2m", 4000, 36, copies=80), (Use("random", relinks=10),)),
+    (GeneratedCode("calls-4m", 4000, 72, copies=80), (Use("random", relinks=10),)),
+    (GeneratedCode("sparse-16k", 240, 11, copies=2, called=80), (Use("random"),)),
     (
-        Code("sparse-24k", 360, 11, copies=3, called=120),
+        GeneratedCode("sparse-24k", 360, 11, copies=3, called=120),
         (Use("fixed"), Use("random"), Use("mixed")),
     ),
-    (Code("sparse-32k", 480, 11, copies=4, called=160), (Use("random"),)),
-    (Code("sparse-48k", 600, 15, copies=4, called=200), (Use("random"),)),
+    (GeneratedCode("sparse-32k", 480, 11, copies=4, called=160), (Use("random"),)),
+    (GeneratedCode("sparse-48k", 600, 15, copies=4, called=200), (Use("random"),)),
     (
-        Code("sparse-branches-24k", 300, 14, copies=2, conditionals=2, called=100),
+        GeneratedCode("sparse-branches-24k", 300, 14, copies=2, conditionals=2, called=100),
         (Use("fixed", "random"), Use("random", "random")),
     ),
-    (Code("sparse-wide-24k", 204, 40, copies=2, wide=True, called=102), (Use("fixed"),)),
+    (GeneratedCode("sparse-wide-24k", 204, 40, copies=2, wide=True, called=102), (Use("fixed"),)),
     (
-        Code("branches-32k", 120, 14, conditionals=2),
+        GeneratedCode("branches-32k", 120, 14, conditionals=2),
         (Use("fixed"), Use("fixed", "random"), Use("random", "random")),
     ),
     (
-        Code("branches-128k", 320, 22, copies=4, conditionals=3),
+        GeneratedCode("branches-128k", 320, 22, copies=4, conditionals=3),
         (Use("fixed", "random"), Use("random")),
     ),
-    (Code("tree-16k", 64, 13, call="tree"), (Use("random"),)),
-    (Code("chain-32k", 250, 5, copies=2, call="chain"), (Use("fixed"),)),
-    (Code("chain-256k", 1500, 8, copies=15, call="chain"), (Use("fixed"),)),
-    (Code("loops-48k", 160, 18, copies=2, loop=9), (Use("loop"), Use("random"))),
-    (Code("long-64k", 12, 360, copies=4), (Use("random"),)),
-    (Code("wide-24k", 102, 40, call="chain", wide=True), (Use("fixed"),)),
-    (Code("wide-64k", 272, 40, copies=4, call="chain", wide=True), (Use("fixed"),)),
-    (Code("wide-256k", 1088, 40, copies=16, call="chain", wide=True), (Use("fixed"),)),
-    (Code("wide-short-24k", 220, 16, copies=2, call="chain", wide=True), (Use("fixed"),)),
-    (Code("wide-calls-24k", 102, 40, wide=True), (Use("fixed"),)),
-    (Code("wide-calls-64k", 272, 40, copies=4, wide=True), (Use("fixed"),)),
-    (Code("loads", 100, 16, data="load"), _DATA),
-    (Code("chases", 100, 16, data="chase"), _DATA),
-    (Code("stores", 100, 16, data="store"), _DATA),
+    (GeneratedCode("tree-16k", 64, 13, call="tree"), (Use("random"),)),
+    (GeneratedCode("chain-32k", 250, 5, copies=2, call="chain"), (Use("fixed"),)),
+    (GeneratedCode("chain-256k", 1500, 8, copies=15, call="chain"), (Use("fixed"),)),
+    (GeneratedCode("loops-48k", 160, 18, copies=2, loop=9), (Use("loop"), Use("random"))),
+    (GeneratedCode("long-64k", 12, 360, copies=4), (Use("random"),)),
+    (GeneratedCode("wide-24k", 102, 40, call="chain", wide=True), (Use("fixed"),)),
+    (GeneratedCode("wide-64k", 272, 40, copies=4, call="chain", wide=True), (Use("fixed"),)),
+    (GeneratedCode("wide-256k", 1088, 40, copies=16, call="chain", wide=True), (Use("fixed"),)),
+    (GeneratedCode("wide-short-24k", 220, 16, copies=2, call="chain", wide=True), (Use("fixed"),)),
+    (GeneratedCode("wide-calls-24k", 102, 40, wide=True), (Use("fixed"),)),
+    (GeneratedCode("wide-calls-64k", 272, 40, copies=4, wide=True), (Use("fixed"),)),
+    (GeneratedCode("loads", 100, 16, data="load"), _DATA),
+    (GeneratedCode("chases", 100, 16, data="chase"), _DATA),
+    (GeneratedCode("stores", 100, 16, data="store"), _DATA),
 )
 _QUICK_CODES = (
     *("calls-24k", "calls-40k", "calls-64k", "branches-32k", "chain-32k", "loads"),
@@ -342,7 +342,7 @@ def programs(*, quick: bool = False) -> Iterator[ProgramSource]:
             yield program(code, use, texts, relinks)
 
 
-def program(code: Code, use: Use, texts: tuple[str, str], relinks: int) -> ProgramSource:
+def program(code: GeneratedCode, use: Use, texts: tuple[str, str], relinks: int) -> ProgramSource:
     """One program of a code, whose `texts` are known: of the bodies, and of what calls them."""
     name = f"{code.name}-{use.flow}"
     if use.words != "constant":

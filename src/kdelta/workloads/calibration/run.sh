@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Times the programs that lie beside it, and writes what they say into RESULTS. It needs a POSIX shell, cat, cp, mv, rm, grep and cksum.
+# Times the programs that lie besides it, and writes what they say into RESULTS. It needs a POSIX shell, cat, cp, mv, rm, grep and cksum.
 #
 #     sh run.sh           all of it; the last core that may be used
 #     CORE=2 sh run.sh    another core

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Times special instructions that programs may execute, each in a loop that waits for it, beside the same loop without it:
+/* Times special instructions that programs may execute, each in a loop that waits for it, besides the same loop without it:
  *
  *     specials CORE
  *     special KIND ARGUMENT N CYCLES E T R E T R ...

@@ -29,7 +29,7 @@ __asm__(".text\n.syntax unified\n.thumb\n.thumb_func\n.globl _start\n.type _star
 __asm__(".text\n.globl _start\n_start:\n\tmv a0, sp\n\tla sp, start_stack+16384\n\tcall start_main\n");
 #endif
 
-/* What compilers call by themselves. */
+/* What compilers call on their own. */
 void *memset(void *to, int value, size_t n)
 {
     volatile char *at = to;

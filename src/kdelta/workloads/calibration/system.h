@@ -110,7 +110,7 @@ static inline uint64_t clock_ticks(void)
 
 enum { AT_THIS_FOLDER = -100, FOR_READ_AND_WRITE = 3, PRIVATE_ANONYMOUS = 0x22, POPULATED = 0x8000, NO_HUGE_PAGES = 15 };
 
-/* New pages of nought, small ones, which are there already; NULL if there are none. */
+/* New pages of zero, small ones, which are there already; NULL if there are none. */
 static inline void *system_pages(size_t bytes, int populated)
 {
     long at = system_call(NR_MMAP, 0, (long)bytes, FOR_READ_AND_WRITE, PRIVATE_ANONYMOUS, -1, 0);

@@ -23,7 +23,7 @@
  * The reference loop is a chain of additions, each of which waits for the one before: a cycle each, on any core. The second operand
  * is a register, since cores that rename well make an addition of an immediate disappear. So it tells the frequency, and nothing
  * else. The width loop has as many additions that do not wait for each other: it takes longer when another thread of the core takes a
- * share of it, which the reference loop does not feel. That comes and goes within less than a millisecond, so it is looked for beside each
+ * share of it, which the reference loop does not feel. That comes and goes within less than a millisecond, so it is looked for besides each
  * pass: a pass whose loops say that the core was shared tells nothing, and the next one waits until it no longer is, for as many probes of
  * some 10 microseconds as the environment's PATIENCE says. What the loop takes on a core that is alone is in the
  * file `level`, if there is one: WIDTH REFERENCE TURNS, the ticks of both loops and the turns of the reference loop. A process that sees

@@ -19,7 +19,7 @@ struct object {
     uint32_t crc; /* of what the same compiler made of it on the host */
 };
 
-/* What kdelta laid beside the tree: the words for make, and the objects. */
+/* What kdelta laid besides the tree: the words for make, and the objects. */
 struct tree {
     const char *place;
     const char *words[MAX_WORDS];

@@ -134,7 +134,7 @@ void tree_check_objects(const struct tree *tree, size_t wanted)
 
         if (i >= wanted) {
             if (!access(object->path, F_OK))
-                fail("%s was made, and nobody asked for it", object->path);
+                fail("%s was made, but was not asked for", object->path);
             continue;
         }
         bytes = read_all(object->path, &size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Packets that cost little to make and less to receive, so that forwarding dominates: the WAN's host drops them at
- * once. They are made from a frame by a packet socket, or by the kernel's own pktgen, whose thread is nobody's task:
+ * once. They are made from a frame by a packet socket, or by the kernel's own pktgen, whose thread belongs to no measured task:
  * its region is one iteration.
  */
 #include "nat.h"
@@ -107,7 +107,7 @@ static void all_were_dropped(void)
              (unsigned long long)to_drop, (unsigned long long)dropped, source);
 }
 
-/* Writes a command of pktgen; false when there is nobody to take it. */
+/* Writes a command of pktgen; false when pktgen is not there. */
 static bool command(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool command(const char *path, const char *format, ...)
 {

@@ -164,7 +164,7 @@ static void iperf_setup(const struct operation *op)
     iperf_serve();
 }
 
-/* A connection settles after some 25 buffers: until then windows grow, and each segment is acknowledged by itself. */
+/* A connection settles after some 25 buffers: until then windows grow, and each segment is acknowledged alone. */
 #define BULK .step = step_bulk, .setup = bulk_setup, .warm_up = 48, .everyone = true
 #define CONNECTIONS .step = step_connection, .setup = connections_setup
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The LAN's host, the router and the WAN's host: namespaces, veth pairs, and nothing that would move by itself.
+/* The LAN's host, the router and the WAN's host: namespaces, veth pairs, and nothing that would move on its own.
  *
- * Each operation has a world of its own, so that what it finds does not hang on what ran before it. No IPv6, and
+ * Each operation has a world of its own, so that what it finds does not depend on what ran before it. No IPv6, and
  * neighbours that are told once: no router solicitation, duplicate address detection or ARP falls into a region.
  * Segments are as large as the wire's, as they come to a router: veth would pass the large ones of segmentation
  * offload. Checksums are left to the devices.
@@ -100,7 +100,7 @@ static void device(const char *name, const char *address, const char *other, con
     netlink_must(neighbour_add(name, other, mac), "adding a neighbour");
 }
 
-/* The kernel draws a new secret for its table of neighbours whenever that grows, and how many of them share a place hangs on it. The
+/* The kernel draws a new secret for its table of neighbours whenever that grows, and how many of them share a place depends on it. The
  * first one is from before the snapshot, and would be the same in all runs of a kernel; so the table grows here, where runs differ
  * by their seeds. Then most places have one neighbour at most.
  */

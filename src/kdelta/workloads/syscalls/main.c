@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "kdelta_clock.h"
+#include "kdelta_handover.h"
 
 #define WARM_UP_PART 4 /* of the iterations, and */
 #define WARM_UP_LEAST 1
@@ -19,6 +19,7 @@
 #define NS_PER_MS 1000000ull
 #define WARM_UP_VARIABLE "KDELTA_WARM_UP" /* per cent: runs are perturbed by it, too */
 #define LEVEL_MOST 4
+#define WORDS_MAX 16
 
 static const struct operation *const tables[] = {
     call_operations, file_operations, memory_operations, process_operations,
@@ -28,7 +29,8 @@ static const struct operation *const tables[] = {
 static const struct operation *current;
 static unsigned long scale_percent = 100, warm_up_percent = 100;
 static unsigned level; /* each has four times the warm-up and twice the iterations of the one before */
-static bool clock_wanted;
+static bool clock_wanted, later_wanted;
+static const char *parent = "/tmp";
 static struct timespec settle_time;
 static uint64_t start_ticks; /* which the host has chosen: its place on the grid is kept */
 
@@ -143,7 +145,7 @@ static _Noreturn void usage(const char *wrong)
     dprintf(STDERR_FILENO,
             "syscalls: %s\n"
             "usage: syscalls [--list] [--clock] [--settle SECONDS] [--scale PERCENT] [--level 0-4] [--dir FOLDER]\n"
-            "                [OPERATION...]\n",
+            "                [--later | OPERATION...]\n",
             wrong);
     exit(2);
 }
@@ -156,46 +158,89 @@ static void list(void)
                 dprintf(STDOUT_FILENO, "%s\n", op->name);
 }
 
+/* Takes options from words[at] on; returns where they end. */
+static int take_options(int n, char **words, int at)
+{
+    for (; at < n && !strncmp(words[at], "--", 2); at++) {
+        bool has_value = at + 1 < n;
+
+        if (!strcmp(words[at], "--list"))
+            list(), exit(0);
+        else if (!strcmp(words[at], "--clock"))
+            clock_wanted = true;
+        else if (!strcmp(words[at], "--later"))
+            later_wanted = true;
+        else if (!strcmp(words[at], "--settle") && has_value)
+            settle_time.tv_sec = strtol(words[++at], NULL, 10);
+        else if (!strcmp(words[at], "--scale") && has_value)
+            scale_percent = strtoul(words[++at], NULL, 10);
+        else if (!strcmp(words[at], "--level") && has_value && (level = (unsigned)strtoul(words[at + 1], NULL, 10)) <= LEVEL_MOST)
+            at++;
+        else if (!strcmp(words[at], "--dir") && has_value)
+            parent = words[++at];
+        else
+            usage("an option that it does not know, or without its value");
+    }
+    return at;
+}
+
+static void run_operations(int n, char **names)
+{
+    struct operation op;
+
+    for (int i = 0; i < n; i++)
+        if (!find(names[i], &op))
+            usage("an operation that it does not know");
+    for (int i = 0; i < n; i++)
+        if (find(names[i], &op))
+            measure(&op);
+    for (const struct operation *const *table = tables; !n && *table; table++)
+        for (const struct operation *each = *table; each->name; each++)
+            if (!each->hidden)
+                measure(each);
+}
+
+/* The words that the host hands over, a line each: how many. Before it does, it may take a snapshot. */
+static int take_later_words(char **words)
+{
+    static char text[KDELTA_PIECE_MAX_BYTES + 1];
+    const uint8_t *piece;
+    size_t size;
+    int n = 0;
+
+    kdelta_snapshot();
+    kdelta_arm();
+    size = kdelta_next_piece(&piece);
+    if (size > KDELTA_PIECE_MAX_BYTES)
+        usage("nothing says what is to be done later");
+    memcpy(text, piece, size);
+    for (char *word = strtok(text, "\n"); word && n < WORDS_MAX; word = strtok(NULL, "\n"))
+        words[n++] = word;
+    return n;
+}
+
 int main(int argc, char **argv)
 {
-    const char *parent = "/tmp";
-    struct operation op;
-    int arg = 1;
+    char *later[WORDS_MAX];
+    int at, n;
 
     start_ticks = kdelta_clock_now();
     if (getenv(WARM_UP_VARIABLE))
         warm_up_percent = strtoul(getenv(WARM_UP_VARIABLE), NULL, 10);
-    for (; arg < argc && !strncmp(argv[arg], "--", 2); arg++) {
-        if (!strcmp(argv[arg], "--list"))
-            return list(), 0;
-        else if (!strcmp(argv[arg], "--clock"))
-            clock_wanted = true;
-        else if (!strcmp(argv[arg], "--settle") && arg + 1 < argc)
-            settle_time.tv_sec = strtol(argv[++arg], NULL, 10);
-        else if (!strcmp(argv[arg], "--scale") && arg + 1 < argc)
-            scale_percent = strtoul(argv[++arg], NULL, 10);
-        else if (!strcmp(argv[arg], "--level") && arg + 1 < argc && (level = (unsigned)strtoul(argv[arg + 1], NULL, 10)) <= LEVEL_MOST)
-            arg++;
-        else if (!strcmp(argv[arg], "--dir") && arg + 1 < argc)
-            parent = argv[++arg];
-        else
-            usage("an option that it does not know, or without its value");
-    }
-    for (int i = arg; i < argc; i++)
-        if (!find(argv[i], &op))
-            usage("an operation that it does not know");
+    at = take_options(argc, argv, 1);
     folder_make(parent);
-    for (int i = arg; i < argc; i++)
-        if (find(argv[i], &op))
-            measure(&op);
-    for (const struct operation *const *table = tables; arg == argc && *table; table++)
-        for (const struct operation *each = *table; each->name; each++)
-            if (!each->hidden)
-                measure(each);
+    if (later_wanted) {
+        n = take_later_words(later);
+        at = take_options(n, later, 0);
+        run_operations(n - at, later + at);
+    } else
+        run_operations(argc - at, argv + at);
     if (clock_wanted && kdelta_clock_counts()) {
         kdelta_send("region-clock\n", strlen("region-clock\n"));
         kdelta_message(clock_lines, clock_lines_bytes);
     }
+    if (later_wanted)
+        kdelta_done();
     unlink(file);
     rmdir(folder);
     return 0;

@@ -197,7 +197,7 @@ static void large_teardown(void)
 }
 
 /* What a task leaves is freed after grace periods, some ticks later; only then are the lists of free objects as full as they stay. */
-#define FREED_LATER 60
+#define FREED_LATER 30
 
 const struct operation process_operations[] = {
     {"fork-exit-wait", 200, FREED_LATER, .step = step_fork},

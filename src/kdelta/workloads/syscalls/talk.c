@@ -190,7 +190,7 @@ static void futex_teardown(void)
 }
 
 /* 6.1's scheduler changes state some 15 ms after two tasks begin to take turns: a task that is woken then runs at once. */
-#define TURNS 60
+#define TURNS 30
 
 const struct operation talk_operations[] = {
     {"pipe-round-trip", 2000, TURNS, .step = step_round_trip, .setup = pipe_setup, .teardown = stop_echo},

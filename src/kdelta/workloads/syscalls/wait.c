@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Asking about many descriptors at once. All of them are ready to be written to, and nobody waits. */
+/* Asking about many descriptors at once. All of them are ready to be written to, and nothing waits. */
 #include "bench.h"
 
 #include <poll.h>

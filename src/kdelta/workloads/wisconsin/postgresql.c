@@ -70,7 +70,7 @@ static void load_library(void)
     *(void **)&api.version = library_symbol(library, "PQserverVersion");
 }
 
-/* initdb asks who it is, and the server takes nobody for root. */
+/* initdb asks who it is, and the server does not run as root. */
 static void make_user(void)
 {
     static const char line[] = "wisconsin:x:1000:1000::/tmp:/bin/sh\n";

@@ -66,7 +66,7 @@ const char *relations_new_tuple(void)
     return text;
 }
 
-/* The columns of one tuple, their names with a prefix; `key`: what unique2 is beside an integer. */
+/* The columns of one tuple, their names with a prefix; `key`: what unique2 is besides an integer. */
 static size_t columns(char *sql, size_t room, const char *prefix, const char *key)
 {
     size_t used = 0;

@@ -40,7 +40,7 @@ void results_check(const char *name, const struct rows *rows)
     uint64_t checksum = rows_checksum(rows);
 
     if (!result)
-        fail("nobody knows the result of %s", name);
+        fail("the result of %s is not known", name);
     if (rows->count != result->rows || checksum != result->checksum)
         fail("the result of %s is wrong: %llu rows with the checksum %016llx, expected were %llu with %016llx", name,
              (unsigned long long)rows->count, (unsigned long long)checksum, (unsigned long long)result->rows,

@@ -113,7 +113,7 @@ void server_start(char *const argv[], uid_t user, bool (*ready)(void))
             fail("the database does not start%s", trouble);
         if (waited > START_SECONDS * (1000000000 / ASK_NS)) {
             last_lines(LOG, last, sizeof last);
-            fail("the database does not start: nobody answers after %d s: %s", START_SECONDS, last);
+            fail("the database does not start: it does not answer after %d s: %s", START_SECONDS, last);
         }
         nanosleep(&pause, NULL);
     }

@@ -66,7 +66,7 @@ void results_check(const char *name, const struct rows *rows);
 /* server.c */
 void server_add_word(const char *word); /* to the words that the server is started with */
 void server_start(char *const argv[], uid_t user, bool (*ready)(void));
-const char *server_trouble(void); /* what is said of a server that has ended; nothing of one that runs */
+const char *server_trouble(void); /* what is reported of a server that has ended; nothing of one that runs */
 void run_to_end(char *const argv[], uid_t user, const char *what);
 const char *found_file(const char *pattern);
 

@@ -54,7 +54,7 @@
     return total;
   };
 
-  // What of a graph does not hang on how it is shown; made when it is first looked at.
+  // What of a graph does not depend on how it is shown; made when it is first looked at.
   const prepared = (at) => {
     if (ready.has(at)) return ready.get(at);
     const one = graphs[at];
@@ -246,7 +246,7 @@
     draw();
     status.textContent = told(node);
   };
-  const beside = (step) => {
+  const besides = (step) => {
     const row = drawn.find((frame) => frame.node === current).row;
     const level = drawn.filter((frame) => frame.row === row).sort((one, other) => one.x - other.x);
     return level[level.findIndex((frame) => frame.node === current) + step]?.node;
@@ -258,8 +258,8 @@
   const KEYS = {
     ArrowUp: () => (current ? graph.parent[current] : undefined),
     ArrowDown: below,
-    ArrowLeft: () => beside(-1),
-    ArrowRight: () => beside(1),
+    ArrowLeft: () => besides(-1),
+    ArrowRight: () => besides(1),
   };
   svg.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What a page does beside its tables and flame graphs: folds that open for links and for paper.
+// What a page does besides its tables and flame graphs: folds that open for links and for paper.
 "use strict";
 (() => {
   const openUpTo = (element) => {

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Planted changes that cost at some times only: each is measured right, or has no firm word.
+
+    scripts/proofs/unsteady.py [ROUND]...
+
+builds a small kernel with planted.patch and compares it with itself: boot parameters say in which
+calls of each system call an empty loop is executed. Both sides are one image, and differ in nothing
+but passes of that loop. It writes one record a round to docs/cases/unsteady, puts the table of all
+into its README.md, and fails if a word is wrong. Kernels and runs are kept: a script that was
+interrupted goes on where it was.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from telling import Aloud, a_row_a_line
+
+from kdelta.host.files import write_atomic
+from kdelta.infer.effects.effects import FIRM, OperationEffect, Word
+from kdelta.spec.errors import LabError
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import run_compare
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import CompareRequest, LabRequest
+
+CASES = Path(__file__).parents[2] / "docs/cases"
+FOLDER = CASES / "unsteady"
+PACKAGE = "deb-src:linux-source-6.12"
+CONFIG, PATCH = "option-groups/plain.config", "unsteady/planted.patch"
+BEGIN, END = "<!-- the table: begin -->", "<!-- the table: end -->"
+INSNS = 3
+"""Instructions of a pass of the planted loop."""
+NEVER = 10**9
+TOLERANCE = 0.05
+"""By what part of it a cost that is steady may be measured wrong: a region need not end with a
+period of what comes again and again.
+"""
+
+
+class Plant(msgspec.Struct, frozen=True):
+    """Passes of the loop by call: `before` up to call `start`, `within` up to `end`, then `after`;
+    again from the beginning after `period` calls. And one more every 2^ramp_shift calls, for
+    ramp_end calls.
+    """
+
+    start: int = 0
+    end: int = 0
+    period: int = NEVER
+    before: int = 0
+    within: int = 0
+    after: int = 0
+    ramp_end: int = 0
+    ramp_shift: int = 0
+
+    @property
+    def words(self) -> str:
+        """The value of the boot parameter."""
+        return ",".join(str(number) for number in msgspec.structs.astuple(self))
+
+
+def always(passes: int) -> Plant:
+    """The same in each call."""
+    return Plant(before=passes, within=passes, after=passes)
+
+
+def until(call: int, passes: int = 100, start: int = 0) -> Plant:
+    """A cost of calls from `start` up to that one."""
+    return Plant(start, call, within=passes)
+
+
+def since(call: int, passes: int = 100) -> Plant:
+    """A cost of all calls from that one on."""
+    return Plant(call, call, after=passes)
+
+
+def turns(each: int, high: int = 100, low: int = 0) -> Plant:
+    """Two costs in turn, each for so many calls."""
+    return Plant(0, each, 2 * each, within=high, after=low)
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What is planted in an operation's call on both sides. right: how many passes more a call
+    costs in the long run. limit: why kdelta cannot see that; then any word is recorded.
+    """
+
+    operation: str
+    site: str
+    what: str
+    other: Plant
+    right: float
+    base: Plant = Plant()
+    limit: str = ""
+
+
+ROUNDS: dict[str, tuple[Trial, ...]] = {
+    "usual": (
+        Trial("getppid", "getppid", "the first 500 calls", until(500), 0),
+        Trial("uname", "uname", "from call 3,000 on", since(3000), 100),
+        Trial(
+            "sched_yield", "sched_yield", "from call 5,000 on, amid the region", since(5000), 100
+        ),
+        Trial("gettimeofday-syscall", "gettimeofday", "700 calls of 1,400", turns(700), 50),
+        Trial(
+            "clock_gettime-syscall", "clock_gettime", "each 5th call", Plant(0, 1, 5, 0, 100), 20
+        ),
+        Trial("chdir", "chdir", "from call 1,280 on, at 90 % of the region", since(1280), 100),
+        Trial("stat", "stat", "up to call 1,280, at 90 % of the region", until(1280), 0),
+        Trial(
+            *("fstat", "fstat", "more and more, up to call 16,000"),
+            *(Plant(ramp_end=16000, ramp_shift=7), 125),
+        ),
+        Trial("futex-wake", "futex", "calls 2,000 to 6,000", until(6000, start=2000), 0),
+        Trial("poll-10", "poll", "up to call 900", until(900), 0),
+        Trial("read-zero-64k", "read_zero", "calls 120 to 150", until(150, start=120), 0),
+        Trial("signal-handler", "kill", "from call 2,000 on", since(2000), 100),
+        Trial("fork-large", "clone", "the first 2 forks", until(2, 1_000_000), 0),
+    ),
+    "traps": (
+        Trial("getppid", "getppid", "calls 5,000 to 6,200", until(6200, start=5000), 0),
+        Trial(
+            *("uname", "uname", "800 calls more, 800 calls less, in turn"),
+            *(turns(800), 0, always(50)),
+        ),
+        Trial("sched_yield", "sched_yield", "one pass, up to call 5,500", until(5500, 1), 0),
+        Trial("gettimeofday-syscall", "gettimeofday", "one pass, 700 of 1,400", turns(700, 1), 0.5),
+        Trial(
+            *("clock_gettime-syscall", "clock_gettime", "each 97th call"),
+            *(Plant(0, 1, 97, 0, 100), 100 / 97),
+        ),
+        Trial("chdir", "chdir", "one pass, up to call 1,300", until(1300, 1), 0),
+        Trial("stat", "stat", "one pass, from call 1,000 on", since(1000, 1), 1),
+        Trial("fstat", "fstat", "calls 3,000 to 9,000", until(9000, start=3000), 0),
+        Trial(
+            *("futex-wake", "futex", "less and less, up to call 8,000"),
+            *(always(125), 0, Plant(ramp_end=8000, ramp_shift=6)),
+        ),
+        Trial("poll-10", "poll", "from call 1,490 on, the end of the region", since(1490), 100),
+        Trial("read-zero-64k", "read_zero", "from call 150 on, 0.6 %", since(150, 26), 26),
+        Trial("signal-handler", "kill", "calls 1,000 to 1,800", until(1800, start=1000), 0),
+        Trial("fork-large", "clone", "each 2nd fork", Plant(0, 1, 2, 0, 1_000_000), 500_000),
+    ),
+    "more": (
+        Trial("getppid", "getppid", "each 2nd call", Plant(0, 1, 2, 0, 100), 50),
+        Trial(
+            *("uname", "uname", "not in calls 5,000 to 6,200"),
+            *(Plant(5000, 6200, before=100, after=100), 100),
+        ),
+        Trial("stat", "stat", "300 calls of 600", turns(300), 50),
+        Trial("fstat", "fstat", "2,500 calls of 5,000", turns(2500), 50),
+    ),
+    "limits": (
+        Trial(
+            *("getppid", "getppid", "from call 40,000 on", since(40_000), 100),
+            limit="a region that is steady is not run for longer",
+        ),
+        Trial(
+            *("uname", "uname", "the first 12,000 calls", until(12_000), 0),
+            limit="the cost lasts for longer than warm-up and region",
+        ),
+        Trial(
+            *("sched_yield", "sched_yield", "20,000 calls of 40,000", turns(20_000), 50),
+            limit="the period is longer than warm-up and region",
+        ),
+        Trial(
+            *("futex-wake", "futex", "a pass more every 4,096 calls, for a million"),
+            *(Plant(ramp_end=1 << 20, ramp_shift=12), 256),
+            limit="the cost changes by less than 0.5 % in the region",
+        ),
+    ),
+}
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A trial: the verdict; instructions an iteration of the base, their difference between low and
+    high, and which it is in the long run.
+    """
+
+    operation: str
+    what: str
+    limit: str
+    right: float
+    word: str
+    reason: str
+    base: float
+    diff: float
+    low: float
+    high: float
+    n: tuple[int, int]
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the word is firm, or "same", and not true in the long run."""
+        near = TOLERANCE * abs(self.right)
+        if self.word in {word.value for word in FIRM}:
+            return (
+                self.diff * self.right <= 0 or not self.low - near <= self.right <= self.high + near
+            )
+        within = max(abs(self.low), abs(self.high))
+        return self.word == Word.SAME.value and abs(self.right) > within + near
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A round, and what both sides were booted with."""
+
+    name: str
+    base: str
+    other: str
+    qemu: str
+    rows: tuple[Row, ...]
+
+
+def parameters(trials: Sequence[Trial], *, base: bool) -> str:
+    """The boot parameters of one side of a round."""
+    plants = {one.site: one.base if base else one.other for one in trials}
+    return " ".join(f"planted.{site}={plant.words}" for site, plant in plants.items())
+
+
+def spec(trials: Sequence[Trial], *, base: bool) -> str:
+    """The kernel of one side of a round."""
+    words = parameters(trials, base=base)
+    return f"{PACKAGE} +{CASES / CONFIG} +{CASES / PATCH} '+cmdline:{words}'"
+
+
+def made(name: str, store: Store) -> Record:
+    """The comparison of a round; LabError if one side did not run."""
+    trials = ROUNDS[name]
+    request = CompareRequest(
+        base=spec(trials, base=True),
+        others=(spec(trials, base=False),),
+        operations=tuple(one.operation for one in trials),
+        lab=LabRequest(),
+    )
+    (found,) = asyncio.run(run_compare(request, store, Aloud()))
+    if found.effects is None:
+        raise LabError(f"{name}: one side did not run; kdelta runs lists its runs")
+    effects = {one.name: one for one in found.effects.operations}
+    return Record(
+        name,
+        parameters(trials, base=True),
+        parameters(trials, base=False),
+        str(found.base.done[0].run.machine["qemu"]),
+        tuple(row_of(one, effects[one.operation]) for one in trials),
+    )
+
+
+def row_of(trial: Trial, found: OperationEffect) -> Row:
+    """What is kept of a trial."""
+    if found.costs is None:
+        raise LabError(f"{found.name} is not comparable: {found.verdict.reason}")
+    insns = found.costs.insns
+    figures = (insns.base.value, insns.effect.value, insns.effect.low, insns.effect.high)
+    base, diff, low, high = (round(float(one), 4) for one in figures)
+    return Row(
+        trial.operation,
+        trial.what,
+        trial.limit,
+        round(INSNS * trial.right, 4),
+        found.verdict.word.value,
+        found.verdict.reason,
+        *(base, diff, low, high),
+        (insns.base.n, insns.other.n),
+    )
+
+
+def records() -> list[Record]:
+    """Those that are kept, in the order of the rounds."""
+    paths = [FOLDER / f"{name}.json" for name in ROUNDS]
+    return [msgspec.json.decode(p.read_bytes(), type=Record) for p in paths if p.is_file()]
+
+
+def table(found: Sequence[Record]) -> str:
+    """A row a trial: what is planted, what is right, and what was reported."""
+    lines = ["| operation | planted | right | reported | figure |", "|---|---|---|---|---|"]
+    for row in (row for one in found for row in one.rows):
+        word = f"**wrong: {row.word}**" if row.wrong and not row.limit else row.word
+        figure = f"{row.diff:+.2f}, {row.low:+.2f} to {row.high:+.2f}"
+        right = f"{row.right:+.2f}" if row.right else "0"
+        what = f"{row.what} (limit: {row.limit})" if row.limit else row.what
+        lines.append(f"| {row.operation} | {what} | {right} | {word} | {figure} |")
+    return "\n".join(lines)
+
+
+def put_into_readme(text: str) -> None:
+    """The table in place of the one that is there."""
+    path = FOLDER / "README.md"
+    before, _, rest = path.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    write_atomic(path, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+
+
+def main() -> int:
+    """The records of the rounds that are asked for, and the table of all; 1 if a word is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rounds", nargs="*", choices=[*ROUNDS, []], help="make these only")
+    with open_store() as store:
+        for name in parser.parse_args().rounds or ROUNDS:
+            record = made(name, store)
+            write_atomic(FOLDER / f"{name}.json", a_row_a_line(record))
+            print(table([record]), flush=True)
+    put_into_readme(table(records()))
+    return int(any(row.wrong and not row.limit for one in records() for row in one.rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

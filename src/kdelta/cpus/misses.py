@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What each kind of miss is called, wherever one is printed."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kdelta.cpus.model import MissKind
+
+
+class MissNames(msgspec.Struct, frozen=True):
+    """The names of a kind of miss.
+
+    kind    its key in CPU files and in records
+    price   of the price of one, in `kdelta cpus`
+    label   of one
+    plural  of a number of them
+    column  the same in 14 columns
+    """
+
+    kind: MissKind
+    price: str
+    label: str
+    plural: str
+    column: str
+
+
+_ALL = (
+    MissNames("l1i", "miss of a line",
+              "L1I miss, in full", "L1I misses", "l1i misses"),
+    MissNames("itlb", "miss of a page",
+              "ITLB miss", "ITLB misses", "itlb misses"),
+    MissNames("btb", "miss of a target",
+              "BTB miss", "BTB misses", "btb misses"),
+    MissNames("l2", "miss in the L2",
+              "L2 miss (code)", "L2 misses of code and data", "l2 misses"),
+    MissNames("conditional", "mispredicted if",
+              "conditional mispredicted", "mispredicted conditional branches", "mispred., if"),
+    MissNames("indirect", "mispredicted target",
+              "indirect mispredicted", "mispredicted indirect branches", "mispred., to"),
+    MissNames("return", "mispredicted return",
+              "return mispredicted", "mispredicted returns", "mispred., ret"),
+    MissNames("btb-first", "miss of a near target",
+              "first-level BTB miss", "misses of the first BTB", "btb 1st misses"),
+    MissNames("l1i-exposed", "a cycle not hidden",
+              "cycle of an L1I miss not hidden", "cycles that L1I misses leave exposed",
+              "l1i exposed"),
+    MissNames("fetch-windows", "a window",
+              "fetch window", "fetched windows", "fetch windows"),
+    MissNames("op-cache", "miss of operations",
+              "op cache miss", "misses of decoded operations", "op cache"),
+    MissNames("fetch-waits", "a cycle of waiting",
+              "cycle of waiting for windows", "cycles of waiting for windows", "fetch waits"),
+    MissNames("l1d", "load: line",
+              "L1D miss (load)", "L1D misses of loads", "l1d misses"),
+    MissNames("l1d-store", "store: line",
+              "L1D miss (store)", "L1D misses of stores", "l1d, stores"),
+    MissNames("l2-data", "load: line in the L2",
+              "L2 miss (load)", "L2 misses of loads", "l2-data misses"),
+    MissNames("l2-data-store", "store: line in the L2",
+              "L2 miss (store)", "L2 misses of stores", "l2-data stores"),
+    MissNames("dtlb", "load: page",
+              "DTLB miss (load)", "DTLB misses of loads", "dtlb misses"),
+    MissNames("dtlb-store", "store: page",
+              "DTLB miss (store)", "DTLB misses of stores", "dtlb, stores"),
+    MissNames("stlb", "load: page, 2nd level",
+              "STLB miss (load)", "STLB misses of loads", "stlb misses"),
+    MissNames("stlb-store", "store: page, 2nd level",
+              "STLB miss (store)", "STLB misses of stores", "stlb, stores"),
+)  # fmt: skip
+
+MISSES: Mapping[str, MissNames] = {one.kind: one for one in _ALL}
+"""All kinds: those that depend on where code lies, of the front end, and of data."""
+
+PLURALS: Mapping[str, str] = {
+    **{kind: names.plural for kind, names in MISSES.items()},
+    "l2_code": "L2 misses of code",
+    "l2_data": "L2 misses of data",
+}
+"""What a number of misses of a kind is called, and of L2 misses by what missed."""

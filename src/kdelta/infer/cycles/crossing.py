@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a system call's way into the kernel and back costs, broken down by arms: each of them leaves
+out one thing more than the one before, so that differences between neighbours add up to the whole.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Literal, get_args
+
+import msgspec
+
+from kdelta.counts.model import Context, Cost, RegionCounts, RunCounts, merged_regions
+from kdelta.cpus.model import ASSUMED, CPU, Price
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.infer.effects.estimate import ZERO, Estimate, estimate
+from kdelta.spec.errors import LabError
+
+ArmName = Literal["stock", "mitigations-off", "kernel", "kernel-direct", "kernel-skip"]
+"""stock: the tree as it is. mitigations-off: with that parameter. kernel: programs in ring 0, by
+the same instruction. kernel-direct: by a jump to the same entry. kernel-skip: past what only a
+change of privilege needs. The last three with mitigations off, too.
+"""
+ARMS: tuple[ArmName, ...] = get_args(ArmName)
+
+Part = Literal["mitigations", "crossing", "direct call", "entry work"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""What each arm leaves out besides what the one before it does; the first leaves out nothing."""
+
+TOTAL = "total"
+
+Amounts = dict[str, Fraction]
+"""What has a price, by the price's name: "insns", "string_bytes", and special instructions."""
+
+
+class ArmCost(msgspec.Struct, frozen=True):
+    """What an operation's own work costs in an arm: instructions an iteration, of which `user` and
+    `kernel` are the two halves, and `amounts` of all that a CPU may have prices of. `interrupts`
+    and `other` are what these executed on its time. `cycles`: its path on a CPU, None without one.
+    """
+
+    arm: ArmName
+    insns: Estimate
+    user: Estimate
+    kernel: Estimate
+    interrupts: Estimate
+    other: Estimate
+    amounts: Amounts
+    cycles: Interval | None = None
+
+    @property
+    def specials(self) -> Amounts:
+        """Special instructions by kind."""
+        return {k: n for k, n in self.amounts.items() if k not in {INSNS, STRING_BYTES}}
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What is gained from one arm to a later one, an iteration: positive is less work. `parts` are
+    one, or those of all arms between where these are missing. `of_whole`: of the instructions
+    gained in all, a fraction; None where that is zero. `cycles`: those gained.
+    """
+
+    parts: tuple[Part, ...]
+    before: ArmName
+    after: ArmName
+    insns: Fraction
+    user: Fraction
+    kernel: Fraction
+    of_whole: Fraction | None
+    cycles: Interval | None = None
+
+
+class OperationCrossing(msgspec.Struct, frozen=True):
+    """An operation in the arms that have it, in the order of ARMS, and what lies between them. The
+    shares add up to `whole`, which is None where fewer than two arms have it.
+    """
+
+    name: str
+    arms: tuple[ArmCost, ...]
+    shares: tuple[Share, ...]
+    whole: Share | None
+
+    def arm(self, name: ArmName) -> ArmCost | None:
+        """What it costs in that arm; None if it has no figure of it."""
+        return next((one for one in self.arms if one.arm == name), None)
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """All operations, and their sum over those that every arm with a run has, an iteration of each.
+    `left_out`: the others. `assumed`: special instructions that were executed and whose price the
+    CPU's file assumes, or has not at all (`unpriced`), with the range that is taken for them.
+    """
+
+    operations: tuple[OperationCrossing, ...]
+    total: OperationCrossing
+    left_out: tuple[str, ...] = ()
+    assumed: dict[str, Interval] = {}
+    unpriced: dict[str, Interval] = {}
+
+
+_Run = Mapping[str, RegionCounts]
+
+
+def crossing(arms: Mapping[ArmName, Sequence[RunCounts]], cpu: CPU | None = None) -> Crossing:
+    """The arms' runs that went well, perturbed alike, broken down. An arm without a run is as one
+    that is not there. Raises LabError if anything does not add up.
+    """
+    runs = {
+        name: [merged_regions(counts) for counts in arms[name]] for name in ARMS if arms.get(name)
+    }
+    names = list(dict.fromkeys(name for one in runs.values() for run in one for name in run))
+    prices = _prices(cpu, runs) if cpu else None
+    operations = tuple(_operation(name, runs, prices) for name in names)
+    common = [name for name in names if all(name in run for one in runs.values() for run in one)]
+    total = _total(common, runs, prices)
+    found = Crossing(
+        operations,
+        total,
+        left_out=tuple(name for name in names if name not in common),
+        assumed=_interval(prices.assumed) if prices else {},
+        unpriced=_interval(prices.unpriced) if prices else {},
+    )
+    check(found)
+    return found
+
+
+def check(found: Crossing) -> None:
+    """Raises LabError unless user and kernel add up to each arm's work, and shares to the whole."""
+    for one in (*found.operations, found.total):
+        for arm in one.arms:
+            _must_be(one.name, "halves", arm.user.value + arm.kernel.value, arm.insns.value)
+        if one.whole is not None:
+            for figure in ("insns", "user", "kernel"):
+                parts = sum((getattr(share, figure) for share in one.shares), ZERO)
+                _must_be(one.name, f"shares of {figure}", parts, getattr(one.whole, figure))
+    for figure in ("insns", "user", "kernel"):
+        for arm in found.total.arms:
+            having = [one.arm(arm.arm) for one in found.operations if one.name in _summed(found)]
+            parts = sum((getattr(one, figure).value for one in having if one is not None), ZERO)
+            _must_be(TOTAL, f"operations' {figure}", parts, getattr(arm, figure).value)
+
+
+def _summed(found: Crossing) -> set[str]:
+    return {one.name for one in found.operations} - set(found.left_out)
+
+
+def _must_be(name: str, what: str, parts: Fraction, whole: Fraction) -> None:
+    if parts != whole:
+        raise LabError(
+            f"{name}: the {what} add up to {float(parts)}, and the whole is {float(whole)}",
+            "this is an error of kdelta; please report it with the output of --json",
+        )
+
+
+class _Prices(msgspec.Struct, frozen=True):
+    """Of all that was executed: prices by name, and which of them were neither published nor
+    measured.
+    """
+
+    known: dict[str, Price]
+    assumed: dict[str, Price]
+    unpriced: dict[str, Price]
+
+    def cycles(self, amounts: Mapping[str, Fraction]) -> Interval:
+        """What these cost from the lowest prices to the highest; what is negative is most expensive
+        at the lowest. Amounts are exact, so differences are priced and prices never subtracted.
+        """
+        low = high = 0.0
+        for name, amount in amounts.items():
+            price = self.known.get(name) or self.unpriced[name]
+            ends = (price.low, price.high) if amount > 0 else (price.high, price.low)
+            low += float(amount) * ends[0]
+            high += float(amount) * ends[1]
+        return Interval(low, high)
+
+
+def _prices(cpu: CPU, runs: Mapping[ArmName, Sequence[_Run]]) -> _Prices:
+    known = prices_of(cpu).executed
+    kinds = sorted(
+        {
+            kind
+            for one in runs.values()
+            for run in one
+            for region in run.values()
+            for kind in region.cost("own").specials
+        }
+    )
+    # What has no price is as cheap as the cheapest that has one, up to the most expensive.
+    lows = [price.low for price in cpu.specials.values()] or [0.0]
+    highs = [price.high for price in cpu.specials.values()] or [0.0]
+    anything = Price(min(lows), max(highs))
+    return _Prices(
+        known,
+        assumed={
+            kind: known[kind]
+            for kind in kinds
+            if kind in known and cpu.sources.get(f"special.{kind}", "").startswith(ASSUMED)
+        },
+        unpriced={kind: anything for kind in kinds if kind not in known},
+    )
+
+
+def _interval(prices: Mapping[str, Price]) -> dict[str, Interval]:
+    return {kind: Interval(price.low, price.high) for kind, price in prices.items()}
+
+
+def _operation(
+    name: str, runs: Mapping[ArmName, Sequence[_Run]], prices: _Prices | None
+) -> OperationCrossing:
+    having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
+    return _broken_down(name, [name], {arm: one for arm, one in having.items() if one}, prices)
+
+
+def _total(
+    names: Sequence[str], runs: Mapping[ArmName, Sequence[_Run]], prices: _Prices | None
+) -> OperationCrossing:
+    return _broken_down(TOTAL, names, runs if names else {}, prices)
+
+
+def _broken_down(
+    name: str,
+    regions: Sequence[str],
+    runs: Mapping[ArmName, Sequence[_Run]],
+    prices: _Prices | None,
+) -> OperationCrossing:
+    """The sum over these regions, which all of the runs have."""
+    arms = tuple(_arm(arm, regions, one, prices) for arm, one in runs.items())
+    whole = _share(arms[0], arms[-1], None, prices) if len(arms) > 1 else None
+    shares = tuple(
+        _share(before, after, whole.insns if whole else None, prices)
+        for before, after in itertools.pairwise(arms)
+    )
+    if whole is not None:
+        whole = msgspec.structs.replace(whole, of_whole=Fraction(1) if whole.insns else None)
+    return OperationCrossing(name, arms, shares, whole)
+
+
+def _arm(
+    arm: ArmName, regions: Sequence[str], runs: Sequence[_Run], prices: _Prices | None
+) -> ArmCost:
+    def of(figure: Callable[[RegionCounts], int]) -> Estimate:
+        return estimate(
+            [
+                sum(
+                    (Fraction(figure(run[name]), run[name].iteration_count) for name in regions),
+                    ZERO,
+                )
+                for run in runs
+            ]
+        )
+
+    def of_context(context: Context, kernel: bool | None = None) -> Estimate:
+        return of(lambda region: region.cost(context, kernel).insns)
+
+    amounts = _mean_amounts(
+        [
+            (run[name].cost("own"), run[name].iteration_count * len(runs))
+            for run in runs
+            for name in regions
+        ]
+    )
+    return ArmCost(
+        arm,
+        insns=of_context("own"),
+        user=of_context("own", kernel=False),
+        kernel=of_context("own", kernel=True),
+        interrupts=of_context("interrupts"),
+        other=of_context("other"),
+        amounts=amounts,
+        cycles=prices.cycles(amounts) if prices else None,
+    )
+
+
+def _mean_amounts(costs: Iterable[tuple[Cost, int]]) -> Amounts:
+    """The sum of costs, each divided by its number."""
+    found: Amounts = {}
+    for cost, divisor in costs:
+        for name, count in {
+            INSNS: cost.insns,
+            STRING_BYTES: cost.string_bytes,
+            **cost.specials,
+        }.items():
+            found[name] = found.get(name, ZERO) + Fraction(count, divisor)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _share(
+    before: ArmCost, after: ArmCost, whole: Fraction | None, prices: _Prices | None
+) -> Share:
+    first, last = ARMS.index(before.arm), ARMS.index(after.arm)
+    insns = before.insns.value - after.insns.value
+    names = {**before.amounts, **after.amounts}
+    saved = {name: before.amounts.get(name, ZERO) - after.amounts.get(name, ZERO) for name in names}
+    return Share(
+        parts=PARTS[first:last],
+        before=before.arm,
+        after=after.arm,
+        insns=insns,
+        user=before.user.value - after.user.value,
+        kernel=before.kernel.value - after.kernel.value,
+        of_whole=insns / whole if whole else None,
+        cycles=prices.cycles(saved) if prices else None,
+    )

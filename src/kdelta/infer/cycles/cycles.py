@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles: what was executed and what missed, weighed by a CPU. docs/cpus.md has the formula.
+
+They are no prediction of a clock's reading: what the formula leaves out is listed there too.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kdelta.counts.model import Cost
+from kdelta.cpus.model import CPU, EXPOSED, LINES, MissKind
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.spec.errors import LabError
+
+Ends = tuple[float, float]
+"""The lowest and the highest price of one thing."""
+
+
+class Priced(msgspec.Struct, frozen=True):
+    """Model cycles by what they go to; the parts add up to `total`.
+
+    base      instructions at the CPU's base rate; a string operation is one, however long
+    strings   bytes of string operations
+    specials  special instruction -> what it costs beyond being an instruction
+    misses    kind -> from all hidden to all exposed
+    unpriced  special instructions that were executed and of which the CPU's file has no price
+    """
+
+    total: Interval
+    base: Interval
+    strings: Interval
+    specials: dict[str, Interval]
+    misses: dict[MissKind, Interval]
+    unpriced: tuple[str, ...] = ()
+
+    def parts(self) -> tuple[Interval, ...]:
+        """All parts."""
+        return (self.base, self.strings, *self.specials.values(), *self.misses.values())
+
+    def per(self, count: float) -> "Priced":
+        """The same for one of `count` (iterations, say), which is positive."""
+        return Priced(
+            total=_divided(self.total, count),
+            base=_divided(self.base, count),
+            strings=_divided(self.strings, count),
+            specials={kind: _divided(part, count) for kind, part in self.specials.items()},
+            misses={kind: _divided(part, count) for kind, part in self.misses.items()},
+            unpriced=self.unpriced,
+        )
+
+
+def executed_amounts(cost: Cost) -> dict[str, int]:
+    """What of a cost has a price, by the price's name. The further iterations of a string
+    operation are not in it: its bytes are.
+    """
+    return {INSNS: cost.insns, STRING_BYTES: cost.string_bytes, **cost.specials}
+
+
+def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Interval:
+    """What a cost and its misses take on a CPU, in model cycles, from the lowest prices to the
+    highest.
+
+        cycles = insns x cycles_per_insn + string_bytes / string_bytes_per_cycle
+               + sum over special instructions of count x price
+               + sum over kinds of misses of count x (hidden to exposed)
+
+    It is linear, and prices are one CPU's: so to price a difference, give it differences of counts
+    (they may be negative), never subtract intervals. Raises ValueError for a kind of miss that the
+    CPU has no price for, and LabError if the parts do not add up. With "l1i-exposed" among the
+    misses, "l1i" costs nothing.
+    """
+    return priced(cost, misses, cpu).total
+
+
+def priced(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Priced:
+    """The same, broken down. Raises what `model_cycles` does."""
+    unknown = [kind for kind in misses if kind not in cpu.misses]
+    if unknown:
+        raise ValueError(f"{cpu.name} has no price for a miss of {', '.join(unknown)}")
+    executed = executed_amounts(cost)
+    prices: dict[str, Ends] = {
+        name: (price.low, price.high)
+        for name, price in prices_of(cpu).executed.items()
+        if name in executed
+    }
+    prices |= {kind: (cpu.misses[kind].hidden, cpu.misses[kind].exposed) for kind in misses}
+    if EXPOSED in misses and LINES in misses:
+        prices[LINES] = (0.0, 0.0)  # what is left of its latency has a price of its own
+    amounts = {name: float(executed[name]) for name in prices if name in executed}
+    amounts |= {str(kind): count for kind, count in misses.items()}
+    weighed = {name: _times(amount, prices[name]) for name, amount in amounts.items()}
+    found = Priced(
+        total=_total(amounts, prices),
+        base=weighed[INSNS],
+        strings=weighed[STRING_BYTES],
+        specials={kind: weighed[kind] for kind in cost.specials if kind in cpu.specials},
+        misses={kind: weighed[kind] for kind in misses},
+        unpriced=tuple(kind for kind in cost.specials if kind not in cpu.specials),
+    )
+    check(found)
+    return found
+
+
+def check(found: Priced) -> None:
+    """Raises LabError unless the parts add up to the total, at both ends."""
+    low, high = _sum(found.parts())
+    for name, parts, total in (("low", low, found.total.low), ("high", high, found.total.high)):
+        if not math.isclose(parts, total, rel_tol=1e-9, abs_tol=1e-6):
+            raise LabError(
+                f"the parts of model cycles add up to {parts}, not {total} (their {name} ends)",
+                "this is a fault of kdelta's; please report it with the CPU and the run",
+            )
+
+
+def _total(amounts: Mapping[str, float], prices: Mapping[str, Ends]) -> Interval:
+    """Each end alone: what is negative is most expensive at the lowest price."""
+    low = high = 0.0
+    for name, amount in amounts.items():
+        cheap, expensive = prices[name] if amount > 0 else reversed(prices[name])
+        low += amount * cheap
+        high += amount * expensive
+    return Interval(low, high)
+
+
+def _times(amount: float, price: Ends) -> Interval:
+    ends = sorted(amount * end for end in price)
+    return Interval(ends[0], ends[1])
+
+
+def _divided(interval: Interval, count: float) -> Interval:
+    return Interval(interval.low / count, interval.high / count)
+
+
+def _sum(parts: Iterable[Interval]) -> Ends:
+    every = list(parts)
+    return math.fsum(part.low for part in every), math.fsum(part.high for part in every)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prices of what is executed and of misses, each an interval, and the amounts that have them."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kdelta.cpus.model import (
+    CPU,
+    DATA_MISS_KINDS,
+    EXPOSED,
+    L2_OF_DATA,
+    LINES,
+    DataMissKind,
+    MissPrice,
+    Price,
+)
+from kdelta.infer.effects.effects import Costs
+from kdelta.infer.effects.estimate import Estimate
+
+INSNS = "insns"
+STRING_BYTES = "string_bytes"
+FIXED: tuple[DataMissKind, ...] = tuple(kind for kind in DATA_MISS_KINDS if kind not in L2_OF_DATA)
+"""Misses of data that are the same under all layouts of code: a part of what a path costs. The L2
+holds code, too, so what data misses there goes with the layouts."""
+
+L2, L2_CODE, L2_DATA = "l2", "l2_code", "l2_data"
+"""Misses of the L2, and what they are made of."""
+
+
+class Prices(msgspec.Struct, frozen=True):
+    """What a CPU takes for what, in cycles apiece.
+
+    executed  of an instruction ("insns"), of a byte of a string operation ("string_bytes"), of a
+              special instruction beyond its being one, by kind; of a miss of data, by kind, as far
+              as no layout changes them (FIXED); what has no price costs nothing
+    misses    of a miss, by kind; a kind without a price is shown, and costs nothing
+    guesses   those of `executed` that are prices of misses which were not measured
+    """
+
+    executed: dict[str, Price]
+    misses: dict[str, MissPrice]
+    guesses: tuple[str, ...] = ()
+
+
+def prices_of(cpu: CPU) -> Prices:
+    """All prices of a CPU. Where it has one for misses of the L2 by data, these and those by code
+    are priced apart, else their sum.
+    """
+    fixed = {str(kind): cpu.misses[kind] for kind in FIXED if kind in cpu.misses}
+    fast, slow = cpu.string_bytes_per_cycle.high, cpu.string_bytes_per_cycle.low
+    return Prices(
+        executed={
+            INSNS: Price(cpu.cycles_per_insn, cpu.cycles_per_insn),
+            STRING_BYTES: Price(1 / fast, 1 / slow),
+            **cpu.specials,
+            **{kind: Price(price.hidden, price.exposed) for kind, price in fixed.items()},
+        },
+        misses=_varying(cpu),
+        guesses=tuple(kind for kind, price in fixed.items() if not price.calibrated),
+    )
+
+
+def _varying(cpu: CPU) -> dict[str, MissPrice]:
+    """Of misses that layouts of code change."""
+    of_data = set(DATA_MISS_KINDS)
+    found = {str(kind): price for kind, price in cpu.misses.items() if kind not in of_data}
+    each = [price for kind in L2_OF_DATA if (price := cpu.misses.get(kind)) is not None]
+    if L2 in found and each:
+        found[L2_CODE] = found.pop(L2)
+        # Loads and stores are not distinguished there.
+        found[L2_DATA] = MissPrice(
+            hidden=min(price.hidden for price in each),
+            exposed=max(price.exposed for price in each),
+            calibrated=all(price.calibrated for price in each),
+        )
+    return found
+
+
+def believed(prices: Prices, name: str) -> Price:
+    """The interval of one of the prices of what is executed: from zero for a miss of data whose
+    price was never measured.
+    """
+    price = prices.executed[name]
+    return Price(0.0, price.high) if name in prices.guesses else price
+
+
+def priced_kinds(prices: Prices, kinds: Iterable[str]) -> tuple[str, ...]:
+    """Those of these kinds of misses that cost anything. Where the front end was replayed and there
+    is a price of what it leaves of a line's latency, a missing line costs that and no more.
+    """
+    priced = tuple(kind for kind in kinds if kind in prices.misses)
+    if EXPOSED not in priced:
+        return priced
+    return tuple(kind for kind in priced if kind != LINES)
+
+
+def executed_of(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+    """What the base and the other kernel execute an iteration, by the names of the prices."""
+    amounts = {INSNS: costs.insns, STRING_BYTES: costs.string_bytes, **costs.specials}
+    return (
+        {name: quantity.base for name, quantity in amounts.items()},
+        {name: quantity.other for name, quantity in amounts.items()},
+    )

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which verdicts on paths chance could have made, since runs are few."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.infer.effects.effects import (
+    FIRM,
+    MEDIAN_SHARE,
+    Costs,
+    Effects,
+    OperationEffect,
+    Verdict,
+    Word,
+    warnings_of,
+)
+from kdelta.infer.effects.estimate import APART, Estimate, Quantity, apart_by_chance
+
+ENOUGH = 8
+"""Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`), so
+one of each may fail.
+"""
+
+CLEAR = 4
+"""How many times the ranges of both sides an effect must be, to be accepted from 3 runs of each.
+Two equal sides of three come so far apart in 0.006 % of cases if they are normal, in 0.012 % if
+exponential or log-normal, in 0.024 % if uniform (simulated with 4 million pairs).
+"""
+
+LARGE = 20
+"""How many times the ranges an effect must be that no iteration tells. Sides whose runs have two
+values each come `CLEAR` times their ranges apart too often: a range within one value is small.
+"""
+
+_LEAST_RUNS = 3
+"""Of each, for their ranges to say anything: of two, 1.0 to 1.6 % of pairs come 4 ranges apart."""
+
+
+def by_chance(
+    effects: Effects, base: Sequence[RunCounts], other: Sequence[RunCounts]
+) -> tuple[str, ...]:
+    """The operations that are called faster or slower, and of which these runs may not tell.
+
+    Told is what one of these holds for:
+
+    - there are so many runs that their order alone decides (`apart_by_chance`);
+    - all runs of a side agree, and in all of both interrupts and other tasks did the same;
+    - it stands in the iterations: the median one differs by about as much as the mean, and it is
+      the same in all runs of a side, or differs by `CLEAR` times its ranges. What a run has and
+      another has not (a timer that ends in it) is in a few iterations;
+    - it is too large for a timer: `LARGE` times the ranges, and `CLEAR` times all that interrupts
+      and other tasks executed in any run.
+
+    base, other: the counts that the effects are of.
+    """
+    sides = [[merged_regions(run) for run in runs] for runs in (base, other)]
+    return tuple(
+        one.name
+        for one in effects.operations
+        if one.verdict.word in FIRM
+        and one.costs is not None
+        and not _is_told(
+            one.costs, [run[one.name] for side in sides for run in side if one.name in run]
+        )
+    )
+
+
+def with_operations(
+    effects: Effects,
+    operations: Sequence[OperationEffect],
+    base: Sequence[RunCounts],
+    other: Sequence[RunCounts],
+) -> Effects:
+    """The effects with these in place of those of the same names.
+
+    base, other: the counts of all runs, of these and of the others, whose warnings are to be
+    reported.
+    """
+    better = {one.name: one for one in operations}
+    return msgspec.structs.replace(
+        effects,
+        operations=tuple(better.get(one.name, one) for one in effects.operations),
+        warnings=warnings_of(base, other),
+    )
+
+
+def left_open(effects: Effects, operations: Collection[str], reason: str) -> Effects:
+    """The effects with "unresolved" for the operations of these names."""
+    verdict = Verdict(Word.UNRESOLVED, reason=reason)
+    return msgspec.structs.replace(
+        effects,
+        operations=tuple(
+            msgspec.structs.replace(one, verdict=verdict) if one.name in operations else one
+            for one in effects.operations
+        ),
+    )
+
+
+def _is_told(costs: Costs, regions: Sequence[RegionCounts]) -> bool:
+    insns = costs.insns
+    if apart_by_chance(insns.base.n, insns.other.n) <= APART:
+        return True
+    besides = costs.interrupts, costs.background
+    if insns.effect.exact and not any(cost.moved for cost in besides):
+        return True
+    if _is_clear(insns.effect, LARGE):
+        theirs = [max(cost.base.high, cost.other.high) for cost in besides]
+        if abs(insns.effect.value) > CLEAR * sum(theirs):
+            return True
+    return all(map(_is_mostly_alone, regions)) and _is_in_iterations(insns, costs.median_insns)
+
+
+def _is_in_iterations(mean: Quantity, median: Quantity) -> bool:
+    """Whether what differs does so in most iterations."""
+    whole, most = mean.effect, median.effect
+    if abs(whole.value - most.value) > MEDIAN_SHARE * abs(whole.value):
+        return False
+    return most.exact or _is_clear(most, CLEAR)
+
+
+def _is_clear(effect: Estimate, times: int) -> bool:
+    return effect.n >= _LEAST_RUNS and abs(effect.value) > times * effect.half_width
+
+
+def _is_mostly_alone(region: RegionCounts) -> bool:
+    """Whether no other task ran in more than half of the iterations that are known."""
+    rows = region.iterations
+    disturbed = sum(map(any, zip(rows.interrupts, rows.other, strict=True)))
+    return 2 * disturbed < len(rows)

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the counts of perturbed runs of two kernels to effects and verdicts on path."""
+
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.model import (
+    Context,
+    Cost,
+    FunctionCost,
+    RegionCounts,
+    RunCounts,
+    merged_regions,
+)
+from kdelta.infer.effects.estimate import Estimate, Quantity, Scale, estimate
+from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
+from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
+
+NS_PER_SECOND = 10**9
+
+
+class Word(enum.StrEnum):
+    """A verdict's word. "placement only" and "not slower in what is counted" are on model cycles
+    (placement.py).
+    """
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    NOT_SLOWER = "not slower in what is counted"
+    PLACEMENT_ONLY = "placement only"
+    MIXED = "mixed"
+    NOT_STEADY = "not steady"
+    DEPENDS_ON_STATE = "depends on state"
+    DEPENDS_ON_SPEED = "depends on CPU speed"
+    UNRESOLVED = "unresolved"
+    NOT_COMPARABLE = "not comparable"
+
+
+FIRM = frozenset({Word.FASTER, Word.SLOWER, Word.MIXED})
+"""Words that say that the path changed."""
+
+OPEN = frozenset(
+    {
+        Word.MIXED,
+        Word.NOT_STEADY,
+        Word.DEPENDS_ON_STATE,
+        Word.DEPENDS_ON_SPEED,
+        Word.UNRESOLVED,
+        Word.NOT_COMPARABLE,
+    }
+)
+"""Words that do not say whether the kernel is slower."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is known about one operation's path. `within` (instructions an iteration) belongs to
+    "same": 0 means exactly the same. `reason` says why nothing is known.
+    """
+
+    word: Word
+    within: Fraction | None = None
+    reason: str = ""
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """What is compared of a region's own work, each an iteration."""
+
+    insns: Quantity
+    median_insns: Quantity
+    kernel_insns: Quantity
+    user_insns: Quantity
+    string_iterations: Quantity
+    string_bytes: Quantity
+    loads: Quantity
+    stores: Quantity
+    specials: dict[str, Quantity]
+    interrupts: Quantity
+    background: Quantity
+
+
+class OperationEffect(msgspec.Struct, frozen=True):
+    """One operation on both sides. `costs` is None for one that is not comparable; `base` and
+    `other` are its instructions an iteration wherever it succeeded.
+    """
+
+    name: str
+    verdict: Verdict
+    base: Estimate | None
+    other: Estimate | None
+    costs: Costs | None
+    functions: tuple[FunctionEffect, ...]
+    notes: tuple[str, ...] = ()
+
+
+class BackgroundEffect(msgspec.Struct, frozen=True):
+    """What interrupts ("interrupts") or other tasks ("other") did meanwhile, in instructions a
+    virtual second, over all operations that both sides have.
+    """
+
+    context: Context
+    verdict: Verdict
+    rate: Quantity
+    functions: tuple[FunctionEffect, ...]
+
+
+class Effects(msgspec.Struct, frozen=True):
+    """All that two kernels' runs say about their difference."""
+
+    operations: tuple[OperationEffect, ...]
+    background: tuple[BackgroundEffect, ...]
+    warnings: tuple[str, ...] = ()
+
+
+Side = Sequence[RegionCounts]
+"""One region in each run of one kernel that has it."""
+
+Sides = tuple[Side, Side]
+
+_NOT_OWN: tuple[Context, ...] = ("interrupts", "other")
+
+
+def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
+    """The effects between perturbed runs of a base and of another kernel.
+
+    Operations come in the base's order, then those that only the other has. Raises LabError if
+    anything does not add up.
+    """
+    base_regions = [merged_regions(run) for run in base]
+    other_regions = [merged_regions(run) for run in other]
+    operations = tuple(
+        _operation(
+            name,
+            (_having(base_regions, name), _having(other_regions, name)),
+            (len(base), len(other)),
+        )
+        for name in _names([*base_regions, *other_regions])
+    )
+    effects = Effects(
+        operations, _background(base_regions, other_regions), warnings_of(base, other)
+    )
+    check(effects)
+    return effects
+
+
+def check(effects: Effects) -> None:
+    """Raises LabError unless functions add up, exactly, to what they account for."""
+    for operation in effects.operations:
+        if operation.costs is None:
+            continue
+        check_sum(operation.name, operation.functions, operation.costs.insns)
+    for row in effects.background:
+        check_sum(f"work of {row.context}", row.functions, row.rate)
+
+
+def verdict_on(cost: Quantity) -> Verdict:
+    """Faster or slower if the interval of the effect excludes zero, else same within it."""
+    effect = cost.effect
+    if effect.n < 2:
+        return Verdict(Word.UNRESOLVED, reason="one run on a side has no spread")
+    if effect.low > 0:
+        return Verdict(Word.SLOWER)
+    if effect.high < 0:
+        return Verdict(Word.FASTER)
+    return Verdict(Word.SAME, within=max(-effect.low, effect.high))
+
+
+_TRADED_LEAST = Fraction(1, 100)
+"""Which part of what is moved a change of it must be, to be traded for instructions."""
+
+MEDIAN_SHARE = Fraction(1, 2)
+"""By what part of an effect that of the median iteration may differ from it, to be the same one."""
+
+_UNCERTAIN = "blocks of iterations differ too much for their mean to be distinguished from chance"
+_TWO_SIGNS = "the mean and the median iteration differ in sign"
+
+
+def is_traded(costs: Costs) -> bool:
+    """Whether instructions were traded for at least as many bytes of string operations, or the
+    other way round: a count of instructions cannot weigh them.
+    """
+    insns, moved = costs.insns.effect, costs.string_bytes.effect
+    most = max(costs.string_bytes.base.value, costs.string_bytes.other.value)
+    return (
+        insns.value * moved.value < 0
+        and abs(moved.value) >= max(abs(insns.value), _TRADED_LEAST * most)
+        and (moved.low > 0 or moved.high < 0)
+    )
+
+
+def path_verdict(costs: Costs, sides: "Sides") -> Verdict:
+    """The verdict on one operation's path.
+
+    A region that is not steady has no verdict, and no word where mean and median differ in
+    sign. What was traded for bytes of string operations is mixed.
+    """
+    insns = costs.insns
+    if moving := _moving(sides):
+        return Verdict(Word.NOT_STEADY, reason=moving)
+    verdict = verdict_on(insns)
+    if verdict.word not in FIRM:
+        return verdict
+    if (within := _once(sides)) >= abs(insns.effect.value):
+        return Verdict(Word.SAME, within=within)
+    if found := _not_firm(costs, sides):
+        return found
+    return Verdict(Word.MIXED) if is_traded(costs) else verdict
+
+
+def _not_firm(costs: Costs, sides: "Sides") -> Verdict | None:
+    """What is reported instead of a firm word that the iterations do not bear."""
+    effect = costs.insns.effect.value
+    if effect * costs.median_insns.effect.value < 0:
+        return Verdict(Word.UNRESOLVED, reason=_TWO_SIGNS)
+    if moving := _moving(sides, float(abs(effect)) / 2):
+        return Verdict(Word.NOT_STEADY, reason=moving)
+    if _is_uncertain(costs, sides):
+        return Verdict(Word.UNRESOLVED, reason=_UNCERTAIN)
+    return None
+
+
+def _moving(sides: "Sides", least_insns: float = math.inf) -> str:
+    """Which sides are not steady, and how; "" if both are."""
+    found = [next(filter(None, (levels(one, least_insns) for one in side)), None) for side in sides]
+    named = zip(("base", "other"), found, strict=True)
+    return "; ".join(f"{name}: {one}" for name, one in named if one)
+
+
+def _once(sides: "Sides") -> Fraction:
+    """What regions of different lengths differ in, instructions an iteration, because each begins
+    and ends once: what their first and last iteration has more than the median; 0 for equal ones.
+    """
+    regions = [region for side in sides for region in side]
+    if len({region.iteration_count for region in regions}) == 1:
+        return Fraction(0)
+    return max(Fraction(once(region)) / region.iteration_count for region in regions)
+
+
+def _is_uncertain(costs: Costs, sides: "Sides") -> bool:
+    """Whether the blocks of iterations differ so much that the mean of an effect may be chance, and
+    it is not that of the median iteration, which may not.
+    """
+    errors = [[standard_errors(region) for region in side] for side in sides]
+    of_mean, of_median = (
+        CLEAR * math.sqrt(sum(sum(e[i] ** 2 for e in side) / len(side) for side in errors))
+        for i in range(2)
+    )
+    mean, median = costs.insns.effect.value, costs.median_insns.effect.value
+    if abs(mean) >= of_mean:
+        return False
+    return abs(mean - median) > MEDIAN_SHARE * abs(mean) or abs(median) < of_median
+
+
+def _names(runs: Sequence[Mapping[str, RegionCounts]]) -> dict[str, None]:
+    return dict.fromkeys(name for regions in runs for name in regions)
+
+
+def _having(runs: Sequence[Mapping[str, RegionCounts]], name: str) -> Side:
+    return [regions[name] for regions in runs if name in regions]
+
+
+def _own_insns(side: Side) -> Estimate | None:
+    if not side:
+        return None
+    return _scale(side).estimate(region.cost("own").insns for region in side)
+
+
+def _scale(side: Side) -> Scale:
+    return Scale([region.iteration_count for region in side])
+
+
+def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:
+    base, other = sides
+    if not base or not other:
+        reason = "only in base" if base else "only in other"
+        verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
+        return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
+    scales = _scale(base), _scale(other)
+    costs = _costs(sides, scales)
+    functions = function_effects(
+        by_function([_rows(region, "own") for region in base]),
+        by_function([_rows(region, "own") for region in other]),
+        scales,
+    )
+    return OperationEffect(
+        name=name,
+        verdict=path_verdict(costs, sides),
+        base=costs.insns.base,
+        other=costs.insns.other,
+        costs=costs,
+        functions=functions,
+        notes=_notes(sides, runs),
+    )
+
+
+def _rows(region: RegionCounts, context: Context) -> list[FunctionCost]:
+    return [function for function in region.functions if function.context == context]
+
+
+def _costs(sides: Sides, scales: tuple[Scale, Scale]) -> Costs:
+    own = [[region.cost("own") for region in side] for side in sides]
+
+    def of(figure: Callable[[Cost], int]) -> Quantity:
+        return _quantity([[figure(cost) for cost in costs] for costs in own], scales)
+
+    def of_regions(figure: Callable[[RegionCounts], int]) -> Quantity:
+        return _quantity([[figure(region) for region in side] for side in sides], scales)
+
+    def of_special(kind: str) -> Quantity:
+        return of(lambda cost: cost.specials.get(kind, 0))
+
+    medians = [estimate([region.median_own_insns() for region in side]) for side in sides]
+    return Costs(
+        insns=of(lambda cost: cost.insns),
+        median_insns=Quantity(medians[0], medians[1]),
+        kernel_insns=of_regions(lambda region: region.cost("own", kernel=True).insns),
+        user_insns=of_regions(lambda region: region.cost("own", kernel=False).insns),
+        string_iterations=of(lambda cost: cost.string_iterations),
+        string_bytes=of(lambda cost: cost.string_bytes),
+        loads=of(lambda cost: cost.loads),
+        stores=of(lambda cost: cost.stores),
+        specials={
+            kind: of_special(kind)
+            for kind in sorted({kind for costs in own for cost in costs for kind in cost.specials})
+        },
+        interrupts=of_regions(lambda region: region.cost("interrupts").insns),
+        background=of_regions(lambda region: region.cost("other").insns),
+    )
+
+
+def _quantity(counts: Sequence[Sequence[int]], scales: tuple[Scale, Scale]) -> Quantity:
+    return Quantity(scales[0].estimate(counts[0]), scales[1].estimate(counts[1]))
+
+
+def _notes(sides: Sides, runs: tuple[int, int]) -> tuple[str, ...]:
+    notes = []
+    for word, side, wanted in zip(("base", "other"), sides, runs, strict=True):
+        if len(side) < wanted:
+            notes.append(f"succeeded in {len(side)} of {wanted} runs of {word}")
+    counts = [sorted({region.iteration_count for region in side}) for side in sides]
+    if counts[0] != counts[1]:
+        shown = [", ".join(map(str, side)) for side in counts]
+        notes.append(f"iterations differ: {shown[0]} in base, {shown[1]} in other")
+    return tuple(notes)
+
+
+def _background(
+    base: Sequence[Mapping[str, RegionCounts]], other: Sequence[Mapping[str, RegionCounts]]
+) -> tuple[BackgroundEffect, ...]:
+    """Over the regions that every run has, and whose virtual time is known."""
+    runs = [*base, *other]
+    names = [
+        name
+        for name in _names(runs)
+        if all(name in regions and regions[name].clock_ticks for regions in runs)
+    ]
+    if not names or not base or not other:
+        return ()
+    sides = tuple([[regions[name] for name in names] for regions in side] for side in (base, other))
+    scales = tuple(
+        Scale([sum(region.clock_ticks or 0 for region in run) for run in side], NS_PER_SECOND)
+        for side in sides
+    )
+    return tuple(
+        _background_of(context, (sides[0], sides[1]), (scales[0], scales[1]))
+        for context in _NOT_OWN
+    )
+
+
+def _background_of(
+    context: Context,
+    sides: tuple[Sequence[Side], Sequence[Side]],
+    scales: tuple[Scale, Scale],
+) -> BackgroundEffect:
+    rate = _quantity(
+        [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],
+        scales,
+    )
+    found = [
+        by_function([[row for region in run for row in _rows(region, context)] for run in side])
+        for side in sides
+    ]
+    functions = function_effects(found[0], found[1], scales)
+    return BackgroundEffect(context, verdict_on(rate), rate, functions)
+
+
+def warnings_of(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> tuple[str, ...]:
+    """What the runs warned of, each once, with how many runs said so."""
+    counted: dict[str, int] = {}
+    for word, side in (("base", base), ("other", other)):
+        for run in side:
+            for text in run.warnings:
+                line = f"{word}: {text}"
+                counted[line] = counted.get(line, 0) + 1
+    return tuple(
+        line if times == 1 else f"{line} ({times} runs)" for line, times in counted.items()
+    )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions account for an effect: matched by name, and adding up to it exactly."""
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.model import FunctionCost, is_kernel
+from kdelta.infer.effects.estimate import Estimate, Quantity, Scale
+from kdelta.spec.errors import LabError
+
+# What gcc and clang append to the name of a function that they cloned, split or made global.
+_SUFFIXES = re.compile(
+    r"(?<=.)(?:\.(?:isra|constprop|part|llvm|lto_priv|__uniq)\.\d+|\.cold(?:\.\d+)?)+\Z", re.DOTALL
+)
+
+Key = tuple[str, str]
+"""(origin, name without a compiler's suffixes)"""
+
+Keyed = Callable[[FunctionCost], Key]
+
+
+class FunctionChange(enum.StrEnum):
+    """What became of a function's part in an operation."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    SAME = "same"
+
+
+class FunctionEffect(msgspec.Struct, frozen=True):
+    """One function's cost on both sides: instructions of its own, without what it calls.
+
+    `origin` is that of the other side, or the base's for a removed one; `moved_from` is set when
+    code of a module became a part of the kernel's image or the other way round.
+    """
+
+    origin: str
+    name: str
+    change: FunctionChange
+    cost: Quantity
+    moved_from: str | None = None
+
+
+def strip_suffixes(name: str) -> str:
+    """The name that the source gives a function: `foo` for `foo.isra.0.cold`."""
+    return _SUFFIXES.sub("", name)
+
+
+def key_of(function: FunctionCost) -> Key:
+    """What a function is matched by."""
+    return function.origin, strip_suffixes(function.name)
+
+
+def by_function(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, list[int]]:
+    """Instructions by function, one figure a run; clones of one function are summed."""
+    found: dict[Key, list[int]] = {}
+    stripped: dict[str, str] = {}
+    for index, functions in enumerate(runs):
+        for function in functions:
+            name = stripped.get(function.name)
+            if name is None:
+                name = stripped[function.name] = strip_suffixes(function.name)
+            counts = found.get((function.origin, name))
+            if counts is None:
+                counts = found[function.origin, name] = [0] * len(runs)
+            counts[index] += function.cost.insns
+    return found
+
+
+def function_effects(
+    base: dict[Key, list[int]], other: dict[Key, list[int]], scales: tuple[Scale, Scale]
+) -> tuple[FunctionEffect, ...]:
+    """The effect of each function that was executed on either side, the largest first.
+
+    `scales` are those of base and other; with them counts become instructions an iteration.
+    """
+    moved = _moved(base, other)
+    taken = set(moved.values())
+    nothing = [0] * scales[0].runs, [0] * scales[1].runs
+    effects = []
+    for key in [*other, *(key for key in base if key not in other and key not in taken)]:
+        base_key = moved.get(key, key)
+        cost = Quantity(
+            scales[0].estimate(base.get(base_key, nothing[0])),
+            scales[1].estimate(other.get(key, nothing[1])),
+        )
+        effects.append(
+            FunctionEffect(
+                key[0], key[1], _change(cost), cost, base_key[0] if key in moved else None
+            )
+        )
+    return tuple(sorted(effects, key=_order))
+
+
+def _order(function: FunctionEffect) -> tuple[Fraction, Fraction, str, str]:
+    size = abs(function.cost.other.value - function.cost.base.value)
+    return -size, -function.cost.base.value, function.name, function.origin
+
+
+def _change(cost: Quantity) -> FunctionChange:
+    if cost.base.high == 0 and cost.other.high > 0:
+        return FunctionChange.ADDED
+    if cost.other.high == 0 and cost.base.high > 0:
+        return FunctionChange.REMOVED
+    is_same = cost.base.value == cost.other.value
+    return FunctionChange.SAME if is_same else FunctionChange.CHANGED
+
+
+def _moved(base: dict[Key, list[int]], other: dict[Key, list[int]]) -> dict[Key, Key]:
+    """Functions that went from a module into the kernel's image or back: other key -> base key.
+
+    Only where the name is alone on each side among what has no partner, so that no two distinct
+    functions are ever taken for one.
+    """
+    gone = _lonely(base, other)
+    come = _lonely(other, base)
+    return {
+        come[name][0]: gone[name][0]
+        for name in come
+        if len(come[name]) == 1 and len(gone.get(name, ())) == 1
+    }
+
+
+def _lonely(these: dict[Key, list[int]], those: dict[Key, list[int]]) -> dict[str, list[Key]]:
+    found: dict[str, list[Key]] = {}
+    for key in these:
+        if key not in those and is_kernel(key[0]):
+            found.setdefault(key[1], []).append(key)
+    return found
+
+
+def check_sum(what: str, functions: Iterable[FunctionEffect], whole: Quantity) -> None:
+    """Raises LabError unless the functions add up to the whole, on both sides, exactly."""
+    base = other = Fraction(0)
+    for function in functions:
+        base += function.cost.base.value
+        other += function.cost.other.value
+    for side, found, wanted in (("base", base, whole.base), ("other", other, whole.other)):
+        _must_equal(f"{what}, {side}", found, wanted)
+
+
+def _must_equal(what: str, found: Fraction, wanted: Estimate) -> None:
+    if found != wanted.value:
+        raise LabError(
+            f"{what}: the functions add up to {float(found)} instructions an iteration, "
+            f"and the operation has {float(wanted.value)}",
+            "this is an error of kdelta; please report it with the output of --json",
+        )

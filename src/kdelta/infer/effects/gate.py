@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From verdicts to the exit code that CI and `git bisect run` ask for."""
+
+import enum
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import msgspec
+
+from kdelta.infer.effects.effects import OPEN, Word
+
+
+class Exit(enum.IntEnum):
+    """What `git bisect run` takes an exit code for: 0 is good, 125 skips the commit, all else up to
+    127 is bad, and more ends the bisection (git-bisect(1)). So what broke must not be below 128.
+    """
+
+    NOT_SLOWER = 0
+    SLOWER = 1
+    CANNOT_TELL = 125
+    BROKEN = 255
+
+
+BOUNDED = "not slower by more than the margin"
+"""Of a region without a word whose interval ends below the margin."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A region's verdict, as far as a gate looks at it; `reason` says why nothing is known. Of what
+    is slower `region` has the size, too, and `name` has not. `bounded`: whatever its word is, the
+    upper bound of its effect is within the margin.
+    """
+
+    region: str
+    word: Word
+    reason: str = ""
+    name: str = ""
+    bounded: bool = False
+
+    @property
+    def id(self) -> str:
+        """The region's name, with the CPU's where it is on model cycles: the same each time."""
+        return self.name or self.region
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a gate passes it by its upper bound alone."""
+        return self.word is Word.UNRESOLVED and self.bounded
+
+    @property
+    def words(self) -> str:
+        """What a gate takes the verdict for."""
+        return BOUNDED if self.is_bounded else str(self.word)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The exit code, and what decided it: regions, or what failed."""
+
+    exit: Exit
+    because: tuple[str, ...]
+
+
+Mixed = Literal["cannot-tell", "fail", "pass"]
+"""What is made of instructions that were traded for bytes of string operations."""
+MIXED: tuple[Mixed, ...] = get_args(Mixed)
+
+
+def decide(
+    judged: Sequence[Judged], failures: Sequence[str] = (), mixed: Mixed = "cannot-tell"
+) -> Decision:
+    """What a gate answers. `failures` lists kernels that could not be built, booted or run.
+
+    One region that is slower is enough, whatever is not known of others: that would not make it
+    faster. But with a failure nothing is decided, since what was measured is then not all of it.
+    """
+    if failures:
+        return Decision(Exit.CANNOT_TELL, tuple(failures))
+    bad = {Word.SLOWER, Word.MIXED} if mixed == "fail" else {Word.SLOWER}
+    slower = tuple(one.region for one in judged if one.word in bad)
+    if slower:
+        return Decision(Exit.SLOWER, slower)
+    unknown = tuple(
+        f"{one.region}: {one.reason or one.word}"
+        for one in judged
+        if one.word in OPEN
+        and not one.is_bounded
+        and not (one.word is Word.MIXED and mixed == "pass")
+    )
+    if unknown:
+        return Decision(Exit.CANNOT_TELL, unknown)
+    if not judged:
+        return Decision(Exit.CANNOT_TELL, ("nothing was measured",))
+    return Decision(Exit.NOT_SLOWER, ())

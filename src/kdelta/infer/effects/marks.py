@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is to be known of a region before its figures are used: marks that a program left out, too
+few iterations, and a level that moves.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from kdelta.counts.model import RegionCounts, is_kernel
+from kdelta.counts.symbols import NO_SYMBOL
+from kdelta.infer.effects.functions import strip_suffixes
+from kdelta.infer.effects.steady import BLOCKS, LEAST_ITERATIONS, levels
+
+_EXIT = "do_group_exit"
+"""The kernel's function by which a process exits, and kernel threads do not (kernel/exit.c)."""
+
+_CLONE = frozenset({"kernel_clone", "_do_fork", "copy_process"})
+"""Its functions that make a task: what exits in a region may have been made there."""
+
+
+def region_warnings(regions: Iterable[RegionCounts], whole: str) -> tuple[str, ...]:
+    """Return what is to be known of the regions of a run, in words.
+
+    whole: the name of the region around a command, which holds its exit.
+    """
+    return tuple(text for one in regions for text in _warnings(one, whole))
+
+
+def _warnings(region: RegionCounts, whole: str) -> Iterator[str]:
+    if region.name == whole:
+        yield from _around_command(region)
+    else:
+        yield from _of_program(region)
+    found = levels(region)
+    if found:
+        yield (
+            f"{region.name} is not steady: {found.before:.0f} instructions an iteration, from "
+            f"iteration {found.at} on {found.after:.0f}"
+        )
+    count = region.iteration_count
+    if 1 < count < BLOCKS:
+        few = "too few to know whether it is steady"
+        some = f"of fewer than {BLOCKS} only a clear change of level can be seen"
+        why = few if count < LEAST_ITERATIONS else some
+        yield f"{region.name} has {count} iterations: {why}"
+
+
+def _around_command(region: RegionCounts) -> Iterator[str]:
+    names = _kernel_functions(region)
+    if len(region.iterations):
+        yield (
+            f"{region.name}: the program marks iterations and no region, so its start and its exit "
+            "are counted in them; kdelta_begin() begins a region"
+        )
+    if names - {NO_SYMBOL} and _EXIT not in names:
+        yield (
+            f"{region.name}: the program has a kdelta_end() without a kdelta_begin(); what it did "
+            "after that is not counted"
+        )
+
+
+def _of_program(region: RegionCounts) -> Iterator[str]:
+    names = _kernel_functions(region)
+    if _EXIT in names and names.isdisjoint(_CLONE):
+        yield (
+            f"{region.name}: the program exits in this region, so its exit is counted in it; "
+            "kdelta_end() ends a region"
+        )
+    own = region.iterations.own()
+    whole = region.cost("own").insns
+    left = whole - sum(own)
+    if own and not region.iterations_lost and left > max(own):
+        yield (
+            f"{region.name}: {left} of its {whole} instructions came after the last iteration; "
+            "they are in the mean and not in the median"
+        )
+
+
+def _kernel_functions(region: RegionCounts) -> set[str]:
+    """The kernel's functions that the measured tasks executed."""
+    return {
+        strip_suffixes(row.name)
+        for row in region.functions
+        if row.context == "own" and is_kernel(row.origin) and row.cost.insns
+    }

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the counts of two runs part that should have been the same."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kdelta.counts.model import Context, Cost, Iterations, RegionCounts, RunCounts
+
+CUT_MOST = 64
+"""How many instructions of a region may count for another function in runs that are equal.
+
+A block counts for the function that it begins in. Where straight code has several labels, as the
+kernel's entries have, one block is in several of them; and blocks also end where a timer of the
+emulator's does, at some moment of the host's time. The sums are the same.
+"""
+
+
+def partings(first: RunCounts, second: RunCounts) -> Iterator[str]:
+    """One line for each place where the counts differ, the first one first; none if they are equal.
+
+    Warnings are no counts, and neither is where a block was cut (`CUT_MOST`).
+    """
+    names = [region.name for region in first.regions], [region.name for region in second.regions]
+    if names[0] != names[1]:
+        yield f"regions: {_shown(names[0])} and {_shown(names[1])}"
+        return
+    for one, two in zip(first.regions, second.regions, strict=True):
+        if one != two and not _only_cut(one, two):
+            yield from _in_region(one, two)
+
+
+def _only_cut(one: RegionCounts, two: RegionCounts) -> bool:
+    """Whether nothing differs but the functions that some instructions of a block count for."""
+    if one != msgspec.structs.replace(two, functions=one.functions):
+        return False
+    ones, twos = _by_function(one), _by_function(two)
+    moved = sum(max(0, cost.insns - twos.get(key, Cost()).insns) for key, cost in ones.items())
+    return moved <= CUT_MOST and _by_origin(ones) == _by_origin(twos)
+
+
+def _by_origin(costs: dict[tuple[Context, str, str], Cost]) -> dict[tuple[Context, str], Cost]:
+    found: dict[tuple[Context, str], Cost] = {}
+    for (context, origin, _), cost in costs.items():
+        found[context, origin] = found.get((context, origin), Cost()) + cost
+    return found
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _in_region(one: RegionCounts, two: RegionCounts) -> Iterator[str]:
+    if one.iteration_count != two.iteration_count:
+        yield f"{one.name}: {one.iteration_count} and {two.iteration_count} iterations"
+    else:
+        for row in Iterations.__struct_fields__:
+            yield from _first_iteration(one, two, row)
+    ones, twos = _by_function(one), _by_function(two)
+    for key in sorted(ones.keys() | twos.keys()):
+        costs = ones.get(key, Cost()), twos.get(key, Cost())
+        if costs[0] != costs[1]:
+            context, origin, name = key
+            yield f"{one.name}: {name} ({origin}, {context}): {_cost(*costs)}"
+    if one.clock_ticks != two.clock_ticks:
+        yield f"{one.name}: {one.clock_ticks} and {two.clock_ticks} clock ticks"
+
+
+def _first_iteration(one: RegionCounts, two: RegionCounts, row: str) -> Iterator[str]:
+    pairs = zip(getattr(one.iterations, row), getattr(two.iterations, row), strict=False)
+    for index, (insns, others) in enumerate(pairs):
+        if insns != others:
+            kind = row.replace("_", " ")
+            yield f"{one.name}: iteration {index}: {kind}: {insns} and {others} instructions"
+            return
+
+
+def _by_function(region: RegionCounts) -> dict[tuple[Context, str, str], Cost]:
+    found: dict[tuple[Context, str, str], Cost] = {}
+    for function in region.functions:
+        key = function.context, function.origin, function.name
+        found[key] = found.get(key, Cost()) + function.cost
+    return {key: cost for key, cost in found.items() if cost != Cost()}
+
+
+def _cost(one: Cost, two: Cost) -> str:
+    words = []
+    for field in Cost.__struct_fields__:
+        values = getattr(one, field), getattr(two, field)
+        if values[0] != values[1]:
+            words.append(f"{field} {values[0]} and {values[1]}")
+    return ", ".join(words)

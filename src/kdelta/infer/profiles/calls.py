@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trees of calls: of several regions together, from the top down, and from a function up.
+
+Nodes of one path of names are one node, whatever the sites of the calls and the tasks: above the
+functions is the program that ran them, or that interrupts did. What a path costs is what its
+function executed itself there, and inclusive of all that it called.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kdelta.counts.model import CONTEXTS, Context
+from kdelta.counts.profile import I64, NodeEntry, Profile, ProfiledFunction
+from kdelta.infer.profiles.matching import Key
+from kdelta.infer.profiles.profile import FunctionLine, RegionProfile, Selection, part_of
+from kdelta.spec.errors import LabError
+
+TASK = "[task]"
+"""The origin of what stands above functions: a program, interrupts, or another task's program."""
+
+_NO_CALL = (NodeEntry.ROOT, NodeEntry.FOLDED)
+_OTHERS = {"own": "", "interrupts": "interrupts", "other": "other task "}
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """A tree of n nodes, a parent before its children; roots have the parent -1.
+
+    key: origin and name. own, inclusive: of what was asked for. calls: how often control came to it
+    from its parent.
+    """
+
+    key: tuple[Key, ...]
+    parent: tuple[int, ...]
+    own: tuple[int, ...]
+    inclusive: tuple[int, ...]
+    calls: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def total(self) -> int:
+        """The sum of all nodes."""
+        return sum(self.own)
+
+    def children(self) -> list[list[int]]:
+        """Of each node those below it, most inclusive first."""
+        found: list[list[int]] = [[] for _ in self.key]
+        for node, parent in enumerate(self.parent):
+            if parent >= 0:
+                found[parent].append(node)
+        for row in found:
+            row.sort(key=lambda node: (-self.inclusive[node], self.key[node]))
+        return found
+
+    def roots(self) -> list[int]:
+        """Those without a parent, most inclusive first."""
+        found = [node for node, parent in enumerate(self.parent) if parent < 0]
+        return sorted(found, key=lambda node: (-self.inclusive[node], self.key[node]))
+
+    def path(self, node: int) -> tuple[Key, ...]:
+        """The keys from the root down to this one."""
+        found = []
+        while node >= 0:
+            found.append(self.key[node])
+            node = self.parent[node]
+        return tuple(found[::-1])
+
+
+class _Maker:
+    def __init__(self) -> None:
+        self.index: dict[tuple[int, Key], int] = {}
+        self.own: list[int] = []
+        self.calls: list[int] = []
+
+    def node(self, parent: int, key: Key) -> int:
+        found = self.index.setdefault((parent, key), len(self.own))
+        if found == len(self.own):
+            self.own.append(0)
+            self.calls.append(0)
+        return found
+
+    def made(self) -> Calls:
+        parents = [parent for parent, _ in self.index]
+        inclusive = list(self.own)
+        for node in range(len(parents) - 1, -1, -1):
+            if parents[node] >= 0:
+                inclusive[parents[node]] += inclusive[node]
+        keys = tuple(key for _, key in self.index)
+        return Calls(keys, tuple(parents), tuple(self.own), tuple(inclusive), tuple(self.calls))
+
+
+def as_it_is(function: ProfiledFunction) -> Key:
+    """A function as its symbol names it."""
+    return function.origin, function.name
+
+
+Count = Callable[[Profile], I64]
+"""Of a profile a figure of each row: (n_rows,)."""
+
+
+def insns_of(profile: Profile) -> I64:
+    """The instructions of each row."""
+    return profile.row_costs().insns
+
+
+def merged_calls(
+    profiles: Sequence[Profile],
+    selection: Selection,
+    key_of: Callable[[ProfiledFunction], Key] = as_it_is,
+    count: Count = insns_of,
+    leaves: frozenset[Key] = frozenset(),
+) -> Calls:
+    """The tree of these regions. Code that is not looked at has no cost, and stays in paths. What
+    `leaves` call depends on their callers. Raises LabError unless all that is looked at is in it.
+    """
+    maker = _Maker()
+    whole = 0
+    for profile in profiles:
+        whole += _add(maker, profile, selection, key_of=key_of, count=count, leaves=leaves)
+    made = maker.made()
+    if made.total != whole:
+        raise LabError(
+            f"the calls add up to {made.total}, and the regions to {whole}",
+            "this is an error of kdelta; please report it",
+        )
+    return made
+
+
+def _add(
+    maker: _Maker,
+    profile: Profile,
+    selection: Selection,
+    *,
+    key_of: Callable[[ProfiledFunction], Key],
+    count: Count,
+    leaves: frozenset[Key],
+) -> int:
+    """Adds one region; returns what of it was looked at."""
+    tree, keys = profile.tree, [key_of(function) for function in profile.functions]
+    looked_at = [part_of(function.origin) in selection.parts for function in profile.functions]
+    wanted = np.isin(tree.context, [CONTEXTS.index(one) for one in selection.contexts])
+    columns = (tree.parent, tree.function, tree.context, tree.task, tree.entry, tree.entered)
+    # Of each node the one here, and the one that what it called is below.
+    found: list[int] = []
+    below: list[int] = []
+    rows = zip(wanted.tolist(), *(column.tolist() for column in columns), strict=True)
+    for is_wanted, parent, function, context, task, entry, entered in rows:
+        if not is_wanted:
+            found.append(-1)
+            below.append(-1)
+            continue
+        above = below[parent] if parent >= 0 else -1
+        if above < 0:
+            above = maker.node(-1, _task(CONTEXTS[context], profile.tasks[task].program))
+        node = maker.node(above, keys[function])
+        found.append(node)
+        below.append(above if keys[function] in leaves else node)
+        maker.calls[node] += 0 if entry in _NO_CALL else entered
+    whole = 0
+    own = zip(
+        profile.rows.node.tolist(),
+        profile.row_function().tolist(),
+        count(profile).tolist(),
+        strict=True,
+    )
+    for at, function, figure in own:
+        if found[at] < 0 or not looked_at[function]:
+            continue
+        node = found[at]
+        # Where a node stands for others as well, these are below it.
+        if function != tree.function[at]:
+            node = maker.node(below[at], keys[function])
+        maker.own[node] += figure
+        whole += figure
+    return whole
+
+
+def _task(context: Context, program: str) -> Key:
+    if context == "interrupts":
+        return TASK, "interrupts"
+    return TASK, f"{_OTHERS[context]}{program}"
+
+
+def called_profile(profile: Profile) -> RegionProfile:
+    """A region whose calls were followed, by function, with what each called."""
+    names = list(dict.fromkeys(as_it_is(function) for function in profile.functions))
+    at = {key: index for index, key in enumerate(names)}
+    label = np.array([at[as_it_is(one)] for one in profile.functions], np.int64)
+    tree, rows = profile.tree, profile.rows
+    n, insns = len(names), insns_of(profile)
+    context = tree.context.astype(np.int64)
+    node_label, row_label = label[tree.function], label[profile.row_function()]
+    own = np.zeros(len(tree), np.int64)
+    np.add.at(own, rows.node, insns)
+    inclusive = np.zeros(len(CONTEXTS) * n, np.int64)
+    outer = ~_below_its_like(tree.parent, node_label, tree.parent, node_label)
+    np.add.at(inclusive, (context * n + node_label)[outer], tree.inclusive(own)[outer])
+    # Of code in another function's node, all that it did is what it did itself.
+    loose = ~_below_its_like(tree.parent, node_label, rows.node, row_label)
+    np.add.at(inclusive, (context[rows.node] * n + row_label)[loose], insns[loose])
+    calls = np.zeros(len(CONTEXTS) * n, np.int64)
+    called = ~np.isin(tree.entry, _NO_CALL)
+    np.add.at(calls, (context * n + node_label)[called], tree.entered[called])
+    lines = []
+    for row in profile.function_costs():
+        key = CONTEXTS.index(row.context) * n + at[row.origin, row.name]
+        lines.append(
+            FunctionLine(
+                row.context,
+                row.origin,
+                row.name,
+                row.cost,
+                calls=int(calls[key]),
+                inclusive=int(inclusive[key]),
+            )
+        )
+    # A region without marks for its iterations is one.
+    return RegionProfile(profile.region, max(1, profile.iterations), tuple(lines))
+
+
+def _below_its_like(
+    parent: npt.NDArray[np.int32],
+    node_label: I64,
+    start: npt.NDArray[np.int32],
+    label: I64,
+) -> npt.NDArray[np.bool_]:
+    """Of each of n places whether its label is that of `start` or of a node above that: (n,)."""
+    found = np.zeros(len(start), bool)
+    at = start.astype(np.int64)
+    while (alive := at >= 0).any():
+        found[alive] |= node_label[at[alive]] == label[alive]
+        at[alive] = parent[at[alive]]
+    return found
+
+
+def callers(calls: Calls, key: Key) -> Calls:
+    """From a function up: its node is the root, below it are its callers, below them theirs. Each
+    has what the function did, with all that it called, when it was called on that path.
+
+    A function that calls itself, directly or not, is counted where it is outermost.
+    """
+    maker = _Maker()
+    for node in range(len(calls)):
+        if calls.key[node] != key:
+            continue
+        path = calls.path(node)
+        if key in path[:-1]:
+            continue
+        above = -1
+        for name in reversed(path):
+            above = maker.node(above, name)
+            maker.calls[above] += calls.calls[node]
+        # All of it is the outermost caller's: each node has the sum of what is below it.
+        maker.own[above] += calls.inclusive[node]
+    return maker.made()
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A line of a tree that is shown: a node, or what was cut below one (`cut` nodes). `depth`: how
+    many branches are above it. `is_branch`: it is one of several below its parent; what is not is
+    the only one below the line before it.
+    """
+
+    depth: int
+    is_branch: bool
+    key: Key
+    own: int
+    inclusive: int
+    calls: int
+    cut: int = 0
+
+
+def shown_calls(calls: Calls, part: float) -> Iterator[Shown]:
+    """The tree from its roots down, most inclusive first, cut where a node has less than that part
+    of the whole; what was cut in one place is a line where it is as much as that. Raises LabError
+    unless each node is the sum of its own and what is below it.
+    """
+    children, least = calls.children(), part * calls.total
+    roots = [node for node in calls.roots() if calls.inclusive[node] >= max(1, least)]
+    left: list[tuple[int, int, bool] | Shown] = [
+        (node, 0, len(roots) > 1) for node in reversed(roots)
+    ]
+    while left:
+        top = left.pop()
+        if isinstance(top, Shown):
+            yield top
+            continue
+        node, depth, branch = top
+        figures = calls.own[node], calls.inclusive[node], calls.calls[node]
+        yield Shown(depth, branch, calls.key[node], *figures)
+        below = [child for child in children[node] if calls.inclusive[child] > 0]
+        kept = [child for child in below if calls.inclusive[child] >= least]
+        cut = below[len(kept) :]
+        rest = sum(calls.inclusive[child] for child in cut)
+        if calls.own[node] + rest + sum(calls.inclusive[c] for c in kept) != calls.inclusive[node]:
+            raise LabError(
+                f"what {calls.key[node][1]} called does not add up to what it cost",
+                "this is an error of kdelta; please report it",
+            )
+        is_told = bool(cut) and rest >= least
+        branches = len(kept) + is_told > 1
+        below_it = depth + branches
+        if is_told:
+            left.append(Shown(below_it, branches, ("", ""), 0, rest, 0, len(cut)))
+        left += [(child, below_it, branches) for child in reversed(kept)]

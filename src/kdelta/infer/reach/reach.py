@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which units of a config diff can reach executed code at all; the others are ruled out unbuilt.
+
+Why that is sound: flipping a unit changes the objects that it reaches and no others. If all of
+them are dead (alive.py), then what was executed, and all it read, is as it was, step by step
+from power-on, so nothing else is executed either. An object is reached
+
+- if fixdep found one of the unit's options in its source or in any header that it includes, in A's
+  or in B's build. That is more than depends on it: most headers mention options that matter to few.
+- if it includes a header that the build generates from something reached (bounds.h); where nothing
+  tells what a file was generated from, it counts as reached by all units if it differs between A
+  and B, and by none if it is the same though all of them were flipped, or if A has neither it nor
+  any object that includes it: then whatever brings these objects reaches them anyway;
+- if a Makefile's line on it, or on all of its folder, looks at one of the options;
+- if it exists on one side only, and nothing explains that by another unit.
+
+The linker script counts as reached like a generated header, and everything depends on it.
+
+An object that one side alone has, and that other units reach too, was never seen as it is with
+this unit alone flipped: FTRACE on in A may give one that only B has trace events that it lacks in
+B. Such a unit is kept until the object is compiled that way (recompiled.py), unless the flip
+removes the object.
+
+What is left to the proof build: records that an object which A and B both have would get from one
+unit and lose by another; the mixture that the proof build itself is, of objects that only A has;
+and what depends on the size of dead code, such as how many pages are free. The last moves
+addresses, as the perturbed runs do.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from kdelta.infer.reach.alive import BuiltSide, find_alive
+from kdelta.kernels.config.mentions import EVERYTHING, Mention, Mentions
+from kdelta.kernels.objects.digest import ANY_OPTION, LINKER_SCRIPTS, Digest, ObjectDigest
+
+NOT_EXECUTED = "no executed code depends on it"
+_SHOWN = 3
+
+
+class AliveObject(msgspec.Struct, frozen=True):
+    """An object that executed code depends on, and by what."""
+
+    path: str
+    why: str
+
+
+class RuledOut(msgspec.Struct, frozen=True, tag=True):
+    """No executed code depends on the unit. `objects`: how many it reaches, all of them dead."""
+
+    unit: str
+    objects: int
+    why: str = NOT_EXECUTED
+
+
+class Kept(msgspec.Struct, frozen=True, tag=True):
+    """What could not be shown to be without effect.
+
+    objects    how many it reaches
+    alive      which of them are alive
+    generated  the generated files that it reaches, by path
+    unseen     dead objects that one side alone has; A with the unit flipped may have others
+    only_b     objects, alive or unseen, that A lacks with the unit flipped too: others bring them
+    undecided  why no recompiled object can tell whether it has an effect; empty if they can
+    """
+
+    unit: str
+    objects: int
+    alive: tuple[AliveObject, ...]
+    generated: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The same in a line."""
+        shown = [f"{thing.path} ({thing.why})" for thing in self.alive[:_SHOWN]]
+        more = len(self.alive) - len(shown)
+        parts = [f"reaches {len(self.alive)} objects that executed code depends on"]
+        parts[0] += f": {', '.join(shown)}" + (f" and {more} more" if more else "") if shown else ""
+        parts += [f"changes what {file} is made from" for file in self.generated]
+        parts += [f"{path} was not seen with it alone" for path in self.unseen]
+        return "; ".join([*parts, *self.undecided])
+
+
+Reach = RuledOut | Kept
+
+
+def reach(
+    a: BuiltSide, b: BuiltSide, units: Mapping[str, Collection[str]], mentions: Mentions
+) -> dict[str, Reach]:
+    """For each unit (name -> its options, "CONFIG_X") whether executed code can depend on it when
+    it is flipped from its value in A.
+    """
+    sides = (a.digest, b.digest)
+    one_sided = a.digest.objects.keys() ^ b.digest.objects.keys()
+    unexplained = one_sided - _explained(one_sided, units.values(), mentions)
+    known = {name: _Unit(frozenset(options), sides, mentions) for name, options in units.items()}
+    reached = {name: unit.reached() | unexplained for name, unit in known.items()}
+    times = Counter(path for paths in reached.values() for path in paths)
+    state = _State(
+        alive=find_alive(b).objects | find_alive(a).objects,
+        one_sided=frozenset(path for path in one_sided if times[path] > 1),
+        unexplained=frozenset(unexplained),
+    )
+    return {name: unit.verdict(name, reached[name], state) for name, unit in known.items()}
+
+
+class _State(msgspec.Struct, frozen=True):
+    """alive: path -> why, on either side. one_sided: objects that one side alone has, and that
+    several units reach; unexplained: such that no unit is known to bring or to take away.
+    """
+
+    alive: dict[str, str]
+    one_sided: frozenset[str]
+    unexplained: frozenset[str]
+
+
+def _mentions_of(options: Collection[str], mentions: Mentions) -> list[Mention]:
+    return [mention for option in sorted(options) for mention in mentions.by_option.get(option, ())]
+
+
+def _explained(
+    paths: Collection[str], units: Collection[Collection[str]], mentions: Mentions
+) -> set[str]:
+    """Those objects that some unit's mention makes come or go."""
+    places = [
+        mention for options in units for mention in _mentions_of(options, mentions) if mention.lists
+    ]
+    return {path for path in paths if any(mention.covers(path) for mention in places)}
+
+
+def _differs(path: str, sides: tuple[Digest, Digest]) -> bool:
+    """Whether a generated file came out otherwise on the two sides."""
+    held = [digest.generated.get(path) for digest in sides]
+    return any(file is None for file in held) or len({file.sha256 for file in held if file}) > 1
+
+
+def _is_news(path: str, sides: tuple[Digest, Digest]) -> bool:
+    """Whether A has neither a generated file nor any of the objects of B that include it."""
+    users = {user for user, thing in sides[1].objects.items() if path in thing.generated}
+    known = path in sides[0].generated or path.endswith(LINKER_SCRIPTS)
+    return bool(users) and not known and users.isdisjoint(sides[0].objects)
+
+
+class _Unit:
+    """What one unit's options get at."""
+
+    def __init__(
+        self, options: frozenset[str], sides: tuple[Digest, Digest], mentions: Mentions
+    ) -> None:
+        self.options = options
+        self.sides = sides
+        self.generated = {
+            path
+            for digest in sides
+            for path, file in digest.generated.items()
+            if file.options & options
+            or (ANY_OPTION in file.options and _differs(path, sides) and not _is_news(path, sides))
+        }
+        self.places = _mentions_of(options, mentions)
+        self.named = {mention.reaches for mention in self.places}
+        self.folders = [mention for mention in self.places if mention.reaches.endswith("/")]
+        self.everything = [mention for mention in self.places if mention.reaches == EVERYTHING]
+
+    def reached(self) -> set[str]:
+        """The objects of both sides that it can change."""
+        return {
+            path
+            for digest in self.sides
+            for path, thing in digest.objects.items()
+            if self._reaches(thing)
+        }
+
+    def verdict(self, name: str, reached: set[str], state: _State) -> Reach:
+        """What is known of the unit."""
+        alive = state.alive
+        living = [AliveObject(path, alive[path]) for path in sorted(reached & alive.keys())]
+        unseen = {
+            path
+            for path in (reached & state.one_sided) - state.alive.keys()
+            if not self._removes(path)
+        }
+        scripts = {file for file in self.generated if file.endswith(LINKER_SCRIPTS)}
+        if not living and not unseen and not scripts and not self.everything:
+            return RuledOut(name, len(reached))
+        undecided = [f"{mention.place} looks at it" for mention in self.everything]
+        used = set(scripts)
+        only_b: list[str] = []
+        for path in (*(thing.path for thing in living), *sorted(unseen)):
+            held = [digest.objects[path] for digest in self.sides if path in digest.objects]
+            used.update(*(self.generated & thing.generated for thing in held))
+            if len(held) == len(self.sides):
+                continue
+            if not self._lists(path) and path not in state.unexplained:
+                if path not in self.sides[0].objects:
+                    only_b.append(path)
+            elif path not in unseen:
+                undecided.append(f"{path} comes or goes")
+        return Kept(
+            unit=name,
+            objects=len(reached),
+            alive=tuple(living),
+            generated=tuple(sorted(used)),
+            unseen=tuple(sorted(unseen.difference(only_b))),
+            only_b=tuple(only_b),
+            undecided=tuple(undecided),
+        )
+
+    def _removes(self, path: str) -> bool:
+        """Whether flipping it in A takes an object away: then nothing new can come of it."""
+        return path in self.sides[0].objects and self._lists(path)
+
+    def _lists(self, path: str) -> bool:
+        """Whether a Makefile makes an object come or go by it."""
+        return any(mention.lists and mention.covers(path) for mention in self.places)
+
+    def _reaches(self, thing: ObjectDigest) -> bool:
+        return bool(
+            self.everything
+            or not self.options.isdisjoint(thing.options)
+            or not self.generated.isdisjoint(thing.generated)
+            or thing.path in self.named
+            or any(mention.covers(thing.path) for mention in self.folders)
+        )

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sums and differences of measured kernels: what units cost if their effects add up.
+
+Every effect is a combination of kernels (which, how often, plus or minus), and becomes a figure
+only at the end: a kernel that stands on both sides then cancels together with its spread.
+"""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import cached_property
+
+from kdelta.counts.model import RegionCounts
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.doubt import is_doubtful
+from kdelta.infer.effects.estimate import (
+    APART,
+    ZERO,
+    Estimate,
+    apart_by_chance,
+    effect_between,
+    estimate,
+)
+from kdelta.infer.effects.means import MEAN, is_seen, is_steady, run_means, widest
+from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, RegionSum
+
+Combination = dict[FlipSet, int]
+"""Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
+
+
+def difference(more: FlipSet, less: FlipSet) -> Combination:
+    """One kernel less another."""
+    return {} if more == less else {more: 1, less: -1}
+
+
+def added(parts: Iterable[Combination]) -> Combination:
+    """The sum of combinations."""
+    total: Combination = {}
+    for part in parts:
+        for flips, times in part.items():
+            total[flips] = total.get(flips, 0) + times
+    return {flips: times for flips, times in total.items() if times}
+
+
+def less(one: Combination, *others: Combination) -> Combination:
+    """A combination less others."""
+    return added([one, *({flips: -times for flips, times in part.items()} for part in others)])
+
+
+class ObservedKernels:
+    """The kernels that were observed. The first one is A.
+
+    A range over three runs is often small by luck, and a search looks at dozens of regions in
+    dozens of kernels, which are much alike. So a range counts as no less than the median of all
+    kernels' ranges in that region. By a simulation of normal spreads, two equal kernels then part
+    in 0.6 % of regions with three kernels, in 0.06 % with twenty, rather than in 1.2 %. Where more
+    than half of the kernels repeat exactly, nothing is added. With runs enough for their order to
+    decide, it is their order that does (`effect_between`).
+
+    A difference between two kernels that chance may have made (doubt.py) has an interval that
+    reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
+    more runs would decide.
+    """
+
+    def __init__(self, observed: Iterable[tuple[FlipSet, Outcome]]) -> None:
+        self.measured: dict[FlipSet, Mapping[str, Estimate]] = {}
+        self.failed: dict[FlipSet, Failed] = {}
+        self.doubted: set[FlipSet] = set()
+        self._runs: dict[FlipSet, Mapping[str, tuple[RegionCounts, ...]]] = {}
+        self._doubts: dict[tuple[str, FlipSet, FlipSet], bool] = {}
+        for flips, outcome in observed:
+            if isinstance(outcome, Measured):
+                self.measured[flips] = outcome.paths
+                self._runs[flips] = outcome.runs
+                self.failed.pop(flips, None)
+            elif flips not in self.measured:
+                self.failed[flips] = outcome
+        self.first = next(iter(self.measured.values()))
+        self._typical = {
+            name: statistics.median_low(
+                [
+                    paths[name].high - paths[name].low
+                    for paths in self.measured.values()
+                    if name in paths
+                ]
+            )
+            for name in self.first
+        }
+        self._same: dict[tuple[FlipSet, FlipSet], bool] = {}
+
+    def __contains__(self, flips: FlipSet) -> bool:
+        """Whether that kernel was measured."""
+        return flips in self.measured
+
+    def is_known(self, flips: FlipSet) -> bool:
+        """Whether anything came of that kernel."""
+        return flips in self.measured or flips in self.failed
+
+    def same(self, one: FlipSet, other: FlipSet) -> bool:
+        """Whether two measured kernels cost the same in every region: the effect's interval holds
+        zero. A region that only one of them has is a difference.
+        """
+        key = (one, other)
+        if key not in self._same:
+            paths = self.measured[one], self.measured[other]
+            self._same[key] = paths[0].keys() == paths[1].keys() and not any(
+                self._differ(name, one, other) for name in paths[0]
+            )
+        return self._same[key]
+
+    def _differ(self, region: str, one: FlipSet, other: FlipSet) -> bool:
+        """Whether two kernels differ in a region, and chance did not make it."""
+        effect = self._between(region, one, other)
+        return is_seen(effect) and not self._is_doubtful(region, one, other)
+
+    def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
+        """What the other costs more, as far as ranges say."""
+        before, after = self.measured[one][region], self.measured[other][region]
+        if apart_by_chance(before.n, after.n) <= APART:
+            return effect_between(before, after)
+        value = after.value - before.value
+        far = self._range(region, before) + self._range(region, after)
+        return Estimate(value, value - far, value + far, min(before.n, after.n))
+
+    def _is_doubtful(self, region: str, one: FlipSet, other: FlipSet) -> bool:
+        """Whether chance may have made a difference that is more than the ranges."""
+        key = (region, one, other)
+        if key not in self._doubts:
+            runs = [self._runs[flips].get(region, ()) for flips in (one, other)]
+            self._doubts[key] = all(runs) and is_doubtful(runs[0], runs[1])
+            if self._doubts[key]:
+                few = [f for f, its in zip((one, other), runs, strict=True) if len(its) < ENOUGH]
+                self.doubted.update(few)
+        return self._doubts[key]
+
+    def sums(self, whole: Combination, explained: Combination) -> dict[str, RegionSum]:
+        """Each region's account, of those that all kernels of both combinations have."""
+        rows = [self.estimates(part) for part in (whole, explained, less(whole, explained))]
+        return {
+            name: RegionSum(one, rows[1][name], rows[2][name], self.first[name], self.widest(name))
+            for name, one in rows[0].items()
+            if name in rows[1] and name in rows[2]
+        }
+
+    def with_mean(self, combination: Combination) -> dict[str, Estimate]:
+        """The same with the mean over regions as `MEAN`, in per cent of A, where all runs of these
+        kernels are known: over the regions whose runs are steady in all kernels.
+        """
+        found = self.estimates(combination)
+        costs, over, _ = self._over
+        if any(flips not in over.measured for flips in combination) or not costs:
+            return found
+        mean = over.estimates(combination)[MEAN]
+        doubt = sum(
+            (
+                100 * abs(value) / (abs(cost.value) * len(costs))
+                for name, cost in costs.items()
+                for value in self._doubts_in(name, combination)
+            ),
+            ZERO,
+        )
+        found[MEAN] = Estimate(mean.value, mean.low - doubt, mean.high + doubt, mean.n)
+        return found
+
+    def mean_sum(self, whole: Combination, explained: Combination) -> RegionSum | None:
+        """The account of the mean over regions, as that of a region; None where it is not known.
+
+        Sums of many kernels are calculated perturbation by perturbation, if there are runs enough.
+        A report has one such sum. Effects of single units, and of regions, are many, of which
+        `_by_run` would call one in a hundred an effect by chance; these go by ranges.
+        """
+        rest = less(whole, explained)
+        _, over, runs = self._over
+        means = [
+            (_by_run(part, runs) if len(part) > 2 else None) or self.with_mean(part).get(MEAN)
+            for part in (whole, explained, rest)
+        ]
+        if means[0] is None or means[1] is None or means[2] is None:
+            return None
+        return RegionSum(means[0], means[1], means[2], over.first[MEAN], over.widest(MEAN))
+
+    @cached_property
+    def _over(
+        self,
+    ) -> "tuple[dict[str, Estimate], ObservedKernels, dict[FlipSet, tuple[Fraction, ...]]]":
+        """The costs in A of the regions that are in means; each kernel's mean over them as if it
+        was a region; and the same run by run.
+        """
+        costs = {
+            name: cost
+            for name, cost in self.first.items()
+            if cost.value
+            and all(name in runs for runs in self._runs.values())
+            and is_steady(self.widest(name))
+        }
+        means = {
+            flips: run_means(
+                {name: [one.mean_own_insns() for one in runs[name]] for name in costs}, costs
+            )
+            for flips, runs in self._runs.items()
+        }
+        if not costs or not all(means.values()):
+            return {}, self, {}
+        over = ObservedKernels(
+            (flips, Measured({MEAN: estimate(its)})) for flips, its in means.items()
+        )
+        return costs, over, means
+
+    def widest(self, region: str) -> Estimate:
+        """The region's cost in the kernel whose runs vary most."""
+        return widest(paths[region] for paths in self.measured.values() if region in paths)
+
+    def estimates(self, combination: Combination) -> dict[str, Estimate]:
+        """The combination's figure in each region of A that all of its kernels have.
+
+        Two kernels give the sum of both ranges on either side, as `effect_between` does. Of more
+        kernels, whose ranges are independent, that is too wide: it is at most the root of twice the
+        sum of their squares, which is the same for two kernels of equal range. To either comes what
+        any two of the kernels differ by that chance may have made.
+        """
+        held = [self.measured[flips] for flips in combination]
+        return {
+            name: self._judged(name, combination)
+            for name in self.first
+            if all(name in paths for paths in held)
+        }
+
+    def _judged(self, region: str, combination: Combination) -> Estimate:
+        """The figure in a region, whose interval reaches zero if chance may have made it."""
+        if sorted(combination.values()) == [-1, 1]:
+            one, other = sorted(combination, key=lambda flips: combination[flips])
+            effect = self._between(region, one, other)
+        else:
+            parts = [(self.measured[k][region], times) for k, times in combination.items()]
+            effect = self._estimate(region, parts)
+        if not is_seen(effect):
+            return effect
+        doubt = sum(map(abs, self._doubts_in(region, combination)), ZERO)
+        return Estimate(effect.value, effect.low - doubt, effect.high + doubt, effect.n)
+
+    def _doubts_in(self, region: str, combination: Combination) -> list[Fraction]:
+        """What pairs of its kernels differ by that chance may have made."""
+        pairs = [(pair, self._between(region, *pair)) for pair in _paired(combination)]
+        return [
+            effect.value
+            for pair, effect in pairs
+            if is_seen(effect) and self._is_doubtful(region, *pair)
+        ]
+
+    def in_doubt(self, region: str, combination: Combination) -> bool:
+        """Whether chance may have made a part of what kernels differ by in a region."""
+        held = all(region in self.measured[flips] for flips in combination)
+        return held and bool(self._doubts_in(region, combination))
+
+    def _range(self, region: str, path: Estimate) -> Fraction:
+        return max(path.high - path.low, self._typical.get(region, ZERO))
+
+    def _estimate(self, region: str, parts: list[tuple[Estimate, int]]) -> Estimate:
+        if not parts:
+            return Estimate(ZERO, ZERO, ZERO, self.first[region].n)
+        value = sum((times * path.value for path, times in parts), ZERO)
+        ranges = [abs(times) * self._range(region, path) for path, times in parts]
+        reach = sum(ranges, ZERO)
+        if len(parts) > 2 and reach:
+            reach = min(reach, _root(2 * sum((one * one for one in ranges), ZERO)))
+        return Estimate(value, value - reach, value + reach, min(path.n for path, _ in parts))
+
+    def is_relevant(self, combination: Combination, relevance: Fraction) -> bool:
+        """Whether a combination is more than its spread, and more than that part of A's cost, in
+        any region.
+        """
+        return any(
+            is_seen(effect) and abs(effect.value) > relevance * abs(self.first[name].value)
+            for name, effect in self.estimates(combination).items()
+        )
+
+
+def _by_run(
+    combination: Combination, runs: Mapping[FlipSet, tuple[Fraction, ...]]
+) -> Estimate | None:
+    """A combination in each perturbation, and the range over these; None with too few of them.
+
+    The same perturbation moves all kernels alike, and so cancels. Ranges of kernels would count it
+    once for each: nine units, of which each is A and one more, have A eight times. The range over n
+    perturbations leaves out their median with a probability of 2 ** (1 - n). What chance makes of
+    a region differs from run to run, and so is in the range.
+    """
+    counts = {len(runs.get(flips, ())) for flips in combination}
+    if len(counts) != 1 or min(counts) < ENOUGH:
+        return None
+    return estimate(
+        [
+            sum((times * runs[flips][at] for flips, times in combination.items()), ZERO)
+            for at in range(min(counts))
+        ]
+    )
+
+
+def _paired(combination: Combination) -> list[tuple[FlipSet, FlipSet]]:
+    """Each kernel that is taken away with one that is added, those first that are most alike."""
+    below = [flips for flips, times in combination.items() for _ in range(-times)]
+    above = [flips for flips, times in combination.items() for _ in range(times)]
+    pairs = []
+    while below and above:
+        one, other = min(
+            ((low, high) for low in below for high in above),
+            key=lambda pair: (len(pair[0] ^ pair[1]), sorted(pair[0]), sorted(pair[1])),
+        )
+        pairs.append((one, other))
+        below.remove(one)
+        above.remove(other)
+    return pairs
+
+
+def _root(square: Fraction) -> Fraction:
+    """The square root, to a millionth, rounded up."""
+    return Fraction(math.isqrt(math.ceil(square * 10**12)) + 1, 10**6)

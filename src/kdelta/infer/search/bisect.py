@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which commit of a history to build next, and what the runs say: all that have an effect, not one.
+
+Effects are signed and add up, so commits that make a kernel slower and such that make it faster
+are found alike, each in its own stretch (stretches.py). Of the stretch with the largest
+effect the commit is built that halves it, on the way of first parents where that costs little; one
+whose paths are those of its ends is left alone. With n candidates a commit is found by log2(n)
+builds, and some more where branches begin at kernels that were not measured, where builds fail, and
+to confirm it.
+
+A commit that fails to build, to boot or to run is skipped: the next one is taken at a distance that
+doubles with each failure, as what breaks a build often does so for a while.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import msgspec
+
+from kdelta.infer.search.ancestry import Ancestry, Bits
+from kdelta.infer.search.bisect_answer import SearchedCommits, answer_of
+from kdelta.infer.search.bisect_model import (
+    Alike,
+    BisectAnswer,
+    BisectStep,
+    History,
+    PlannedCommit,
+    Seen,
+    Wants,
+)
+from kdelta.infer.search.search_model import Failed, Measured, Outcome
+from kdelta.infer.search.stretches import Stretch, StretchAccount, StretchJudge
+
+_ROUNDING = 10
+"""By so many parts of a bit a kernel may tell less than another one to be on the way of first
+parents, where what is built is what was released."""
+
+
+def never_alike(_below: str, _above: str) -> bool:
+    """Where nothing is known of what kernels hold."""
+    return False
+
+
+class Bisect(msgspec.Struct, frozen=True, dict=True):
+    """The state of a search: what it was given, and what was observed, in order, the good end and
+    the bad one first. Never changed: `observe` gives the next one, and equal observations give
+    equal decisions.
+    """
+
+    history: History
+    observed: tuple[Seen, ...]
+    wants: Wants = Wants()
+    alike: Alike = never_alike
+
+    def observe(self, commit: str, outcome: Outcome) -> "Bisect":
+        """The search after a commit, asked for or not."""
+        step = next((one.step for one in self._plan.wanted if one.commit == commit), None)
+        return msgspec.structs.replace(self, observed=(*self.observed, Seen(commit, outcome, step)))
+
+    def next_commit(self) -> PlannedCommit | None:
+        """The commit that is needed now; None when finished."""
+        return next(iter(self._plan.wanted), None)
+
+    @property
+    def candidates(self) -> int:
+        """How many commits are searched."""
+        return len(self._plan.ancestry.candidates)
+
+    def answer(self) -> BisectAnswer:
+        """What is known so far."""
+        plan = self._plan
+        return answer_of(
+            SearchedCommits(self.history, self.observed, self.wants, cut_short=plan.cut_short),
+            plan.account,
+            plan.notes,
+        )
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """The commits of which more runs would show which differences are chance."""
+        self.answer()
+        return frozenset().union(*self._plan.judge.regions.doubted)
+
+    @cached_property
+    def _plan(self) -> "_Plan":
+        return _Plan(self.history, self.observed, self.wants, self.alike)
+
+
+def begin(
+    history: History,
+    good: Measured,
+    bad: Measured,
+    wants: Wants | None = None,
+    alike: Alike = never_alike,
+) -> Bisect:
+    """A search between two measured ends. Raises ValueError for ends that are no such commits."""
+    for end in (history.good, history.bad):
+        if end not in history.parents:
+            raise ValueError(f"no commit of the history: {end}")
+    ends = (Seen(history.good, good), Seen(history.bad, bad))
+    return Bisect(history, ends, wants or Wants(), alike)
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    """A set that parts a stretch. near: it is close to what failed. told: the bits that a kernel
+    of it tells. depth: how many merges it lies in.
+    """
+
+    held: Bits
+    told: float
+    near: bool
+    depth: int
+
+    def rank(self) -> tuple[bool, int, int, float]:
+        """What is to be tried first is least."""
+        return self.near, -round(self.told * _ROUNDING), self.depth, -self.told
+
+
+class _Plan:
+    """What is known at one point, and which commits are wanted next."""
+
+    def __init__(
+        self, history: History, observed: Sequence[Seen], wants: Wants, alike: Alike
+    ) -> None:
+        self.history = history
+        self.wants = wants
+        self.failed = {one.commit for one in observed if isinstance(one.outcome, Failed)}
+        self.judge = StretchJudge(observed, wants, alike)
+        self.notes: list[str] = []
+        self._account_for(history.ruled_out)
+        if self.account.contradiction and history.ruled_out:
+            self.notes.append(_contradicted(self.account.contradiction))
+            self._account_for(frozenset())
+        spent = len({one.commit for one in observed} - {history.good, history.bad})
+        self.wanted = tuple(self._wanted())
+        self.cut_short = bool(
+            self.wanted and wants.max_builds is not None and spent >= wants.max_builds
+        )
+        if self.cut_short:
+            self.wanted = ()
+
+    def _account_for(self, ruled_out: frozenset[str]) -> None:
+        kept = [name for name in self.history.parents if name not in ruled_out]
+        self.ancestry = Ancestry(self.history.parents, self.history.good, self.history.bad, kept)
+        self.account = StretchAccount(self.ancestry, self.judge)
+
+    def _wanted(self) -> Iterator[PlannedCommit]:
+        """The kernels for the largest effect that more can be learnt of."""
+        significant = self.account.significant
+        for stretch in significant[:1] if self.wants.first else significant:
+            found = self._halving(stretch) if stretch.count > 1 else self._confirming(stretch)
+            if found:
+                yield from found
+                return
+
+    def _confirming(self, stretch: Stretch) -> list[PlannedCommit]:
+        """The commit itself and its parent, where others were measured in their place."""
+        (commit,) = self.ancestry.commits(stretch.bits)
+        parents = self.history.parents[commit]
+        if not self.wants.confirm or len(parents) != 1:
+            return []
+        known = self.judge.measured.keys() | self.failed
+        wanted = [name for name in (commit, parents[0]) if name not in known]
+        if self.failed & {commit, parents[0]}:
+            return []
+        texts = {commit: "the commit that was found", parents[0]: "what it is made on"}
+        return [PlannedCommit(name, BisectStep.CONFIRM, texts[name], 1) for name in wanted]
+
+    def _halving(self, stretch: Stretch) -> list[PlannedCommit]:
+        """The commit that tells most of a stretch, after that at which its branch begins if need
+        be; nothing if none is left that could be built.
+        """
+        best: list[PlannedCommit] = []
+        worth = 0.0
+        for cut in self._cuts(stretch, self._suspects(stretch)):
+            if best and (cut.near or cut.told <= worth):
+                break
+            needed = self._needed(cut.held, stretch)
+            if needed and cut.told / len(needed) > worth:
+                best, worth = needed, cut.told / len(needed)
+        return best
+
+    def _cuts(self, stretch: Stretch, suspects: Bits) -> list["_Cut"]:
+        """Sets that part a stretch, those first that tell most."""
+        extra = stretch.count / suspects.bit_count() if suspects else 0.0
+        total = stretch.count + extra * suspects.bit_count()
+        failed = self._failed_in(stretch)
+        apart = 1 << (len(failed) - 1) if failed else 0
+        found = []
+        for held, commits in self.ancestry.at.items():
+            inside = held & stretch.bits
+            if inside in (0, stretch.bits):
+                continue
+            weight = inside.bit_count() + extra * (inside & suspects).bit_count()
+            told = _entropy(weight / total)
+            depth = min(self.ancestry.depth.get(name, 0) for name in commits)
+            near = any((inside ^ other).bit_count() < apart for other in failed)
+            found.append(_Cut(held, told, near, depth))
+        return sorted(found, key=_Cut.rank)
+
+    def _failed_in(self, stretch: Stretch) -> list[Bits]:
+        held = [self.ancestry.bits[name] & stretch.bits for name in self.failed]
+        return [one for one in held if one not in (0, stretch.bits)]
+
+    def _suspects(self, stretch: Stretch) -> Bits:
+        """Those that touch an object which has a function that changed."""
+        clues = self.history.clues
+        changed = self.judge.changed_functions(stretch.value)
+        objects = {
+            path
+            for functions in changed.values()
+            for name in functions
+            for path in clues.homes.get(name, ())
+        }
+        names = [name for name, touched in clues.touches.items() if not objects.isdisjoint(touched)]
+        found = self.ancestry.bits_of(names) & stretch.bits
+        return 0 if found == stretch.bits else found
+
+    def _needed(self, held: Bits, stretch: Stretch) -> list[PlannedCommit]:
+        """What to build so that a set parts a stretch: a commit that holds it, and before it one
+        that holds the rest, where nothing says what that is.
+        """
+        left = stretch.count
+        inside = (held & stretch.bits).bit_count()
+        above = self._commit_of(held)
+        rest = held & ~stretch.bits
+        needed = []
+        if self.account.state(rest) is None:
+            below = self._commit_of(rest)
+            if below is None or below in self.judge.measured:
+                return []
+            text = f"a branch with {inside} of {left} commits begins here"
+            needed.append(PlannedCommit(below, BisectStep.BASE, text, left))
+        if above is None:
+            return []
+        if above not in self.judge.measured:
+            text = f"holds {inside} of {left} commits that may have the effect"
+            needed.append(PlannedCommit(above, BisectStep.HALF, text, left))
+        return needed
+
+    def _commit_of(self, held: Bits) -> str | None:
+        """A commit that holds these, which was measured or can be tried."""
+        commits = self.ancestry.at.get(held, [])
+        for name in commits:
+            if name in self.judge.measured:
+                return name
+        failed = sum(name in self.failed for name in commits)
+        if failed >= self.wants.tries:
+            return None
+        # The last one is farthest from what broke the first.
+        fresh = [name for name in commits if name not in self.failed]
+        if not fresh:
+            return None
+        return fresh[-1] if failed else fresh[0]
+
+
+def _entropy(part: float) -> float:
+    """What an answer of that probability tells, in bits (Shannon 1948)."""
+    if not 0 < part < 1:
+        return 0.0
+    return -part * math.log2(part) - (1 - part) * math.log2(1 - part)
+
+
+def _contradicted(pair: tuple[str, str]) -> str:
+    return (
+        f"{pair[0]} and {pair[1]} differ only by commits that were ruled out, and their paths "
+        "are not the same: the ruling out was wrong, and all commits were searched"
+    )

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A search by code: its kernels, what they say, and those that settle what they leave open.
+
+Where functions' costs are known this takes about log2(n) kernels for n units, however many matter.
+What these leave open by more than matters is settled by single units: the one that does most where
+most is open is flipped alone, which is one more figure for each function.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.search.additive import ObservedKernels, difference
+from kdelta.infer.search.closed_sets import NOTHING, Needs
+from kdelta.infer.search.codes import code_length, code_sets, low_groups
+from kdelta.infer.search.decode import Decoding, Parts, Term, decode
+from kdelta.infer.search.search_model import FlipSet, Limits, PlannedBuild, Step
+from kdelta.infer.search.search_words import alone_text, coded_text, parting_text
+
+SETTLING = 1.5
+"""How many kernels what is left open takes, about."""
+
+
+class Coded:
+    """What a search by code knows and wants. `kernels` and `parts` hold what was measured;
+    `settled` is how many kernels were built to settle what the code left open.
+    """
+
+    def __init__(
+        self,
+        needs: Needs,
+        units: Sequence[str],
+        kernels: ObservedKernels,
+        parts: Mapping[FlipSet, Parts],
+        *,
+        limits: Limits,
+        priors: Mapping[str, float],
+        settled: int = 0,
+    ) -> None:
+        self._settled = settled
+        self._needs = needs
+        self._units = tuple(units)
+        self._top = frozenset(units)
+        self._kernels = kernels
+        # Units outside were ruled out, and the proof held: a kernel says the same without them.
+        self._parts = {
+            flips: one for flips, one in parts.items() if flips <= self._top or flips == NOTHING
+        }
+        self._limits = limits
+        self.groups = low_groups(needs, self._units, priors)
+
+    @cached_property
+    def sets(self) -> tuple[FlipSet, ...]:
+        """The kernels of the code."""
+        return code_sets(self._needs, self.groups)
+
+    @property
+    def expected_builds(self) -> float:
+        """How many kernels it takes, about."""
+        return code_length(len(self.groups)) + SETTLING
+
+    @property
+    def failed(self) -> bool:
+        """Whether a kernel of the code did not come to be: then this is no way to search."""
+        return any(flips in self._kernels.failed for flips in self.sets)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the code's kernels were measured."""
+        return all(flips in self._parts for flips in self.sets)
+
+    @cached_property
+    def decoding(self) -> Decoding:
+        """What the kernels say, as far as they are there."""
+        return decode(self._units, self._parts)
+
+    def wanted(self) -> list[PlannedBuild]:
+        """The kernels of the code that are not there, then those that settle the rest."""
+        missing = [flips for flips in self.sets if not self._kernels.is_known(flips)]
+        if missing:
+            return [
+                PlannedBuild(flips, Step.CODED, coded_text(flips, len(self._units)))
+                for flips in missing
+            ]
+        return self._settling()
+
+    def _settling(self) -> list[PlannedBuild]:
+        """A kernel that parts the classes that matter, else the unit that is the likeliest to
+        settle most of what is open, alone from A. No more than the code itself took and two: by
+        then it is a spread that three runs did not show.
+        """
+        if self._settled >= len(self.sets) + 2:
+            return []
+        if halves := self._halves():
+            return [PlannedBuild(halves, Step.SETTLE, parting_text(halves))]
+        left = self.left_over()
+        weights: dict[str, Fraction] = {}
+        effects = self.effects
+        for term, regions in effects.items():
+            share = sum((left[r] for r in regions if r in left), ZERO)
+            for name in term:
+                weights[name] = max(weights.get(name, ZERO), share)
+        moved = {n: sum(map(abs, effects.get(frozenset({n}), {}).values()), ZERO) for n in weights}
+        for name in sorted(weights, key=lambda one: (-weights[one], -moved[one], one)):
+            flips = self._needs.closure([name])
+            if weights[name] and not self._kernels.is_known(flips):
+                below = self._needs.below(name)
+                text = alone_text(name, flips, below, self._top)
+                return [PlannedBuild(flips, Step.SETTLE, f"{text}: to settle what is left open")]
+        return []
+
+    def _halves(self) -> FlipSet:
+        """The first half of each class that does more than is looked for; none if no such kernel is
+        left to build.
+        """
+        chosen = [
+            name
+            for term in self.decoding.classes
+            if len(term) > 1 and self._matters(term)
+            for name in self._needs.in_order(term, {})[: len(term) // 2]
+        ]
+        flips = self._needs.closure(chosen)
+        return NOTHING if self._kernels.is_known(flips) else flips
+
+    def _matters(self, term: Term) -> bool:
+        return any(
+            abs(value) > max(self.reach(region), self._limits.relevance * abs(base.value))
+            for region, value in self.effects.get(term, {}).items()
+            if (base := self._kernels.first.get(region)) is not None
+        )
+
+    def left_over(self) -> dict[str, Fraction]:
+        """By region, the part of A's cost that is unexplained in some kernel, where it is more
+        than the spread and than what matters.
+        """
+        found = {}
+        effects = self.effects
+        for region, base in self._kernels.first.items():
+            least = max(self.reach(region), self._limits.relevance * abs(base.value))
+            rest = max(
+                (
+                    abs(paths[region].value - base.value - _sum(effects, flips, region))
+                    for flips, paths in self._kernels.measured.items()
+                    if flips <= self._top and region in paths
+                ),
+                default=ZERO,
+            )
+            if rest > least and base.value:
+                found[region] = rest / abs(base.value)
+        return found
+
+    def reach(self, region: str) -> Fraction:
+        """How far an effect in a region may be off: as far as two kernels that differ may be."""
+        return self._reaches.get(region, ZERO)
+
+    @cached_property
+    def _reaches(self) -> dict[str, Fraction]:
+        whole = self._kernels.estimates(difference(self._top, NOTHING))
+        return {region: effect.half_width for region, effect in whole.items()}
+
+    @cached_property
+    def effects(self) -> dict[Term, dict[str, Fraction]]:
+        """What each term does in each region, as far as functions show."""
+        return self.decoding.effects()
+
+    def estimates(self, term: Term) -> dict[str, Estimate]:
+        """What a term does in each region; zero within the spread if nothing was seen of it."""
+        effects = self.effects.get(term, {})
+        runs = {name: one.n for name, one in self._kernels.first.items()}
+        found = {}
+        for region, count in runs.items():
+            value, far = effects.get(region, ZERO), self.reach(region)
+            found[region] = Estimate(value, value - far, value + far, count)
+        return found
+
+    def class_of(self, name: str) -> Term:
+        """The units that the kernels do not distinguish from that one, and itself."""
+        return next(term for term in self.decoding.classes if name in term)
+
+    def together(self) -> list[Term]:
+        """Classes of more than one unit that do something."""
+        moving = self.effects
+        return [term for term in self.decoding.classes if len(term) > 1 and term in moving]
+
+    def interactions(self) -> list[Term]:
+        """Units that do something only together."""
+        return [term for term in self.effects if term not in self.decoding.classes]
+
+
+def _sum(effects: Mapping[Term, Mapping[str, Fraction]], flips: FlipSet, region: str) -> Fraction:
+    """What all terms add up to in a kernel."""
+    return sum((row.get(region, ZERO) for term, row in effects.items() if term <= flips), ZERO)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the measured kernels say of each unit, and what they leave over when all is added up."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.closed_sets import NOTHING, Needs
+from kdelta.infer.search.search_model import FlipSet, How
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """Two kernels, `more` with the unit and `below` without, that decide about it. `group` are the
+    other units by which they differ; `effect` is a combination of kernels.
+    """
+
+    how: How
+    more: FlipSet
+    below: FlipSet
+    effect: Combination
+
+    @property
+    def group(self) -> FlipSet:
+        """The units by which the two kernels differ."""
+        return self.more - self.below
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Units that no measured kernels distinguish, and what they cost together."""
+
+    units: FlipSet
+    effect: Combination
+
+
+def pairs(kernels: ObservedKernels) -> list[tuple[FlipSet, FlipSet]]:
+    """All measured kernels of which one has all that the other has and more: (more, below)."""
+    ordered = sorted(kernels.measured, key=len)
+    return [
+        (more, below)
+        for place, more in enumerate(ordered)
+        for below in ordered[:place]
+        if below < more
+    ]
+
+
+def find_evidence(
+    needs: Needs, kernels: ObservedKernels, units: Iterable[str]
+) -> dict[str, Evidence]:
+    """For each unit that is decided: by the two kernels that are nearest to A, and among these by
+    two that differ by nothing else rather than by a group without effect.
+    """
+    wanted = frozenset(units)
+    found: dict[str, tuple[tuple[int, int, int], Evidence]] = {}
+
+    def offer(name: str, evidence: Evidence) -> None:
+        context = len(evidence.below - needs.below(name))
+        rank = context, len(evidence.group), len(evidence.more)
+        if name not in found or rank < found[name][0]:
+            found[name] = rank, evidence
+
+    nested = pairs(kernels)
+    single = [(more, below) for more, below in nested if len(more) == len(below) + 1]
+    moving = [pair for pair in single if not kernels.same(*pair)]
+    active = NOTHING.union(*(more - below for more, below in moving))
+    for more, below in single:
+        (name,) = more - below
+        if name in wanted:
+            how = How.ALONE if below == needs.below(name) else How.DIFFERENCE
+            offer(name, Evidence(how, more, below, difference(more, below)))
+    for more, below in nested:
+        if len(more) == len(below) + 1 or not kernels.same(more, below):
+            continue
+        # Steps in between that do something cancel each other: such a group clears none.
+        if any(below <= low and high <= more for high, low in moving):
+            continue
+        # Two that do something elsewhere rather cancel each other than do nothing both.
+        doing = (more - below) & active
+        for name in ((more - below) & wanted) - (doing if len(doing) > 1 else NOTHING):
+            offer(name, Evidence(How.CLEARED, more, below, {}))
+    return {name: evidence for name, (_, evidence) in found.items()}
+
+
+class Account:
+    """Effects of units, of groups and of interactions, and what a kernel costs beyond them."""
+
+    def __init__(
+        self, needs: Needs, kernels: ObservedKernels, units: Sequence[str], top: FlipSet
+    ) -> None:
+        self.units = tuple(units)
+        self.top = top
+        self.kernels = kernels
+        self.evidence = find_evidence(needs, kernels, units)
+        self.interactions: list[tuple[FlipSet, Combination]] = []
+        self.groups = self._groups()
+        self._infer_single_groups()
+
+    def _groups(self) -> list[Group]:
+        """Those that are not decided, in the smallest groups whose sum is known."""
+        pending = {name for name in self.units if name not in self.evidence}
+        groups: list[Group] = []
+        grouped: frozenset[str] = NOTHING
+        known = frozenset(self.units)
+        nested = [(m, b) for m, b in pairs(self.kernels) if m - b <= known] if pending else []
+        while pending:
+            best = min(
+                (
+                    (len((more - below) & pending), len(below), sorted(more - below), more, below)
+                    for more, below in nested
+                    if (more - below) & pending
+                    and all(g.units <= more - below or not g.units & (more - below) for g in groups)
+                ),
+                default=None,
+                key=lambda row: row[:3],
+            )
+            if best is None:
+                break
+            more, below = best[3:]
+            inside = frozenset((more - below) & pending)
+            others = [self._unit(name) for name in more - below - inside - grouped]
+            others += [group.effect for group in groups if group.units <= more - below]
+            groups.append(Group(inside, less(difference(more, below), *others)))
+            grouped |= inside
+            pending -= inside
+        return groups
+
+    def _infer_single_groups(self) -> None:
+        for group in [one for one in self.groups if len(one.units) == 1]:
+            (name,) = group.units
+            self.evidence[name] = Evidence(How.INFERRED, self.top, NOTHING, group.effect)
+            self.groups.remove(group)
+
+    def _unit(self, name: str) -> Combination:
+        return self.evidence[name].effect if name in self.evidence else {}
+
+    def explained(self, flips: FlipSet) -> Combination | None:
+        """What units, groups and interactions add up to in a kernel; None if it has a part of a
+        group only.
+        """
+        parts = [self._unit(name) for name in flips]
+        for group in self.groups:
+            if group.units <= flips:
+                parts.append(group.effect)
+            elif group.units & flips:
+                return None
+        parts += [effect for units, effect in self.interactions if units <= flips]
+        return added(parts)
+
+    def residual(self, flips: FlipSet) -> Combination | None:
+        """What a measured kernel costs beyond A and what is explained; None if unknown."""
+        if flips not in self.kernels:
+            return None
+        explained = self.explained(flips)
+        return None if explained is None else less(difference(flips, NOTHING), explained)
+
+    def undecided(self) -> list[str]:
+        """Units of which nothing is known, or only by subtraction."""
+        return [
+            name
+            for name in self.units
+            if name not in self.evidence or self.evidence[name].how is How.INFERRED
+        ]

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a search over a series knows at one point, and which kernels it wants next."""
+
+import enum
+from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
+from kdelta.infer.search.search_model import Failed, Measured
+from kdelta.infer.search.search_words import listed
+from kdelta.infer.search.series_model import (
+    PatchSet,
+    SeriesBuild,
+    SeriesLimits,
+    SeriesObservation,
+    SeriesPatch,
+    SeriesStep,
+    View,
+)
+
+NOTHING: PatchSet = frozenset()
+
+
+class Leaf(enum.StrEnum):
+    """What is known of a stretch that is not split any more."""
+
+    ONE = "one"
+    SAME = "same"
+    GROUP = "group"
+    OPEN = "open"
+
+
+class PatchStretch(msgspec.Struct, frozen=True):
+    """The patches from place `low` on, `high` left out; `inside` are those of them that are
+    searched. `reason`: why a group is one.
+    """
+
+    low: int
+    high: int
+    inside: tuple[str, ...]
+    leaf: Leaf
+    reason: str = ""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """How a view of some patches went. `effect` is None where it could not be had, and `wanted`
+    the kernel that would say more; `others` come or go with them; `reason`: why they have to.
+    """
+
+    effect: Combination | None
+    others: tuple[str, ...] = ()
+    reason: str = ""
+    wanted: PatchSet | None = None
+
+
+class SeriesPlan:
+    """The state of a search, worked out from its observations. `builds` are wanted now."""
+
+    def __init__(
+        self,
+        patches: Sequence[SeriesPatch],
+        observed: Sequence[SeriesObservation],
+        views: Collection[View],
+        limits: SeriesLimits,
+    ) -> None:
+        self.patches = {patch.name: patch for patch in patches}
+        self.order = [patch.name for patch in patches]
+        self.views = views
+        self.limits = limits
+        self.everything: PatchSet = frozenset(self.order)
+        self.kernels = ObservedKernels((one.patches, one.outcome) for one in observed)
+        self._parts = {
+            one.patches: one.outcome.parts for one in observed if isinstance(one.outcome, Measured)
+        }
+        ends = {NOTHING, self.everything}
+        self.spent = len({one.patches for one in observed if one.built} - ends)
+        self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
+        self.searched = [
+            name for name in self.order if self.proof_held is False or not self.patches[name].pruned
+        ]
+        self.stretches = list(self._broken_down(0, len(self.order)))
+        self.out_of_builds = False
+        self.builds = self._within_budget(self._wanted())
+
+    # What is needed
+
+    def with_needs(self, names: Iterator[str] | Collection[str]) -> PatchSet:
+        """These patches and all that they need to apply."""
+        chosen = frozenset(names)
+        return chosen.union(*(self.patches[name].needs for name in chosen))
+
+    def with_dependents(self, names: Collection[str]) -> PatchSet:
+        """These patches and all that do not apply without them."""
+        gone = frozenset(names)
+        return gone | {n for n in self.order if not gone.isdisjoint(self.patches[n].needs)}
+
+    def prefix(self, place: int) -> PatchSet:
+        """The patches before that place."""
+        return frozenset(self.order[:place])
+
+    # What is the same
+
+    def same(self, one: PatchSet, other: PatchSet) -> bool:
+        """Whether two measured kernels execute the same: in every region within the spread, and in
+        every function of which perturbed runs agree.
+        """
+        if not self.kernels.same(one, other):
+            return False
+        parts = self._parts[one], self._parts[other]
+        for region, functions in parts[0].items():
+            others = parts[1].get(region, {})
+            for name in functions.keys() | others.keys():
+                figures = functions.get(name), others.get(name)
+                steady = all(each is None or each.low == each.high for each in figures)
+                values = [each.value if each else 0 for each in figures]
+                if steady and values[0] != values[1]:
+                    return False
+        return True
+
+    @property
+    def proof_needed(self) -> bool:
+        """Whether any patch that was ruled out is left out of the proof's kernel."""
+        return self.kept != self.everything
+
+    @property
+    def proof_held(self) -> bool | None:
+        """Whether the kept patches have the path of all; None if unknown."""
+        if not self.proof_needed or self.kept not in self.kernels:
+            return None
+        return self.kernels.same(self.kept, self.everything)
+
+    # In order
+
+    def _broken_down(self, low: int, high: int) -> Iterator[PatchStretch]:
+        wanted = set(self.searched)
+        inside = tuple(name for name in self.order[low:high] if name in wanted)
+        if not inside:
+            yield PatchStretch(low, high, inside, Leaf.SAME)
+            return
+        if len(inside) == 1:
+            yield PatchStretch(low, high, inside, Leaf.ONE)
+            return
+        if self.same(self.prefix(low), self.prefix(high)):
+            yield PatchStretch(low, high, inside, Leaf.SAME)
+            return
+        cuts = [self.order.index(name) + 1 for name in inside[:-1]]
+        good = [cut for cut in cuts if self.prefix(cut) in self.kernels]
+        if good:
+            cut = min(good, key=lambda one: abs(2 * cuts.index(one) - len(cuts) + 1))
+            yield from self._broken_down(low, cut)
+            yield from self._broken_down(cut, high)
+            return
+        failed = {cut: self._failed(self.prefix(cut)) for cut in cuts}
+        reasons = {cut: found for cut, found in failed.items() if found is not None}
+        leaf = Leaf.OPEN
+        if len(reasons) == len(cuts) or len(reasons) >= self.limits.tries:
+            leaf = Leaf.GROUP
+        yield PatchStretch(low, high, inside, leaf, self._why_group(reasons))
+
+    def _failed(self, patches: PatchSet) -> Failed | None:
+        return self.kernels.failed.get(patches)
+
+    def _why_group(self, failed: dict[int, Failed]) -> str:
+        if not failed:
+            return ""
+        cut = max(failed)
+        more = f", and so do {len(failed) - 1} trees before it" if len(failed) > 1 else ""
+        return f"the tree up to {self.order[cut - 1]} fails: {words_of(failed[cut])}{more}"
+
+    def _next_cut(self, stretch: PatchStretch) -> int:
+        """The middle; after failures the point that is farthest from them and from the ends."""
+        cuts = [self.order.index(name) + 1 for name in stretch.inside[:-1]]
+        failed = [cuts.index(cut) for cut in cuts if self._failed(self.prefix(cut))]
+        taken = [-1, len(cuts), *failed]
+        free = [place for place in range(len(cuts)) if place not in failed]
+        return cuts[max(free, key=lambda place: (min(abs(place - one) for one in taken), -place))]
+
+    def _stretch_build(self, stretch: PatchStretch) -> SeriesBuild:
+        cut = self._next_cut(stretch)
+        name = self.order[cut - 1]
+        reason = f"all up to {name}: which of {listed(stretch.inside)} it is"
+        return SeriesBuild(self.prefix(cut), SeriesStep.ORDER, reason)
+
+    def size(self, stretch: PatchStretch) -> Fraction:
+        """How much a stretch changes, as the sum over regions of parts of their cost."""
+        ends = self.prefix(stretch.high), self.prefix(stretch.low)
+        effects = self.kernels.estimates(difference(*ends))
+        base = self.kernels.first
+        parts = [abs(e.value) / base[n].value for n, e in effects.items() if base[n].value > 0]
+        return sum(parts, Fraction(0))
+
+    def effect(self, stretch: PatchStretch) -> Combination:
+        """What the patches of a stretch do on top of those before it."""
+        return difference(self.prefix(stretch.high), self.prefix(stretch.low))
+
+    def matters(self, stretch: PatchStretch) -> bool:
+        """Whether a stretch that is not split does anything."""
+        ends = self.prefix(stretch.low), self.prefix(stretch.high)
+        return stretch.leaf is not Leaf.SAME and not self.same(*ends)
+
+    # The other views
+
+    def attempt(self, view: View, names: tuple[str, ...]) -> Attempt:
+        """How a view of a patch or a group stands."""
+        return self._left_out(names) if view is View.LEFT_OUT else self._alone(names)
+
+    def _left_out(self, names: tuple[str, ...]) -> Attempt:
+        gone = self.with_dependents(names)
+        reason = ""
+        if gone != frozenset(names):
+            reason = f"{listed(gone - frozenset(names))} does not apply without it"
+        later = [n for n in self.order if not set(names).isdisjoint(self.patches[n].suspects)]
+        for extra in [None, *(name for name in later if name not in gone)][: self.limits.tries]:
+            if extra is not None:
+                gone = self.with_dependents(gone | {extra})
+            left = self.everything - gone
+            others = self._in_order(gone - frozenset(names))
+            if left in self.kernels:
+                return Attempt(difference(self.everything, left), others, reason)
+            failure = self._failed(left)
+            if failure is None:
+                return Attempt(None, others, reason, wanted=left)
+            reason = reason or f"without it {words_of(failure)}"
+        return Attempt(None, (), reason)
+
+    def _alone(self, names: tuple[str, ...]) -> Attempt:
+        chosen = self.with_needs(names)
+        reason = ""
+        if chosen != frozenset(names):
+            reason = f"it does not apply without {listed(chosen - frozenset(names))}"
+        suspects = [one for name in names for one in self.patches[name].suspects]
+        for extra in [None, *(one for one in suspects if one not in chosen)][: self.limits.tries]:
+            if extra is not None:
+                chosen = self.with_needs(chosen | {extra})
+            others = chosen - frozenset(names)
+            if chosen not in self.kernels:
+                failure = self._failed(chosen)
+                if failure is None:
+                    return Attempt(None, self._in_order(others), reason, wanted=chosen)
+                reason = reason or f"alone {words_of(failure)}"
+                continue
+            below = others if others & self.effective else NOTHING
+            if below not in self.kernels and self._failed(below) is None:
+                return Attempt(None, self._in_order(others), reason, wanted=below)
+            if below not in self.kernels:
+                reason = f"{reason}; without it {words_of(self.kernels.failed[below])}"
+                return Attempt(None, self._in_order(others), reason)
+            return Attempt(difference(chosen, below), self._in_order(others), reason)
+        return Attempt(None, (), reason)
+
+    def _in_order(self, names: PatchSet) -> tuple[str, ...]:
+        return tuple(name for name in self.order if name in names)
+
+    @property
+    def effective(self) -> PatchSet:
+        """The patches that do something in order, groups among them."""
+        found = [one.inside for one in self.stretches if self.matters(one)]
+        return frozenset(name for inside in found for name in inside)
+
+    def viewed(self) -> list[tuple[str, ...]]:
+        """The patches and groups that the other views are asked for."""
+        return [
+            one.inside
+            for one in self.stretches
+            if one.leaf in (Leaf.ONE, Leaf.GROUP) and self.matters(one)
+        ]
+
+    # Interactions
+
+    def leftovers(self) -> tuple[dict[str, Combination], dict[str, Combination]]:
+        """For single patches what they do left out that they do not do in order, and in order that
+        they do not do alone, where that is more than the spread: with later, with earlier patches.
+        """
+        later: dict[str, Combination] = {}
+        earlier: dict[str, Combination] = {}
+        for stretch in self.stretches:
+            if stretch.leaf is not Leaf.ONE:
+                continue
+            (name,) = stretch.inside
+            order = self.effect(stretch)
+            if View.LEFT_OUT in self.views:
+                one = self.attempt(View.LEFT_OUT, (name,))
+                if one.effect is not None and not one.others:
+                    later[name] = less(one.effect, order)
+            if View.ALONE in self.views:
+                one = self.attempt(View.ALONE, (name,))
+                if one.effect is not None:
+                    earlier[name] = less(order, one.effect)
+        found = [
+            {n: e for n, e in each.items() if self.kernels.is_relevant(e, Fraction(0))}
+            for each in (later, earlier)
+        ]
+        return found[0], found[1]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Two patches whose leftovers are the same, each in one pair at most."""
+        later, earlier = self.leftovers()
+        found: list[tuple[str, str]] = []
+        taken: set[str] = set()
+        for first in later:
+            for second in earlier:
+                if self.order.index(first) >= self.order.index(second) or second in taken:
+                    continue
+                gap = less(later[first], earlier[second])
+                if not self.kernels.is_relevant(gap, Fraction(0)):
+                    found.append((first, second))
+                    taken.add(second)
+                    break
+        return found
+
+    def together(self, pair: tuple[str, str]) -> Attempt:
+        """What two patches do together alone beyond what each does alone."""
+        both = self.with_needs(pair)
+        alone = [self.attempt(View.ALONE, (name,)) for name in pair]
+        if any(one.effect is None or one.others for one in alone) or both != frozenset(pair):
+            return Attempt(None)
+        if both not in self.kernels:
+            failed = self._failed(both)
+            wanted = both if failed is None else None
+            return Attempt(None, reason=words_of(failed) if failed else "", wanted=wanted)
+        singles = added(one.effect or {} for one in alone)
+        return Attempt(less(difference(both, NOTHING), singles))
+
+    # What is wanted
+
+    def _wanted(self) -> list[SeriesBuild]:
+        if self.proof_needed and not self.kernels.is_known(self.kept):
+            reason = f"the {len(self.searched)} patches that were not ruled out must have its path"
+            return [SeriesBuild(self.kept, SeriesStep.PROOF, reason)]
+        pending = [one for one in self.stretches if one.leaf is Leaf.OPEN]
+        if pending:
+            pending.sort(key=lambda one: (-self.size(one), one.low))
+            return [self._stretch_build(one) for one in pending]
+        steps = {View.LEFT_OUT: SeriesStep.LEFT_OUT, View.ALONE: SeriesStep.ALONE}
+        found = []
+        for view, step in steps.items():
+            for names in self.viewed() if view in self.views else ():
+                one = self.attempt(view, names)
+                if one.wanted is not None:
+                    more = f", with {listed(one.others)}" if one.others else ""
+                    text = f"{listed(names)} {step.value}{more}"
+                    found.append(SeriesBuild(one.wanted, step, text))
+        return found or [
+            SeriesBuild(
+                one.wanted, SeriesStep.PAIR, f"{' and '.join(pair)} alone: do they interact"
+            )
+            for pair in self.pairs()
+            if (one := self.together(pair)).wanted is not None
+        ]
+
+    def _within_budget(self, wanted: Sequence[SeriesBuild]) -> tuple[SeriesBuild, ...]:
+        by_set = {build.patches: build for build in reversed(wanted)}
+        builds = [build for build in wanted if by_set[build.patches] is build]
+        if self.limits.max_builds is None:
+            return tuple(builds)
+        left = max(0, self.limits.max_builds - self.spent)
+        self.out_of_builds = bool(builds) and not left
+        return tuple(builds[:left])
+
+
+def words_of(failed: Failed) -> str:
+    """How a kernel failed, in a clause."""
+    detail = f": {failed.detail}" if failed.detail else ""
+    return (
+        failed.detail
+        if detail.startswith(f": {failed.status.value}")
+        else (f"{failed.status.value}{detail}")
+    )

@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Source spec -> kernel: patched, configured, built, and kept with the record of how."""
+
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
+from kdelta.host.lock import locked
+from kdelta.host.machine import cores
+from kdelta.kernels.arches import KernelArch, kernel_arch
+from kdelta.kernels.build.built import (
+    DEPENDENCIES,
+    DIGEST,
+    DTBS,
+    LOG,
+    RECORD,
+    VMLINUX,
+    BuiltKernel,
+    Memo,
+    built_folder,
+    load_built,
+    use,
+)
+from kdelta.kernels.build.failure import NoKernel, refused_text
+from kdelta.kernels.build.kbuild import Kbuild
+from kdelta.kernels.build.linked_map import linked_map
+from kdelta.kernels.build.prune import make_room
+from kdelta.kernels.build.relink import (
+    Relink,
+    link_words,
+    orders_in_the_middle,
+    relink_of,
+    relinkable,
+    relinking_variables,
+)
+from kdelta.kernels.build.toolchain import Toolchain, toolchain
+from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured, configure
+from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
+from kdelta.kernels.config.lab_config import lab_options, small_options
+from kdelta.kernels.model import Kernel, kernel_identity
+from kdelta.kernels.objects.banner import banner_of
+from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
+from kdelta.kernels.objects.digest import Digest, digest_of
+from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
+from kdelta.kernels.packages.image import hash_modules
+from kdelta.kernels.sources.mode_series import (
+    FRAGMENT_NAME,
+    kernel_mode_fragment,
+    must_have_kernel_mode,
+)
+from kdelta.kernels.sources.source import PatchFailure, Source, checked_out, source_of
+from kdelta.spec.change import ConfigFileChange, KernelModeChange, OptionChange, VariableChange
+from kdelta.spec.errors import UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import SourceSpec, TreeSpec
+from kdelta.spec.run import RunStatus
+
+Talk = Callable[[str], None]
+
+FORMAT = 1
+DEVICE_TREES = "arch/{arch}/boot/dts"
+
+MOST_MODULES = 64
+"""Options that are =m, up to which the modules are built too: a distribution has thousands."""
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """All that decides a kernel, read: nothing of it changes while it is built."""
+
+    spec: str
+    source: Source
+    tools: Toolchain
+    steps: tuple[ConfigStep, ...]
+    own_config: str | None
+    relink: Relink | None = None
+
+    @property
+    def question(self) -> str:
+        """The hash of it: equal requests get the same kernel."""
+        return identity(
+            {
+                **self._asked(),
+                "format": FORMAT,
+                "tree": self.source.tree,
+                "tools": self.tools.facts(),
+                "steps": msgspec.to_builtins(self.steps),
+                "own_config": self.own_config,
+                "lab": [
+                    (one.option, one.value)
+                    for options in (lab_options, small_options)
+                    for one in options(self.tools.folder)
+                ],
+            }
+        )
+
+    @property
+    def family(self) -> str:
+        """The hash of it but for the link: equal ones get kernels of the same objects."""
+        return identity({"family": msgspec.structs.replace(self, relink=None).question})
+
+    def objects(self, granted: str) -> str:
+        """The key of what is linked: kernels may differ in how it is."""
+        return identity(
+            {
+                "format": FORMAT,
+                "tree": self.source.tree,
+                "tools": self.tools.facts(),
+                "config": identity(parse_config(granted)),
+            }
+        )
+
+    def key(self, granted: str) -> str:
+        """The kernel's own key: two requests that were granted the same config share it."""
+        asked, objects = self._asked(), self.objects(granted)
+        return identity({**asked, "objects": objects}) if asked else objects
+
+    def _asked(self) -> dict[str, object]:
+        """What is asked of the link."""
+        return {} if self.relink is None else {"relink": msgspec.to_builtins(self.relink)}
+
+    def failed(self, status: RunStatus, detail: str, log: Path | None = None) -> NoKernel:
+        """What could not be made of it."""
+        return NoKernel(self.spec, status, self.question, detail, str(log) if log else None)
+
+
+def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
+    """The kernel of a source spec, from the cache or built; or why there is none.
+
+    UserError for a spec that names no tree, commit or file; LabError when the lab cannot build.
+    Of several processes that want a kernel of one tree, one builds and the others wait.
+    """
+    if _has_kernel_mode(spec):
+        must_have_kernel_mode(_variables(spec).get("ARCH") or platform.machine())
+    source = source_of(spec, talk)
+    if isinstance(source, PatchFailure):
+        detail = f"{source.patch} does not apply: {source.detail}"
+        return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
+    relink = relink_of(spec.changes)
+    if relink is not None:
+        arch = toolchain(_variables(spec)).folder
+        changed = relinkable(source, arch, talk)
+        if isinstance(changed, str):
+            return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), changed)
+        source = changed
+    request = _read(spec, source, relink)
+    memo = Memo(request.question)
+    if (key := memo.key()) and (built := load_built(key)):
+        return built.kernel(str(spec))
+    with held(source, talk):
+        made = _configured_and_built(request, talk)
+    if isinstance(made, NoKernel):
+        return made
+    use(made.path)
+    memo.remember(made.key)
+    if relink is not None:
+        Memo(request.family).remember(made.key)
+    make_room(talk, keep=(built_folder(made.key), source.folder))
+    return made.kernel(str(spec))
+
+
+def question_of(spec: SourceSpec, source: Source) -> str:
+    """The hash of all that decides the kernel of a spec, were its source this one: equal ones get
+    the same kernel, and fail alike.
+    """
+    return _read(spec, source, relink_of(spec.changes)).question
+
+
+def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKernel:
+    kbuild = _kbuild(request, checked_out(request.source, talk))
+    sibling = _sibling(request)
+    config = _taken_over(sibling, kbuild) if sibling else _configured(request, kbuild)
+    if isinstance(config, ConfigFailed):
+        detail = f"make {config.target}: {config.detail}"
+        return request.failed(RunStatus.CONFIG_REFUSED, detail)
+    if config.refused:
+        refused = request.failed(RunStatus.CONFIG_REFUSED, refused_text(config.refused))
+        return msgspec.structs.replace(refused, refused=config.refused)
+    arch = kernel_arch(request.tools.arch)
+    if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":
+        detail = (
+            f"this config makes a kernel for 32-bit {arch.folder}, and 64-bit ones can be booted"
+        )
+        return request.failed(RunStatus.CONFIG_REFUSED, detail)
+    key = request.key(config.text)
+    return load_built(key) or _build(request, config, kbuild, sibling, talk)
+
+
+def _configured(request: _Request, kbuild: Kbuild) -> Configured | ConfigFailed:
+    return configure(
+        kbuild.out,
+        kbuild.tree,
+        request.steps,
+        kbuild.configure,
+        arch=request.tools.folder,
+        own_config=request.own_config,
+    )
+
+
+def granted_in(spec: SourceSpec, source: Source, tree: Path, purpose: str) -> Config | None:
+    """What a spec's config comes to in a folder that has no more of the source's files than
+    configuring needs, with output folders of that purpose; None if the configuration fails.
+    """
+    request = _read(spec, source, relink_of(spec.changes))
+    kbuild = Kbuild(source.folder, tree, request.tools, jobs=1, purpose=purpose)
+    found = _configured(request, kbuild)
+    return None if isinstance(found, ConfigFailed) else parse_config(found.text)
+
+
+def _sibling(request: _Request) -> BuiltKernel | None:
+    """A kernel of the same objects, if one that is to be relinked has one in the cache, with a
+    digest by the present rules: that is taken over.
+    """
+    if request.relink is None or (key := Memo(request.family).key()) is None:
+        return None
+    built = load_built(key)
+    return built if built and is_current(built.path / DIGEST) else None
+
+
+def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
+    """The config of a kernel of the same objects, in the output folder."""
+    file = make_folder(kbuild.out) / ".config"
+    with lab_errors("copying a config to", file):
+        text = (sibling.path / sibling.config).read_text()
+        # A file of a new time would be read again by all that depends on it.
+        if not file.is_file() or file.read_text(errors="replace") != text:
+            file.write_text(text)
+    return Configured(
+        text=text,
+        base=sibling.base,
+        unused=(),
+        asked=sibling.asked,
+        refused=(),
+        unknown=(),
+        lab=sibling.lab,
+        missing=sibling.missing,
+        changed=sibling.changed,
+    )
+
+
+@contextmanager
+def held(source: Source, talk: Talk) -> Iterator[None]:
+    """Holds the lock of a source tree's work tree and output folders."""
+    with locked(f"tree-{source.folder.name}", f"building {source.name}", talk):
+        yield
+
+
+def _kbuild(request: _Request, tree: Path) -> Kbuild:
+    kbuild = Kbuild(root=request.source.folder, tree=tree, toolchain=request.tools, jobs=cores())
+    if request.relink is None:
+        return kbuild
+    words = link_words(request.relink, kbuild.out)
+    return msgspec.structs.replace(kbuild, link=tuple(words))
+
+
+def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
+    variables = _variables(spec)
+    if relink is not None:
+        variables = relinking_variables(variables, relink)
+    own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
+    has_own = own is not None and own.is_file()
+    return _Request(
+        spec=str(spec),
+        source=source,
+        tools=toolchain(variables),
+        steps=tuple(_steps(spec)),
+        own_config=own.read_text(errors="replace") if own is not None and has_own else None,
+        relink=relink,
+    )
+
+
+def _variables(spec: SourceSpec) -> dict[str, str]:
+    return {c.name: c.value for c in spec.changes if isinstance(c, VariableChange)}
+
+
+def _has_kernel_mode(spec: SourceSpec) -> bool:
+    return any(isinstance(change, KernelModeChange) for change in spec.changes)
+
+
+def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
+    if _has_kernel_mode(spec):
+        # First: what the user asks for is never overruled, and a conflict is seen as one.
+        yield ConfigStep("file", FRAGMENT_NAME, kernel_mode_fragment())
+    for change in spec.changes:
+        if isinstance(change, OptionChange):
+            yield ConfigStep("option", change.name, change.value)
+        elif isinstance(change, ConfigFileChange):
+            path = Path(change.path).expanduser()
+            if path.is_file():
+                with lab_errors("reading", path):
+                    yield ConfigStep("file", change.path, path.read_text(errors="replace"))
+            elif change.may_be_target:
+                yield ConfigStep("target", change.path)
+            else:
+                raise UserError(
+                    f"no such file: {change.path}", f"it is named in the kernel spec {spec}"
+                )
+
+
+def _targets(granted: str, arch: KernelArch, tree: Path) -> tuple[list[str], int]:
+    """What to build, and how many options' modules are left out."""
+    options = parse_config(granted)
+    image = arch.image(options).name
+    modules = len(modules_of(options))
+    targets = [image, *(found for name in arch.device_trees if (found := _dtb(tree, arch, name)))]
+    if options.get("CONFIG_MODULES") != "y" or modules > MOST_MODULES:
+        return targets, modules
+    return [*targets, "modules"], 0
+
+
+def _dtb(tree: Path, arch: KernelArch, name: str) -> str:
+    """The target of a device tree, below the folder of device trees: since Linux 6.5 they are in
+    folders by maker. "" if the tree has it not.
+    """
+    folder = tree / DEVICE_TREES.format(arch=arch.folder)
+    found = sorted(folder.rglob(f"{name}.dts"))
+    return str(found[0].relative_to(folder).with_suffix(".dtb")) if found else ""
+
+
+def _build(
+    request: _Request,
+    config: Configured,
+    kbuild: Kbuild,
+    sibling: BuiltKernel | None,
+    talk: Talk,
+) -> BuiltKernel | NoKernel:
+    key = request.key(config.text)
+    arch = kernel_arch(request.tools.arch)
+    targets, modules_left = _targets(config.text, arch, kbuild.tree)
+    # It stays when the build is ended, and says then how far it was.
+    log = cache_dir("logs") / f"build-{key[:12]}.log"
+    log.unlink(missing_ok=True)
+    talk(f"building {request.source.name} ({key[:12]}), log: {log}")
+    started = time.monotonic()
+    wrong = kbuild.make(targets, log, talk)
+    seconds = time.monotonic() - started
+    if wrong:
+        return request.failed(RunStatus.BUILD_FAILED, wrong, log)
+    digest = load_digest(sibling.path / DIGEST) if sibling else digest_of(kbuild.out)
+    linked = None
+    if request.relink is not None:
+        middle = orders_in_the_middle(request.tools.targeted, request.tools.linker)
+        linked = linked_map(kbuild.out / VMLINUX, digest, request.relink, middle=middle)
+        if isinstance(linked, str):
+            return request.failed(RunStatus.BUILD_FAILED, f"the relink went wrong: {linked}", log)
+        linked = msgspec.structs.replace(linked, objects=request.objects(config.text))
+    with new_folder(built_folder(key)) as folder:
+        shutil.copyfile(log, folder / LOG)
+        save_digest(digest, folder / DIGEST)
+        _keep_dependencies(digest, kbuild, sibling, folder, boot="vmlinux" not in targets)
+        made = _install(request, key, config, kbuild, folder, targets=targets)
+        made = msgspec.structs.replace(
+            made, seconds=seconds, modules_left=modules_left, linked=linked
+        )
+        write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
+    talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
+    return made
+
+
+def _keep_dependencies(
+    digest: Digest, kbuild: Kbuild, sibling: BuiltKernel | None, folder: Path, *, boot: bool
+) -> None:
+    """Writes down which files the objects were made from."""
+    known = sibling.path / DEPENDENCIES if sibling else None
+    if known is not None and known.is_file():
+        with lab_errors("copying to", folder):
+            shutil.copyfile(known, folder / DEPENDENCIES)
+    else:
+        save_dependencies(dependencies_of(kbuild.out, digest, boot=boot), folder / DEPENDENCIES)
+
+
+def _install(
+    request: _Request,
+    key: str,
+    config: Configured,
+    kbuild: Kbuild,
+    folder: Path,
+    *,
+    targets: Sequence[str],
+) -> BuiltKernel:
+    """Copies what is kept of a build, and describes it."""
+    out = kbuild.out
+    arch = kernel_arch(request.tools.arch)
+    booted = arch.image(parse_config(config.text))
+    image = out / booted.path
+    trees = out / DEVICE_TREES.format(arch=arch.folder)
+    with lab_errors("copying a kernel to", folder):
+        shutil.copyfile(image, folder / image.name)
+        (folder / "config").write_text(config.text)
+        # vmlinux: for its symbols, which are in the order of the link.
+        for name in ("System.map", "Module.symvers", VMLINUX):
+            if name != image.name and (out / name).is_file():
+                shutil.copyfile(out / name, folder / name)
+        for name in targets:
+            if name.endswith(".dtb"):
+                shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
+    release, banner = banner_of(out / VMLINUX)
+    # The folder may have modules of another config, which this one did not ask for.
+    wanted = "modules" in targets
+    modules = _install_modules(kbuild, folder, release) if wanted else None
+    sha256 = sha256_file(folder / image.name)
+    present = folder / modules if modules else None
+    return BuiltKernel(
+        key=key,
+        identity=kernel_identity(arch.machine, sha256, hash_modules(present)),
+        spec=request.spec,
+        tree=request.source.tree,
+        source=request.source.name,
+        folder=str(request.source.folder),
+        arch=request.tools.arch,
+        flavour=request.tools.flavour,
+        variables=request.tools.variables,
+        versions=request.tools.versions,
+        release=release,
+        banner=banner,
+        image=image.name,
+        image_format=booted.format,
+        image_sha256=sha256,
+        config="config",
+        modules=modules,
+        base=config.base,
+        asked=config.asked,
+        lab=config.lab,
+        changed=config.changed,
+        missing=config.missing,
+        modules_left=0,
+        seconds=0.0,
+        image_bytes=(folder / image.name).stat().st_size,
+    )
+
+
+def _install_modules(kbuild: Kbuild, folder: Path, release: str) -> str | None:
+    """Puts the modules that were built below lib/modules; None if there are none."""
+    order = kbuild.out / "modules.order"
+    names = order.read_text().split() if order.is_file() else []
+    objects = [kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names]
+    found = [path for path in objects if path.is_file()]
+    if not found:
+        return None
+    target = folder / "lib/modules" / release
+    with lab_errors("copying modules to", target):
+        for path in found:
+            to = target / "kernel" / path.relative_to(kbuild.out)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, to)
+        for name in ("modules.builtin", "modules.order"):
+            if (kbuild.out / name).is_file():
+                shutil.copyfile(kbuild.out / name, target / name)
+    return str(target.relative_to(folder))

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cache of kernels that were built: one folder each, with the record of how it came about."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import PARTIAL, lab_errors, remove, sha256_file, write_atomic
+from kdelta.kernels.arches import kernel_arch
+from kdelta.kernels.build.linked_map import Linked
+from kdelta.kernels.config.config import MissingOption
+from kdelta.kernels.config.kconfig import Config, OptionFlip
+from kdelta.kernels.model import Kernel
+from kdelta.spec.errors import LabError, UserError
+
+RECORD = "kernel.json"
+PREFIX = "built-"
+DIGEST = "digest"
+DEPENDENCIES = "dependencies.json.gz"
+LOG = "build.log"
+VMLINUX = "vmlinux"
+DTBS = "dtbs"
+"""The folder of the device trees that its machines need."""
+FORMAT = 1
+
+
+class BuiltKernel(msgspec.Struct, frozen=True):
+    """The record of a built kernel; paths are relative to its folder, which may be moved.
+
+    `spec` is how it was first asked for; others may lead to it. `tree` is git's hash of the source,
+    patches applied, and `source` its name for people; `folder` is where it is kept. `asked`, `lab`,
+    `changed`, `missing`: see Configured. `modules_left` options were modules that were not asked
+    for. `linked`: of one that was relinked.
+    """
+
+    key: str
+    identity: str
+    spec: str
+    tree: str
+    source: str
+    folder: str
+    arch: str
+    flavour: str
+    variables: dict[str, str]
+    versions: tuple[str, ...]
+    release: str
+    banner: str
+    image: str
+    image_format: str
+    image_sha256: str
+    config: str
+    modules: str | None
+    base: str
+    asked: Config
+    lab: tuple[OptionFlip, ...]
+    changed: tuple[OptionFlip, ...]
+    missing: tuple[MissingOption, ...]
+    modules_left: int
+    seconds: float
+    image_bytes: int
+    linked: Linked | None = None
+    format: int = FORMAT
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return built_folder(self.key)
+
+    def kernel(self, spec: str) -> Kernel:
+        """The kernel as that spec asked for it, with the paths that its files have now."""
+        path = self.path
+        return Kernel(
+            identity=self.identity,
+            spec=spec,
+            image=str(path / self.image),
+            arch=kernel_arch(self.arch).machine,
+            release=self.release,
+            config=str(path / self.config),
+            modules=str(path / self.modules) if self.modules else None,
+            banner=self.banner,
+            image_format=self.image_format,
+            built=self.key,
+            device_trees=str(path / DTBS) if (path / DTBS).is_dir() else None,
+        )
+
+
+def built_folder(key: str) -> Path:
+    """Where the kernel of that key is or would be."""
+    return cache_dir("kernels") / f"{PREFIX}{key[:32]}"
+
+
+def load_built(key: str) -> BuiltKernel | None:
+    """The kernel of that key, if it is there and its image is undamaged. It is in use from then on:
+    no process removes it before this one has ended.
+    """
+    folder = built_folder(key)
+    if not use(folder):
+        return None
+    found = _read(folder)
+    if found is None or found.format != FORMAT or not (folder / found.image).is_file():
+        return None
+    if sha256_file(folder / found.image) != found.image_sha256:
+        return None
+    with lab_errors("using", folder):
+        os.utime(folder)
+    return found
+
+
+_used: dict[Path, int] = {}
+"""The folders of kernels in use, each open and locked with others who use it."""
+
+
+def use(folder: Path) -> bool:
+    """Keeps a kernel's folder while this process lives, or until `release`; False if it is not
+    there or about to be removed.
+    """
+    descriptor = _lock(folder, fcntl.LOCK_SH)
+    # The one before, if it was built again since, is another folder of the same name.
+    release(folder)
+    if descriptor is None:
+        return False
+    _used[folder] = descriptor
+    return True
+
+
+def release(folder: Path) -> None:
+    """This process uses the kernel in that folder no more."""
+    if (descriptor := _used.pop(folder, None)) is not None:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def unused(folder: Path) -> Iterator[bool]:
+    """Gives whether no process uses the kernel in that folder; none begins to during the body."""
+    descriptor = _lock(folder, fcntl.LOCK_EX)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _lock(folder: Path, kind: int) -> int | None:
+    """The folder, open and locked; None if it is not there, or others have a lock against it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def forget(built: BuiltKernel) -> None:
+    """Removes a kernel from the cache; LabError while another process uses it."""
+    release(built.path)
+    with unused(built.path) as free:
+        if not free:
+            raise LabError(
+                f"the kernel in {built.path} is in use, and has to be built again",
+                "run this again when the other kdelta has ended",
+            )
+        remove(built.path)
+
+
+def built_kernels() -> list[BuiltKernel]:
+    """All built kernels, those used last first."""
+    root = cache_dir("kernels")
+    with lab_errors("reading", root):
+        folders = [path for path in root.glob(f"{PREFIX}*") if not path.name.endswith(PARTIAL)]
+        folders.sort(key=_last_used, reverse=True)
+    return [found for folder in folders if (found := _read(folder)) is not None]
+
+
+def _last_used(folder: Path) -> float:
+    # Another process may have removed it meanwhile.
+    with contextlib.suppress(FileNotFoundError):
+        return folder.stat().st_mtime
+    return 0.0
+
+
+def find_built(name: str) -> BuiltKernel:
+    """The built kernel whose key or identity begins so, or that was asked for by this spec;
+    UserError if that is none, or more than one.
+    """
+    found = [
+        built
+        for built in built_kernels()
+        if name == built.spec
+        or (len(name) >= 4 and name in (built.key[: len(name)], built.identity[: len(name)]))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(built.key[:12] for built in found)
+        raise UserError(f"{name!r} is more than one kernel: {keys}", "write more of its key")
+    raise UserError(f"no built kernel is called {name!r}", "kdelta kernels lists those there are")
+
+
+def _read(folder: Path) -> BuiltKernel | None:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=BuiltKernel)
+    return None
+
+
+class Memo:
+    """What a question led to before, a line of text, so that kbuild need not be asked again. By
+    default questions are requests for kernels, and answers their keys.
+    """
+
+    def __init__(self, question: str, folder: str = "built-answers") -> None:
+        self._path = cache_dir(folder) / f"{question[:32]}.txt"
+
+    def key(self) -> str | None:
+        """What this question led to before."""
+        with contextlib.suppress(OSError):
+            return self._path.read_text().strip() or None
+        return None
+
+    def remember(self, key: str) -> None:
+        """Notes what it led to."""
+        write_atomic(self._path, f"{key}\n".encode())

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A built kernel's tree once more: what it makes of other configs, some objects, other modules."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors
+from kdelta.host.machine import cores
+from kdelta.kernels.build.build import held
+from kdelta.kernels.build.built import BuiltKernel
+from kdelta.kernels.build.kbuild import Kbuild
+from kdelta.kernels.build.toolchain import build_environment, toolchain
+from kdelta.kernels.config.conf import fast_olddefconfig
+from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.config.mentions import Mentions, find_mentions
+from kdelta.kernels.config.units import Normalize
+from kdelta.kernels.objects.digest import Digest, ObjectDigest, digest_of
+from kdelta.kernels.objects.lines import without_lines
+from kdelta.kernels.objects.objects import read_object
+from kdelta.kernels.sources.source import Source, checked_out
+from kdelta.spec.errors import LabError
+
+Talk = Callable[[str], None]
+
+CONFIGS = "configs-"
+"""Output folders in which configs are only asked for: nothing is compiled there."""
+
+
+class Workbench:
+    """A tree that is held and checked out. Its output folder is that of all kernels of the tree."""
+
+    def __init__(self, kbuild: Kbuild, talk: Talk) -> None:
+        self._kbuild = kbuild
+        self._talk = talk
+
+    @property
+    def tree(self) -> Path:
+        """The source tree."""
+        return self._kbuild.tree
+
+    @property
+    def has_build(self) -> bool:
+        """Whether the output folder still has a finished build, which single objects need."""
+        return any((self._kbuild.out / name).is_file() for name in ("vmlinux.a", "built-in.a"))
+
+    def normalize(self) -> Normalize:
+        """What the tree makes of configs, asked where nothing is built."""
+        place = Kbuild(self._kbuild.root, self.tree, self._kbuild.toolchain, 1, purpose=CONFIGS)
+        place.out.mkdir(exist_ok=True)
+        return fast_olddefconfig(place.out, place.configure, self._talk)
+
+    def kconfig(self) -> Kconfig:
+        """The tree's Kconfig files."""
+        return read_kconfig(self.tree, self._kbuild.toolchain.folder)
+
+    def mentions(self) -> Mentions:
+        """Where the tree's build files mention options."""
+        return find_mentions(self.tree, self._kbuild.toolchain.folder)
+
+    def use(self, config: str) -> None:
+        """Makes this the output folder's .config."""
+        file = self._kbuild.out / ".config"
+        with lab_errors("writing", file):
+            file.write_text(config)
+        done = self._kbuild.configure(["olddefconfig"])
+        if not done.ok:
+            raise LabError(f"a config that was granted is not any more: {done.last_words(1)}")
+
+    def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
+        """Some objects and generated files as that config has them; or what went wrong first."""
+        self.use(config)
+        log = cache_dir("logs") / "recompile.log"
+        log.unlink(missing_ok=True)
+        wrong = self._kbuild.make(targets, log, self._talk)
+        return wrong or digest_of(self._kbuild.out, targets)
+
+    def compile_at(
+        self, source: Source, config: str, targets: Sequence[str], *, lines: bool = True
+    ) -> Digest | str:
+        """The same of another state of the tree, whose files stand there from then on; without
+        `lines`, those that tables of WARN and BUG have are left out.
+        """
+        checked_out(source, self._talk)
+        compiled = self.compile(config, targets)
+        if lines or isinstance(compiled, str):
+            return compiled
+        with lab_errors("reading", self._kbuild.out):
+            objects = {path: self._without_lines(one) for path, one in compiled.objects.items()}
+        return Digest(objects, compiled.generated)
+
+    def _without_lines(self, thing: ObjectDigest) -> ObjectDigest:
+        held = read_object(without_lines((self._kbuild.out / thing.path).read_bytes()))
+        if held is None:
+            return thing
+        return msgspec.structs.replace(
+            thing, functions=held.functions, data=held.data, collected=held.collected
+        )
+
+    def module_command(self, config: str, symvers: Path) -> tuple[list[str], dict[str, str]]:
+        """What builds modules of other folders against the kernel of that config, as argv and
+        environment: M=FOLDER modules go after it. `symvers`: that kernel's Module.symvers.
+        """
+        self.use(config)
+        log = cache_dir("logs") / "modules-prepare.log"
+        log.unlink(missing_ok=True)
+        wrong = self._kbuild.make(["modules_prepare"], log, self._talk)
+        if wrong:
+            raise LabError(f"preparing for modules failed: {wrong}", f"all it said is in {log}")
+        if symvers.is_file():
+            with lab_errors("copying", symvers):
+                shutil.copyfile(symvers, self._kbuild.out / "Module.symvers")
+        argv = ["make", "-C", str(self._kbuild.out), *self._kbuild.toolchain.words(self.tree)]
+        cleared, settings = build_environment(self._kbuild.root)
+        return argv, {**dict.fromkeys(cleared, ""), **settings}
+
+
+@contextmanager
+def workbench(built: BuiltKernel, talk: Talk) -> Iterator[Workbench]:
+    """The tree of a built kernel, held for the body: no other kernel of it is built meanwhile."""
+    source = Source(folder=Path(built.folder), tree=built.tree, name=built.source)
+    with held(source, talk):
+        tools = toolchain(built.variables)
+        kbuild = Kbuild(source.folder, checked_out(source, talk), tools, cores())
+        kbuild.out.mkdir(exist_ok=True)
+        yield Workbench(kbuild, talk)

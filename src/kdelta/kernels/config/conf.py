@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many configs of one tree, one after another: the tree's conf, started without make, with what the
+compiler and other tools answered it remembered. Five times as fast as olddefconfig by make.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kdelta.host.command import quiet, run
+from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
+from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
+from kdelta.kernels.config.configure import Make, olddefconfig
+from kdelta.kernels.config.kconfig import Config, parse_config, render_config
+from kdelta.spec.errors import LabError
+
+_PROGRAM = "scripts/kconfig/conf"
+# The environment that kbuild gives conf, told by conf itself: kconfig's macros can run commands
+# since Linux 4.18. conf writes nothing for this target.
+_ASKING = 'kdelta := $(shell,env -0 >"{file}")\nconfig KDELTA\n\tbool\n'
+
+
+def fast_olddefconfig(
+    out: Path, make: Make, talk: Callable[[str], None] = quiet
+) -> Callable[[Mapping[str, str]], Config]:
+    """What the tree makes of a config, as olddefconfig() in the same output folder would say it,
+    sooner from the second on. The first is asked in both ways; where they differ, or the tree is
+    too old, make is used throughout. LabError when the tree's configuration fails.
+    """
+    by_make = olddefconfig(out, make)
+    quick: Callable[[Mapping[str, str]], Config] | None = None
+    checked = False
+
+    def normalize(config: Mapping[str, str]) -> Config:
+        nonlocal quick, checked
+        if checked:
+            return by_make(config) if quick is None else quick(config)
+        checked = True
+        granted = by_make(config)
+        quick = _direct(out, make, talk)
+        if quick is not None and quick(config) != granted:
+            quick = None
+        return granted
+
+    return normalize
+
+
+def _direct(
+    out: Path, make: Make, talk: Callable[[str], None]
+) -> Callable[[Mapping[str, str]], Config] | None:
+    environment = _environment(out, make)
+    if environment is None or not (out / _PROGRAM).is_file():
+        return None
+    answers = out / ".kdelta-answers"
+    # A compiler may have been updated since.
+    remove(answers)
+    make_folder(answers)
+    environment |= {"LD_PRELOAD": str(answers_library(talk)), "KDELTA_ANSWERS": str(answers)}
+    file = out / ".config"
+
+    def normalize(config: Mapping[str, str]) -> Config:
+        with lab_errors("writing", file):
+            file.write_text(render_config(config), encoding="utf-8")
+        result = run([out / _PROGRAM, "-s", "--olddefconfig", "Kconfig"], cwd=out, env=environment)
+        if not result.ok:
+            raise LabError(f"the tree's configuration failed: {result.last_words()}")
+        with lab_errors("reading", file):
+            return parse_config(file.read_text(encoding="utf-8", errors="replace"))
+
+    return normalize
+
+
+def _environment(out: Path, make: Make) -> dict[str, str] | None:
+    asking, answer = out / ".kdelta-asking", out / ".kdelta-environment"
+    remove(answer)
+    write_atomic(asking, _ASKING.format(file=answer).encode())
+    make([f"KBUILD_KCONFIG={asking}", "listnewconfig"])
+    if not answer.is_file():
+        return None
+    with lab_errors("reading", answer):
+        lines = answer.read_text(encoding="utf-8", errors="replace").split("\0")
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    found.pop("KBUILD_KCONFIG", None)
+    # What bash exports as functions has names that env does not take.
+    return {name: value for name, value in found.items() if re.fullmatch(r"\w+", name)}
+
+
+def answers_library(talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+    """The library that remembers answers, compiled unless the cache has it."""
+    folder = native_folder() / "answers"
+    flags = (*PLUGIN_FLAGS, "-Wl,--no-as-needed,-ldl")
+    return build_program(
+        NativeProgram("answers", folder, ("answers.c",), flags), talk, strict=strict
+    )

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a kernel's .config comes about: base, what the lab needs, what the user asks, olddefconfig;
+and what became of each wish.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kdelta.host.command import Result
+from kdelta.host.files import lab_errors, make_folder
+from kdelta.kernels.arches import NO_CONFIG, KernelArch, kernel_arch
+from kdelta.kernels.config.config import MissingOption, missing_options
+from kdelta.kernels.config.kconfig import (
+    OFF,
+    PREFIX,
+    Config,
+    OptionFlip,
+    explain_diff,
+    is_generated,
+    is_whole,
+    parse_config,
+    quoted,
+    render_config,
+)
+from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
+from kdelta.kernels.config.lab_config import LabOption, lab_options, small_options
+from kdelta.kernels.config.reasons import Refused, refused, unknown
+
+Make = Callable[[Sequence[str]], Result]
+"""Runs configuration targets of the tree's make on the .config of an output folder."""
+
+OWN_CONFIG = "the tree's .config"
+
+# Targets that make a whole config again, whatever there was; so do all whose name ends in
+# defconfig.
+_WHOLE_TARGETS = {
+    "allnoconfig",
+    "allyesconfig",
+    "allmodconfig",
+    "alldefconfig",
+    "randconfig",
+    "tinyconfig",
+}
+
+
+class ConfigStep(msgspec.Struct, frozen=True):
+    """One change of a config that the user asks for. `value` is an option's value or a file's
+    text; `name` an option's name, a file's path for people, or a target of the tree's make. A
+    "base" is a file that is a whole config whatever it looks like.
+    """
+
+    kind: Literal["option", "file", "base", "target"]
+    name: str
+    value: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it replaces all that there was before."""
+        if self.kind == "file":
+            return is_whole(self.value, self.name)
+        if self.kind == "target":
+            return self.name in _WHOLE_TARGETS or self.name.endswith("defconfig")
+        return self.kind == "base"
+
+    def asked(self) -> Config:
+        """The options that it asks for one by one."""
+        if self.kind == "option":
+            return {self.name: quoted(self.value)}
+        return parse_config(self.value) if self.kind == "file" and not self.whole else {}
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """A config and how it came about.
+
+    text      the .config that kbuild granted
+    base      what it started from, for people; `unused` are whole configs that a later one replaced
+    asked     options and fragments that the user asked for
+    refused   those of them that came out otherwise; `unknown`: not there to be turned off
+    lab       what the lab needed otherwise than the base had it
+    missing   what the lab needs and did not get
+    changed   options of a whole base config that came out otherwise, though that was not asked for
+    """
+
+    text: str
+    base: str
+    unused: tuple[str, ...]
+    asked: Config
+    refused: tuple[Refused, ...]
+    unknown: tuple[str, ...]
+    lab: tuple[OptionFlip, ...]
+    missing: tuple[MissingOption, ...]
+    changed: tuple[OptionFlip, ...]
+
+
+class ConfigFailed(msgspec.Struct, frozen=True):
+    """A configuration target of the tree that failed, and what it said."""
+
+    target: str
+    detail: str
+
+
+class _TargetError(Exception):
+    """Carries a ConfigFailed out of a step."""
+
+    def __init__(self, failed: ConfigFailed) -> None:
+        super().__init__(failed.detail)
+        self.failed = failed
+
+
+def configure(
+    out: Path,
+    tree: Path,
+    steps: Sequence[ConfigStep],
+    make: Make,
+    *,
+    arch: str = "x86",
+    own_config: str | None = None,
+) -> Configured | ConfigFailed:
+    """Writes out/.config: the last whole config among the steps, or the tree's own (`own_config`,
+    its text), or that of the architecture (allnoconfig with small.config, or a target of the
+    tree); over it the lab's fragment; then what the steps ask for one by one, in their order.
+    `arch` is the architecture's folder. LabError when the folder cannot be written.
+    """
+    make_folder(out)
+    try:
+        return _configure(_Folder(out, make), tree, steps, kernel_arch(arch), own_config)
+    except _TargetError as error:
+        return error.failed
+
+
+def olddefconfig(out: Path, make: Make) -> Callable[[Mapping[str, str]], Config]:
+    """What the tree makes of a config, asked in an output folder; LabError when it fails."""
+    folder = _Folder(out, make)
+
+    def normalize(config: Mapping[str, str]) -> Config:
+        folder.write(render_config(config))
+        return parse_config(folder.finish())
+
+    return normalize
+
+
+class _Folder:
+    """An output folder with the .config in it."""
+
+    def __init__(self, out: Path, make: Make) -> None:
+        self._file = out / ".config"
+        self._make = make
+
+    def write(self, text: str) -> None:
+        with lab_errors("writing", self._file):
+            self._file.write_text(text, encoding="utf-8")
+
+    def start_empty(self, arch: KernelArch) -> None:
+        """allnoconfig, but for what makes a small kernel and what the lab needs."""
+        given = self._file.with_name("kdelta-small.config")
+        options = (*small_options(arch.folder), *lab_options(arch.folder))
+        with lab_errors("writing", given):
+            given.write_text(_lines(options), encoding="utf-8")
+        self.run(NO_CONFIG, f"KCONFIG_ALLCONFIG={given}")
+
+    def append(self, text: str) -> None:
+        # kconfig takes the last line about an option, and of a choice the last member that is y.
+        with lab_errors("writing", self._file), self._file.open("a", encoding="utf-8") as file:
+            file.write(f"\n{text}\n")
+
+    def read(self) -> str:
+        with lab_errors("reading", self._file):
+            return self._file.read_text(encoding="utf-8", errors="replace")
+
+    def run(self, target: str, *variables: str) -> None:
+        result = self._make([*variables, target])
+        if not result.ok:
+            raise _TargetError(ConfigFailed(target, _complaint(result)))
+
+    def finish(self) -> str:
+        self.run("olddefconfig")
+        return self.read()
+
+
+def _configure(
+    folder: _Folder,
+    tree: Path,
+    steps: Sequence[ConfigStep],
+    arch: KernelArch,
+    own_config: str | None,
+) -> Configured:
+    whole = [step for step in steps if step.whole]
+    base = _start(folder, whole[-1] if whole else None, own_config, arch)
+    before = parse_config(folder.read())
+    lab = lab_options(arch.folder)
+    folder.append(_lines(lab))
+    asked: Config = {}
+    for step in steps:
+        if step.whole:
+            continue
+        if step.kind == "target":
+            folder.run(step.name)
+            continue
+        wishes = step.asked()
+        folder.append(render_config(wishes))
+        for name, value in wishes.items():
+            # A later wish counts as later, also for the choice that it is part of.
+            asked.pop(name, None)
+            asked[name] = value
+    text = folder.finish()
+    granted = parse_config(text)
+    kconfig = read_kconfig(tree, arch.folder)
+    labs = {one.option: one.value for one in lab}
+    # Between an empty text and an option that is not there is no difference to tell.
+    flips = [
+        flip
+        for flip in explain_diff(before, granted)
+        if flip.option not in asked and {flip.before, flip.after} != {OFF, '""'}
+    ]
+    return Configured(
+        text=text,
+        base=base,
+        unused=tuple(step.name for step in whole[:-1]),
+        asked=asked,
+        refused=refused(asked, granted, kconfig),
+        unknown=unknown(asked, kconfig),
+        lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
+        missing=tuple(missing_options(text, arch=arch.folder)),
+        changed=tuple(
+            flip
+            for flip in flips
+            if flip.option in before
+            and labs.get(flip.option) != flip.after
+            and _settable(flip.option.removeprefix(PREFIX), kconfig)
+        ),
+    )
+
+
+def _start(
+    folder: _Folder, step: ConfigStep | None, own_config: str | None, arch: KernelArch
+) -> str:
+    """Writes the base config; its name for people."""
+    if step is None and own_config is None and arch.base != NO_CONFIG:
+        folder.run(arch.base)
+        return arch.base
+    if step is not None and step.kind == "target":
+        folder.run(step.name)
+        return step.name
+    if step is None and own_config is None:
+        folder.start_empty(arch)
+        return NO_CONFIG
+    text = own_config or "" if step is None else step.value
+    folder.write(text)
+    if not is_generated(text):
+        # A defconfig leaves out what is so by default: it has to be whole to be compared.
+        folder.finish()
+    return OWN_CONFIG if step is None else step.name
+
+
+def _settable(name: str, kconfig: Kconfig) -> bool:
+    # What the tree does not know was set for another one, and is worth telling too.
+    return name not in kconfig.entries or kconfig.has_prompt(name)
+
+
+def _complaint(result: Result) -> str:
+    """What make said first: what follows only tells which makes had called it."""
+    for line in result.stderr.splitlines():
+        if line.strip() and not line.startswith(("make:", "make[", "#")):
+            return re.sub(r"^\S+:\d+: (\*\*\* )?", "", line).removesuffix(".  Stop.")
+    return result.last_words(1)
+
+
+def _lines(options: Sequence[LabOption]) -> str:
+    return render_config({lab.option: lab.value for lab in options})

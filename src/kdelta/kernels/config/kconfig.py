@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text of a .config: read, written, compared. An option is named with its CONFIG_ prefix."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+Config = dict[str, str]
+"""An option's name -> its value as written: y, m, n, a number or a text with its quotes."""
+
+OFF = "n"
+PREFIX = "CONFIG_"
+
+_SET = re.compile(r"(CONFIG_\w+)=(.*)")
+_UNSET = re.compile(r"# (CONFIG_\w+) is not set")
+_GENERATED = re.compile(r"^# .*\bKernel Configuration$", re.MULTILINE)
+_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)")
+
+# The longest of the fragments for x86 in Linux 6.12 has 114 options (selftests/bpf/config).
+_WHOLE_FROM = 130
+
+
+class OptionFlip(msgspec.Struct, frozen=True, order=True):
+    """An option that differs between two configs; a value is "n" where there is no such line."""
+
+    option: str
+    before: str
+    after: str
+
+    def reversed(self) -> "OptionFlip":
+        """The same difference, seen from the other config."""
+        return OptionFlip(self.option, self.after, self.before)
+
+    def __str__(self) -> str:
+        return f"{self.option.removeprefix(PREFIX)} {self.before} -> {self.after}"
+
+
+def parse_config(text: str) -> Config:
+    """The options of a .config or a fragment, "n" for those said to be not set.
+
+    As in kconfig the last line about an option wins, and is the one whose place counts.
+    """
+    found: Config = {}
+    for raw in text.splitlines():
+        line = raw.strip()
+        if match := _SET.fullmatch(line):
+            name, value = match[1], match[2].strip()
+        elif match := _UNSET.fullmatch(line):
+            name, value = match[1], OFF
+        else:
+            continue
+        found.pop(name, None)
+        found[name] = value
+    return found
+
+
+def render_config(config: Mapping[str, str]) -> str:
+    """The lines that say these options, in their order; parse_config gives an equal mapping."""
+    return "".join(f"{line_of(name, value)}\n" for name, value in config.items())
+
+
+def line_of(option: str, value: str) -> str:
+    """The line of a .config that says this."""
+    return f"# {option} is not set" if value == OFF else f"{option}={value}"
+
+
+def value_of(config: Mapping[str, str], option: str) -> str:
+    """An option's value; "n" for one that the config does not mention, which means the same."""
+    return config.get(option, OFF)
+
+
+def same_value(one: str, other: str) -> bool:
+    """Whether two values mean the same: numbers may be written in more than one way."""
+    if one == other:
+        return True
+    return is_number(one) and is_number(other) and number(one) == number(other)
+
+
+def is_number(value: str) -> bool:
+    """Whether this is how an int or hex option's value is written."""
+    return bool(_NUMBER.fullmatch(value))
+
+
+def number(value: str) -> int:
+    """The value of an int or hex option; ValueError for other kinds."""
+    return int(value, 16 if "x" in value.lower() else 10)
+
+
+def quoted(value: str) -> str:
+    """A value as it has to be written: a text that lost its quotes in a shell gets them back."""
+    if value in ("y", "m", "n", "") or value.startswith('"') or is_number(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def is_whole(text: str, name: str = "") -> bool:
+    """Whether this is a whole .config rather than a fragment, derived from what is in it, and by
+    the name only for a defconfig, which is a whole one without what is so by default.
+    """
+    if name.endswith("defconfig") or is_generated(text):
+        return True
+    return len(parse_config(text)) >= _WHOLE_FROM
+
+
+def is_generated(text: str) -> bool:
+    """Whether kbuild wrote it, which means that every option is in it."""
+    return bool(_GENERATED.search(text))
+
+
+def without_modules(config: Mapping[str, str]) -> Config:
+    """The config with what would be a module left out instead, as mod2noconfig does."""
+    return {name: OFF if value == "m" else value for name, value in config.items()}
+
+
+def modules_of(config: Mapping[str, str]) -> tuple[str, ...]:
+    """The options that are built as modules."""
+    return tuple(name for name, value in config.items() if value == "m")
+
+
+def explain_diff(before: Mapping[str, str], after: Mapping[str, str]) -> list[OptionFlip]:
+    """The options whose values differ, by name. What is off in one and unknown to the other is
+    the same.
+    """
+    return [
+        OptionFlip(name, value_of(before, name), value_of(after, name))
+        for name in sorted({*before, *after})
+        if not same_value(value_of(before, name), value_of(after, name))
+    ]

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why kbuild did not grant an option as it was asked for, derived from the tree's Kconfig files."""
+
+import difflib
+from collections.abc import Mapping
+
+import msgspec
+
+from kdelta.kernels.config.kconfig import OFF, PREFIX, is_number, line_of, same_value, value_of
+from kdelta.kernels.config.kconfig_expr import evaluate, parse_expr, text_of, unmet
+from kdelta.kernels.config.kconfig_files import Kconfig, KconfigEntry
+
+_MOST_NAMES = 3
+_KINDS = {"bool": "on or off", "int": "a number", "hex": "a number in hex", "string": "a text"}
+_ON = ("y", "m")
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """An option that was asked for with one value and got another. `reason` is a clause, empty
+    when none could be found.
+    """
+
+    option: str
+    asked: str
+    granted: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        asked, granted = line_of(self.option, self.asked), _word(self.granted)
+        said = f"{asked} was not granted (it is {granted})"
+        return f"{said}: {self.reason}" if self.reason else said
+
+
+def refused(
+    asked: Mapping[str, str], granted: Mapping[str, str], kconfig: Kconfig
+) -> tuple[Refused, ...]:
+    """The options that are not as they were asked for, in the order asked.
+
+    A member of a choice is not refused where another was asked for later.
+    """
+    order = list(asked)
+    found = []
+    for at, (option, value) in enumerate(asked.items()):
+        got = value_of(granted, option)
+        if same_value(value, got):
+            continue
+        members = {PREFIX + name for name in kconfig.choice_of(option.removeprefix(PREFIX))}
+        if value == "y" and any(
+            later in members and asked[later] == "y" for later in order[at + 1 :]
+        ):
+            continue
+        reason = reason_for(option, value, granted, kconfig)
+        found.append(Refused(option, value, got, reason))
+    return tuple(found)
+
+
+def unknown(asked: Mapping[str, str], kconfig: Kconfig) -> tuple[str, ...]:
+    """Of the options asked to be off, those that the tree does not have: a slip, or a need of
+    another version. Those asked to be on are refused.
+    """
+    return tuple(
+        option
+        for option, value in asked.items()
+        if value == OFF and option.removeprefix(PREFIX) not in kconfig.entries
+    )
+
+
+def reason_for(option: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
+    """Why that option is not as asked in the granted config, as a clause; empty if unknown."""
+    name = option.removeprefix(PREFIX)
+    entries = kconfig.entries.get(name)
+    if not entries:
+        return _no_such(name, kconfig)
+    if said := _wrong_kind(kconfig.kind(name), asked):
+        return said
+    got = value_of(granted, option)
+    if asked == OFF or (asked == "m" and got == "y"):
+        return _not_off(name, asked, granted, kconfig)
+    return _not_on(entries, asked, granted, kconfig)
+
+
+def _no_such(name: str, kconfig: Kconfig) -> str:
+    near = difflib.get_close_matches(name, kconfig.entries, n=1, cutoff=0.85)
+    hint = f"; {PREFIX}{near[0]} is one" if near else ""
+    return f"this tree has no such option{hint}"
+
+
+def _wrong_kind(kind: str, asked: str) -> str:
+    switch = asked in (*_ON, OFF)
+    if kind == "tristate" and not switch:
+        return "it is on, a module or off: y, m or n"
+    if kind == "bool" and asked == "m":
+        return "it is on or off, it cannot be a module"
+    right = {
+        "bool": switch,
+        "int": is_number(asked),
+        "hex": is_number(asked),
+        "string": asked.startswith('"'),
+    }.get(kind, True)
+    return "" if right else f"its value is {_KINDS[kind]}"
+
+
+def _not_off(name: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
+    selectors = [
+        PREFIX + entry.name
+        for entry, condition in kconfig.selectors(name)
+        if value_of(granted, PREFIX + entry.name) in _ON
+        and evaluate(parse_expr(condition or "y"), granted) != 0
+    ]
+    if selectors:
+        verb = "selects" if len(selectors) == 1 else "select"
+        return f"{_few(selectors)} {verb} it"
+    if asked == "m" and value_of(granted, "CONFIG_MODULES") == OFF:
+        return "CONFIG_MODULES is off"
+    if kconfig.choice_of(name):
+        return "one option of its choice must be on, and no other could be"
+    return _not_asked(kconfig.entries[name], granted) or ""
+
+
+def _not_on(
+    entries: list[KconfigEntry], asked: str, granted: Mapping[str, str], kconfig: Kconfig
+) -> str:
+    name = entries[0].name
+    missing = min((unmet(entry.depends(), granted) for entry in entries), key=len)
+    if missing:
+        return f"its dependencies are not met: {', '.join(missing)}"
+    if said := _not_asked(entries, granted):
+        others = [f"{PREFIX}{entry.name}" for entry, _ in kconfig.selectors(name)]
+        return f"{said}; {_few(others, 'or')} would select it" if others else said
+    if asked not in _ON:
+        return _range(entries, granted)
+    chosen = [
+        PREFIX + member
+        for member in kconfig.choice_of(name)
+        if value_of(granted, PREFIX + member) == "y"
+    ]
+    return f"{_few(chosen)} was chosen instead" if chosen else ""
+
+
+def _range(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
+    for item in (item for entry in entries for item in entry.ranges):
+        if evaluate(parse_expr(item.condition or "y"), granted) != 0:
+            ends = [text_of(parse_expr(end), granted) for end in item.value.split()]
+            return f"it has to be within {' to '.join(ends)}"
+    return ""
+
+
+def _not_asked(entries: list[KconfigEntry], granted: Mapping[str, str]) -> str:
+    """Why it cannot be set by hand; empty if one can."""
+    asking = [entry for entry in entries if entry.prompt is not None]
+    if not asking:
+        return "it cannot be set by hand, it follows from other options"
+    missing = min((unmet(entry.asked_if(), granted) for entry in asking), key=len)
+    return f"it cannot be set by hand while {', '.join(missing)}" if missing else ""
+
+
+def _few(names: list[str], joint: str = "and") -> str:
+    names = list(dict.fromkeys(names))
+    if len(names) > _MOST_NAMES:
+        return f"{', '.join(names[:_MOST_NAMES])} {joint} {len(names) - _MOST_NAMES} more"
+    return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _word(value: str) -> str:
+    return {"y": "on", "n": "off", "m": "a module"}.get(value, value)

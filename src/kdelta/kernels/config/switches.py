@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Options that a kernel can switch at boot, and the words for it; switches.toml has them."""
+
+import functools
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Literal
+
+import msgspec
+
+Share = Literal["default", "part"]
+"""What of an option a switch shows: all that it decides is a default, or only a part of it."""
+
+
+class _Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    option: str
+    words: dict[str, str]
+    share: Share
+    needs: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    switch: tuple[_Switch, ...]
+
+
+class BootSwitch(msgspec.Struct, frozen=True):
+    """What a kernel's command line needs so that it behaves as if some options had other values.
+
+    `options` are those that it switches; `share` is "default" if nothing else depends on them.
+    """
+
+    words: str
+    options: tuple[str, ...]
+    share: Share
+
+
+@functools.cache
+def _known() -> dict[str, _Switch]:
+    text = resources.files(__package__).joinpath("switches.toml").read_bytes()
+    return {one.option: one for one in msgspec.toml.decode(text, type=_File).switch}
+
+
+def boot_switch(flips: Iterable[tuple[str, str]], config: Mapping[str, str]) -> BootSwitch | None:
+    """The switch that gives a kernel of that config the other values of some options.
+
+    flips: (option, its value after the flip); options of which no switch is known are passed over.
+    config: option -> value of the kernel that will be booted. None when nothing can be switched.
+    """
+    wanted = dict(flips)
+    words: dict[str, None] = {}
+    options: list[str] = []
+    shares: set[Share] = set()
+    for option, value in wanted.items():
+        known = _known().get(option)
+        if known is None or value not in known.words:
+            continue
+        if any(config.get(needed) != "y" for needed in known.needs):
+            continue
+        words[known.words[value]] = None
+        options.append(option)
+        shares.add(known.share)
+    if not words:
+        return None
+    # An option without a switch of its own may still be a part of what the flip does.
+    whole = shares == {"default"} and len(options) == len(wanted)
+    return BootSwitch(" ".join(words), tuple(options), "default" if whole else "part")

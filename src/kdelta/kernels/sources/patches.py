@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Patches on a tree in kdelta's store: all of a file apply, or it is reported which one does
+not.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.files import remove
+from kdelta.kernels.sources.diffs import read_diff
+from kdelta.kernels.sources.git import GitResult, GitStore, check_space, run_git
+from kdelta.spec.errors import UserError
+
+_APPLY = ("apply", "--cached", "-p1", "--whitespace=nowarn")
+_SHOWN_CHARACTERS = 60
+
+_DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
+_MAIL = re.compile(
+    rb"From |(?:[\w-]+:.*\n(?:[ \t].*\n)*)*(?:Message-I[dD]|MIME-Version):", re.IGNORECASE
+)
+_CRLF_HEADER = re.compile(rb"^(?:--- \S|\+\+\+ \S|@@ -\d)[^\n]*\r$", re.MULTILINE)
+_FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+
+
+class PatchFailure(msgspec.Struct, frozen=True):
+    """A patch that does not apply. `patch` is its file, for one of several with the mail's subject;
+    `detail` says which file and hunk, and why.
+    """
+
+    patch: str
+    detail: str
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """A patch: its name for people, and the diff, perhaps with text before it. `subject`, `author`
+    ("NAME <ADDRESS>"), `date` and `message` (what follows the subject) are as a mail, a commit or
+    the head of the file has them, or empty.
+    """
+
+    name: str
+    content: bytes
+    subject: str = ""
+    author: str = ""
+    date: str = ""
+    message: str = ""
+
+
+def apply_patches(store: GitStore, tree: str, files: Sequence[Path]) -> str | PatchFailure:
+    """The tree with the patches of these files, one after the other; the caller holds the lock of
+    the store. UserError for a file that is missing, or holds no patch.
+    """
+    patches = [patch for file in files for patch in read_patches(file)]
+    if not patches:
+        return tree
+    try:
+        store.git("read-tree", tree, index="patch")
+        for patch in patches:
+            if failure := apply_patch(store, patch):
+                return failure
+        return store.git("write-tree", index="patch").text
+    finally:
+        remove(store.index("patch"))
+
+
+def read_patches(file: Path) -> list[Patch]:
+    """The patches of a file: one, or those of an mbox. UserError for a file that is missing, or
+    holds no patch.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"the patch {file} cannot be read: {error.strerror}", "check the path"
+        ) from error
+    if not _MAIL.match(content):
+        patches = [plain_patch(file.name, content)]
+    else:
+        patches = [patch for patch in _mails(file, content) if has_diff(patch.content)]
+    if not patches or not has_diff(patches[0].content):
+        raise UserError(f"{file} holds no patch", "a patch is what git diff or diff -u prints")
+    return patches
+
+
+def has_diff(content: bytes) -> bool:
+    """Whether there is a diff anywhere in it."""
+    return _DIFF.search(content) is not None
+
+
+def plain_patch(name: str, content: bytes) -> Patch:
+    """A patch from a diff, and what the text before it says. Line ends that some transport made
+    CRLF, those of the diff's own lines among them, are as they were.
+    """
+    if _CRLF_HEADER.search(content):
+        content = content.replace(b"\r\n", b"\n")
+    start = found.start() if (found := _DIFF.search(content)) else 0
+    head = content[:start].decode("utf-8", "replace")
+    fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(head)}
+    return Patch(
+        name,
+        content,
+        subject=_PREFIX.sub("", fields.get("subject") or fields.get("description") or ""),
+        author=fields.get("from") or fields.get("author") or "",
+        date=fields.get("date", ""),
+        message=_body(head),
+    )
+
+
+def _body(head: str) -> str:
+    """What follows the fields at the head of a patch, up to quilt's and git's own lines."""
+    lines = head.splitlines()
+    while lines and (_FIELD.match(lines[0]) or lines[0][:1] in (" ", "\t")):
+        lines.pop(0)
+    kept = []
+    for line in lines:
+        if line == "---" or line.startswith("Index: "):
+            break
+        kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _mails(file: Path, content: bytes) -> list[Patch]:
+    """The patches of an mbox, or of one mail, decoded."""
+    keep = [] if content.partition(b"\n")[0].endswith(b"\r") else ["--keep-cr"]
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        _git(["mailsplit", "-b", *keep, f"-o{folder}", str(file.absolute())], work, file)
+        patches = []
+        for mail in sorted(work.glob("[0-9]*")):
+            said = _git(["mailinfo", "message", "patch"], work, file, mail.read_bytes())
+            fields = {m[1].lower(): m[2].strip() for m in _FIELD.finditer(said.text)}
+            subject = fields.get("subject", "")
+            named = f'"{subject}"' if subject else f"mail {int(mail.name)}"
+            author, email = fields.get("author", ""), fields.get("email", "")
+            patches.append(
+                Patch(
+                    f"{file.name}: {named}",
+                    (work / "patch").read_bytes(),
+                    subject=subject,
+                    author=f"{author} <{email}>" if email else "",
+                    date=fields.get("date", ""),
+                    message=(work / "message").read_text(errors="replace").strip(),
+                )
+            )
+    if len(patches) > 1:
+        return patches
+    return [msgspec.structs.replace(patch, name=file.name) for patch in patches]
+
+
+def _git(words: list[str], cwd: Path, file: Path, stdin: bytes = b"") -> GitResult:
+    result = run_git(words, cwd=cwd, stdin=stdin)
+    check_space(result, cwd)
+    if not result.ok:
+        raise UserError(f"{file} cannot be read as mail: {result.complaint()}")
+    return result
+
+
+def apply_patch(store: GitStore, patch: Patch) -> PatchFailure | None:
+    """Applies a patch to the store's index "patch", which stays as it was where that fails."""
+    result = store.attempt(*_APPLY, "-", index="patch", stdin=patch.content)
+    if result.ok:
+        return None
+    if store.attempt(*_APPLY, "--check", "-R", "-", index="patch", stdin=patch.content).ok:
+        return PatchFailure(patch.name, "it is applied already: the tree has all of its changes")
+    said = list(dict.fromkeys(_reasons(store, patch, result)))
+    more = f"; and {len(said) - 1} more files" if len(said) > 2 else ""
+    said = said[: 1 if more else 2]
+    detail = ("; ".join(said) + more) or result.complaint()
+    if store.attempt(*_APPLY, "--check", "-C1", "-", index="patch", stdin=patch.content).ok:
+        detail += "; with less context it would apply (fuzz): refresh it"
+    return PatchFailure(patch.name, detail)
+
+
+def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:
+    """Why, a line for each file that does not fit."""
+    for line in result.stderr.splitlines():
+        text = line.removeprefix("error: ")
+        if match := re.fullmatch(r"patch failed: (.*):(\d+)", text):
+            yield _context_differs(store, patch, match[1], int(match[2]))
+        elif match := re.fullmatch(r"(.*): does not exist in index", text):
+            hint = "" if "/" in match[1] else " (paths lose their first part, as in patch -p1)"
+            yield f"{match[1]}: the tree has no such file{hint}"
+        elif match := re.fullmatch(r"(.*): already exists in index", text):
+            yield f"{match[1]}: the patch makes this file, and the tree has it already"
+        elif match := re.fullmatch(r"(?:corrupt patch at line|.* at line) (\d+).*", text):
+            yield f"the patch is damaged at its line {match[1]}"
+        elif match := re.search(r"cannot apply binary patch to '(.*)' without full index", text):
+            yield f"{match[1]}: the patch says that it differs, but not how (git diff --binary)"
+        elif match := re.search(r"the patch applies to '(.*)' \(", text):
+            yield f"{match[1]}: the patch is for another content of this binary file"
+
+
+def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str:
+    hunk = next(
+        (h for h in read_diff(patch.content).hunks if (h.file, h.line) == (file, line)), None
+    )
+    if hunk is None:
+        return f"{file}, line {line}: the context differs"
+    where = f"{file}, hunk {hunk.number} (line {hunk.line})"
+    there = set(_indexed(store, file).splitlines())
+    missing = next((text for text in hunk.expected if text not in there), None)
+    if missing is None:
+        return f"{where}: the context differs: its lines are not together in the tree's file"
+    shown = missing.decode("utf-8", "replace").strip()
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[: _SHOWN_CHARACTERS - 3] + "..."
+    return f"{where}: the context differs: the tree's file has no line `{shown}`"
+
+
+def _indexed(store: GitStore, file: str) -> bytes:
+    result = store.attempt("cat-file", "blob", f":{file}", index="patch")
+    return result.stdout if result.ok else b""

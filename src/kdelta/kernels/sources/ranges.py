@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The commits of a range in a user's repository, as patches. The repository is only read."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.kernels.sources.git import read_repository
+from kdelta.kernels.sources.patches import Patch
+from kdelta.spec.errors import UserError
+
+_FIELDS = "%H%x1f%h%x1f%P%x1f%an <%ae>%x1f%aI%x1f%s%x1f%b%x1e"
+_DIFF = (
+    *("diff-tree", "-p", "--binary", "--full-index", "--no-renames", "--no-relative"),
+    *("--root", "--no-commit-id"),
+)
+
+
+class PatchCommit(msgspec.Struct, frozen=True):
+    """A commit that is not a merge; `short` is its abbreviated hash."""
+
+    hash: str
+    short: str
+    author: str
+    date: str
+    subject: str
+    body: str
+
+
+class PatchRange(msgspec.Struct, frozen=True):
+    """The patches of a range, oldest first; `merges` commits were left out, and `empty` ones."""
+
+    patches: tuple[Patch, ...]
+    merges: int
+    empty: int
+
+
+def range_patches(repository: Path, first: str, last: str) -> PatchRange:
+    """The commits that are in `last` and not in `first`, as patches in an order that keeps to the
+    history, as git format-patch has them. UserError for what is no repository or commit, and for a
+    range without commits.
+    """
+    _must_be_commits(repository, first, last)
+    commits, merges = commits_of(repository, [last, f"^{first}"])
+    if not commits:
+        back = commits_of(repository, [first, f"^{last}"])[0]
+        hint = f"did you mean {last}..{first}?" if back else "both are the same commit"
+        raise UserError(f"{first}..{last} has no commits in {repository}", hint)
+    patches = list(commit_patches(repository, commits))
+    return PatchRange(tuple(patches), merges, len(commits) - len(patches))
+
+
+def commits_of(repository: Path, words: Sequence[str]) -> tuple[list[PatchCommit], int]:
+    """The commits that these words of git log name, oldest first; and how many were merges."""
+    words = ["log", "--reverse", "--topo-order", f"--format={_FIELDS}", *words, "--"]
+    result = read_repository(repository, *words)
+    if not result.ok:
+        raise UserError(f"{repository}: {result.complaint()}")
+    rows = [
+        row.lstrip("\n").split("\x1f")
+        for row in result.stdout.decode("utf-8", "replace").split("\x1e")
+        if row.strip()
+    ]
+    plain = [row for row in rows if len(row[2].split()) < 2]
+    found = [PatchCommit(row[0], row[1], row[3], row[4], row[5], row[6].strip()) for row in plain]
+    return found, len(rows) - len(plain)
+
+
+def commit_patches(repository: Path, commits: Sequence[PatchCommit]) -> Iterator[Patch]:
+    """The patches of commits; those that change nothing have none."""
+    for commit in commits:
+        # Plumbing: what the user has set for diffs does not change it.
+        result = read_repository(repository, *_DIFF, commit.hash)
+        if not result.ok:
+            raise UserError(
+                f"{commit.short} cannot be read in {repository}: {result.complaint()}",
+                "a shallow or partial clone may lack what it needs: git fetch --unshallow",
+            )
+        if result.stdout.strip():
+            yield Patch(
+                commit.short,
+                result.stdout,
+                subject=commit.subject,
+                author=commit.author,
+                date=commit.date,
+                message=commit.body,
+            )
+
+
+def _must_be_commits(repository: Path, first: str, last: str) -> None:
+    found = read_repository(repository, "rev-parse", "--git-dir")
+    if not found.ok:
+        raise UserError(f"{repository} is no git repository: {found.complaint()}")
+    shallow = read_repository(repository, "rev-parse", "--is-shallow-repository").text == "true"
+    for name in (first, last):
+        if name.startswith("-"):
+            raise UserError(f"not a revision: {name}")
+        words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if not read_repository(repository, *words).ok:
+            hint = "it is a shallow clone: git fetch --unshallow" if shallow else ""
+            raise UserError(f"{repository} has no commit {name}", hint)
+    words = ("merge-base", "--is-ancestor", first, last)
+    if shallow and not read_repository(repository, *words).ok:
+        raise UserError(
+            f"{repository} is a shallow clone, in which {last} does not come from {first}",
+            "git fetch --unshallow",
+        )

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The words that name a series of patches -> the patches, in order, each with a name of its own."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.kernels.sources.diffs import Diff, read_diff
+from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
+from kdelta.kernels.sources.patches import Patch, has_diff, read_patches
+from kdelta.kernels.sources.quilt import SERIES, folder_files, series_files
+from kdelta.kernels.sources.ranges import range_patches
+from kdelta.spec.errors import UserError
+
+FORMS = (
+    "a quilt series file, a folder of patches, patch files, an mbox, A..B or REPO:A..B (a range of "
+    "git commits), REPO:BRANCH (what --keep wrote)"
+)
+_RANGE = re.compile(r"(?:git:)?(?:(?P<path>.+)[:@])?(?P<first>[^:@]+?)\.\.(?P<last>[^.:@][^:@]*)")
+_SLUG = 48
+_WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{3,}")
+_NEAR_LINES = 20
+_SUSPECTS = 5
+
+
+def read_series(
+    words: Sequence[str], tree: Path | None, talk: Callable[[str], None]
+) -> "PatchSeries":
+    """The patches that words name, one word after the other; `tree` is the folder in which A..B is
+    looked for. UserError for what names none, and for what cannot be read.
+    """
+    found: list[Patch] = []
+    notes: list[str] = []
+    for word in words:
+        found += _of_word(word, tree, notes)
+    if not found:
+        raise UserError("no patches", f"name {FORMS}")
+    for note in notes:
+        talk(note)
+    return PatchSeries(tuple(_with_own_names(found)), tuple(notes))
+
+
+class PatchSeries(msgspec.Struct, frozen=True):
+    """Patches in order, their names unique. `notes`: what was left out, and why."""
+
+    patches: tuple[Patch, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
+    path = Path(word).expanduser()
+    if path.is_dir():
+        return [patch for file in folder_files(path) for patch in _of_file(file)]
+    if path.is_file():
+        if path.name == SERIES or not has_diff(path.read_bytes()):
+            return [patch for file in _listed(path) for patch in _of_file(file)]
+        return _of_file(path)
+    if match := _RANGE.fullmatch(word):
+        return _of_range(match, word, tree, notes)
+    if is_branch(word):
+        return _by_subject(measured_patches(word))
+    raise UserError(f"no patches: {word}", f"there is no such file; there is: {FORMS}")
+
+
+def _listed(path: Path) -> list[Path]:
+    """The files of a series; one that names nothing that is there is a patch without a diff."""
+    lines = path.read_text(errors="replace").split("\n")
+    names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
+    if path.name != SERIES and not any((path.parent / name).is_file() for name in names):
+        raise UserError(f"{path} holds no patch", "a patch is what git diff or diff -u prints")
+    return series_files(path)
+
+
+def _of_file(file: Path) -> list[Patch]:
+    """The patches of a file, by short names: the file's, or of several the mails' subjects."""
+    patches = read_patches(file)
+    if len(patches) == 1:
+        return [msgspec.structs.replace(patches[0], name=file.stem)]
+    return [
+        msgspec.structs.replace(patch, name=_slug(patch.subject) or f"{file.stem}-{number}")
+        for number, patch in enumerate(patches, start=1)
+    ]
+
+
+def _of_range(match: re.Match[str], word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
+    path = Path(match["path"]).expanduser() if match["path"] else tree
+    if path is None:
+        raise UserError(
+            f"no repository for {word}", "the tree is no folder: write REPO:A..B with its path"
+        )
+    if match["first"].endswith(".") or match["last"].startswith("."):
+        raise UserError(f"not a range: {word}", "write A..B, with two dots")
+    if not path.is_dir():
+        raise UserError(f"there is no repository {path}", f"it is named in {word}")
+    found = range_patches(path, match["first"], match["last"])
+    if found.merges:
+        notes.append(
+            f"{word}: {found.merges} merges left out; the commits of all sides stand in one line"
+        )
+    if found.empty:
+        notes.append(f"{word}: {found.empty} commits left out that change nothing")
+    return _by_subject(found.patches)
+
+
+def _by_subject(patches: Sequence[Patch]) -> list[Patch]:
+    """Commits, by what they are about rather than by their hashes."""
+    return [
+        msgspec.structs.replace(patch, name=_slug(patch.subject) or patch.name) for patch in patches
+    ]
+
+
+def _slug(subject: str) -> str:
+    text = re.sub(r"^(?:\[[^\]]*\]\s*)+", "", subject)
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:_SLUG].rstrip("-.")
+
+
+def _with_own_names(patches: Sequence[Patch]) -> Iterator[Patch]:
+    taken: set[str] = set()
+    for patch in patches:
+        name, number = patch.name, 1
+        while name in taken:
+            number += 1
+            name = f"{patch.name}-{number}"
+        taken.add(name)
+        yield msgspec.structs.replace(patch, name=name)
+
+
+def likely_needs(patches: Sequence[Patch]) -> Mapping[str, tuple[str, ...]]:
+    """For each patch the earlier ones that it may need, the likeliest first: those that bring words
+    which it uses, and those that change lines near its own. A guess, by the text alone.
+    """
+    diffs = {patch.name: read_diff(patch.content) for patch in patches}
+    brought = {name: _words_brought(diff) for name, diff in diffs.items()}
+    used = {name: _words(diff, "added") for name, diff in diffs.items()}
+    found = {}
+    for place, patch in enumerate(patches):
+        scores = [
+            (
+                3 * len(brought[one.name] & used[patch.name])
+                + _nearness(diffs[one.name], diffs[patch.name]),
+                number,
+                one.name,
+            )
+            for number, one in enumerate(patches[:place])
+        ]
+        best = sorted((score for score in scores if score[0]), reverse=True)[:_SUSPECTS]
+        found[patch.name] = tuple(name for _, _, name in best)
+    return found
+
+
+def _words_brought(diff: Diff) -> set[bytes]:
+    """Words that a patch adds, and neither removes nor has around what it adds."""
+    return _words(diff, "added") - _words(diff, "expected")
+
+
+def _words(diff: Diff, part: str) -> set[bytes]:
+    return {
+        word for hunk in diff.hunks for line in getattr(hunk, part) for word in _WORD.findall(line)
+    }
+
+
+def _nearness(one: Diff, other: Diff) -> int:
+    """5 for each pair of hunks that are near each other, and 1 for a common file."""
+    near = sum(
+        5
+        for a in one.hunks
+        for b in other.hunks
+        if a.file == b.file and a.line <= b.last + _NEAR_LINES and b.line <= a.last + _NEAR_LINES
+    )
+    return near + (not set(one.files).isdisjoint(other.files))

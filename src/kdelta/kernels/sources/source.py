@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Source spec -> a source tree at one state, its patches applied; and its files, checked out.
+
+Every tree becomes a git tree in a store of kdelta's own, and its hash is what the source is known
+by. The folder, repository or archive that it comes from is only read.
+"""
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
+from kdelta.host.lock import locked
+from kdelta.kernels.packages.packages import Shelf
+from kdelta.kernels.packages.unpack import extract_source
+from kdelta.kernels.sources.archive import import_archive, packer_of
+from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.imports import import_commit, import_folder
+from kdelta.kernels.sources.mode_series import ModeSeries, kernel_mode_series
+from kdelta.kernels.sources.patches import PatchFailure, apply_patches
+from kdelta.spec.change import Change, KernelModeChange, PatchChange
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.kernel import DebSrcSpec, GitSpec, SourceSpec, TreeSpec
+
+__all__ = [
+    "PatchFailure",
+    "Source",
+    "checked_out",
+    "source_file",
+    "source_folder",
+    "source_of",
+    "store_of",
+    "with_files",
+]
+
+Talk = Callable[[str], None]
+
+_VERSION = re.compile(rb"^VERSION\s*=\s*\d", re.MULTILINE)
+_MAKE_CANNOT = re.compile(r"[^A-Za-z0-9/._+@,~^-]")
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A source tree at one state.
+
+    `folder` holds git/ (kdelta's store), src/ (the files, when they are checked out) and out-*/
+    (the builder's output). `tree` is git's hash of the content, patches applied: the identity.
+    `name` is for people.
+    """
+
+    folder: Path
+    tree: str
+    name: str
+
+
+class _Imported(msgspec.Struct, frozen=True):
+    """What a store has of an archive or package, and by what that is known again."""
+
+    origin: str
+    tree: str
+    package: str = ""
+    version: str = ""
+
+
+def source_of(spec: SourceSpec, talk: Talk) -> Source | PatchFailure:
+    """The tree that a spec names, its patches applied in order; the other changes are no matter of
+    the source.
+
+    UserError when there is no such folder, commit, package or patch, or no kernel in it; LabError
+    when it cannot be read or kept. Processes that want the same source wait for each other.
+    """
+    source = _unpatched(spec, talk)
+    makefile, series = None, None
+    if any(isinstance(change, KernelModeChange) for change in spec.changes):
+        makefile = source_file(source, "Makefile")
+        series = kernel_mode_series(makefile)
+    files = list(_patch_files(spec.changes, series))
+    if not files:
+        return source
+    with _importing(source.folder, talk) as store:
+        tree = apply_patches(store, source.tree, files)
+    if isinstance(tree, PatchFailure):
+        return series.failed(tree, makefile) if series else tree
+    return msgspec.structs.replace(source, tree=tree)
+
+
+def _patch_files(changes: Sequence[Change], series: ModeSeries | None) -> Iterator[Path]:
+    """The files of the patches that changes name, in their order; those of kernel mode once."""
+    for change in changes:
+        if isinstance(change, PatchChange):
+            yield Path(change.path).expanduser()
+        elif isinstance(change, KernelModeChange) and series is not None:
+            yield from series.files
+            series = None
+
+
+def source_folder(origin: str, name: str) -> Path:
+    """Where the source of that origin is or would be kept. LabError for a cache in which make could
+    not work.
+    """
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "source"
+    folder = cache_dir("trees") / f"{slug}-{hashlib.sha256(origin.encode()).hexdigest()[:12]}"
+    if match := _MAKE_CANNOT.search(str(folder)):
+        raise LabError(
+            f"make cannot build in {folder}: its path has {match[0]!r}",
+            "set KDELTA_CACHE_DIR to a folder whose path has letters, digits, and . _ - only",
+        )
+    return folder
+
+
+@contextlib.contextmanager
+def store_of(source: Source, talk: Talk) -> Iterator[GitStore]:
+    """The store of a source's tree, for this process alone during the body."""
+    with _importing(source.folder, talk) as store:
+        yield store
+
+
+def source_file(source: Source, path: str) -> str | None:
+    """The text of a file of the source; None if it has none of that name. What is no UTF-8 comes
+    back as it was by `with_files`.
+    """
+    content = GitStore(source.folder).blob(f"{source.tree}:{path}")
+    return None if content is None else content.decode("utf-8", "surrogateescape")
+
+
+def with_files(source: Source, files: Mapping[str, str], talk: Talk) -> Source:
+    """The source with other texts in these files, all of which it has; they keep their modes."""
+    with _importing(source.folder, talk) as store:
+        try:
+            store.git("read-tree", source.tree, index="patch")
+            for path, text in files.items():
+                mode = store.git("ls-files", "-s", "--", path, index="patch").text.split()[0]
+                content = text.encode("utf-8", "surrogateescape")
+                made = store.git("hash-object", "-w", "--stdin", stdin=content).text
+                entry = f"{mode},{made},{path}"
+                store.git("update-index", "--cacheinfo", entry, index="patch")
+            tree = store.git("write-tree", index="patch").text
+        finally:
+            remove(store.index("patch"))
+    return msgspec.structs.replace(source, tree=tree)
+
+
+def checked_out(source: Source, talk: Talk) -> Path:
+    """Makes the source's src/ that content and returns it. Files that have it already keep their
+    times, so that make rebuilds only what differs; all others get the time of now.
+
+    The caller holds a lock for `source.folder`.
+    """
+    store = GitStore(source.folder)
+    src = make_folder(source.folder / "src")
+    index = store.index("src")
+    remove(index.with_name(f"{index.name}.lock"))
+    if not index.exists():
+        talk(f"writing the files of {source.name}")
+    # Where times are other than git remembers, in a copied cache, it must look at the content.
+    store.attempt("update-index", "-q", "--refresh", index="src", work=src)
+    words = ("read-tree", "--reset", "-u", source.tree)
+    if not store.attempt(*words, index="src", work=src).ok:
+        # The index may be damaged; without it all files are written again.
+        remove(index)
+        store.git(*words, index="src", work=src)
+    # What an interrupted change of trees left behind would be found by make.
+    store.git("clean", "-ffdxq", index="src", work=src)
+    remove(src / ".git")
+    return src
+
+
+@contextlib.contextmanager
+def _importing(folder: Path, talk: Talk) -> Iterator[GitStore]:
+    """The store of that folder, for this process alone."""
+    with locked(f"source-{folder.name}", f"reading the source {folder.name}", talk):
+        store = GitStore(make_folder(folder))
+        if not store.git_dir.is_dir():
+            # Files without a store are of unknown content.
+            remove(folder / "src")
+        store.create()
+        yield store
+
+
+def _unpatched(spec: SourceSpec, talk: Talk) -> Source:
+    if isinstance(spec, DebSrcSpec):
+        return _Sources(talk).obtain(spec.package, spec.version)
+    path = _resolved(spec)
+    folder = source_folder(str(path), path.name)
+    if isinstance(spec, GitSpec):
+        with _importing(folder, talk) as store:
+            tree = import_commit(store, path, spec.revision, talk)
+            _must_be_kernel(store, tree, str(spec))
+        return Source(folder, tree, f"{path.name}@{spec.revision}")
+    if path.is_file():
+        return _of_archive(path, folder, talk)
+    _must_look_like_kernel(path)
+    with _importing(folder, talk) as store:
+        return Source(folder, import_folder(store, path, talk), path.name)
+
+
+def _resolved(spec: TreeSpec | GitSpec) -> Path:
+    try:
+        path = Path(spec.path).expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"not a path: {spec.path}: {error}") from error
+    if not path.exists():
+        raise UserError(f"there is no {path}", f"it is named in the kernel spec {spec}")
+    if isinstance(spec, GitSpec) and not path.is_dir():
+        raise UserError(f"{path} is no folder", "write git:PATH@REV with a repository's folder")
+    return path
+
+
+def _of_archive(file: Path, folder: Path, talk: Talk) -> Source:
+    if packer_of(file) is None:
+        raise UserError(
+            f"{file} is neither a folder nor an archive (.tar, .tar.xz, .tar.gz, .tar.zst)",
+            f"for a kernel image write image:{file}",
+        )
+    with lab_errors("reading", file):
+        stat = file.stat()
+    origin = f"{file} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino}"
+    with _importing(folder, talk) as store:
+        known = _read_record(folder)
+        if known is None or known.origin != origin or not store.has(known.tree):
+            talk(f"reading {file}")
+            known = _Imported(origin, import_archive(store, file))
+            _must_be_kernel(store, known.tree, str(file))
+            _write_record(folder, known)
+    return Source(folder, known.tree, file.name)
+
+
+def _record_file(folder: Path) -> Path:
+    return folder / "source.json"
+
+
+def _read_record(folder: Path) -> _Imported | None:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(_record_file(folder).read_bytes(), type=_Imported)
+    return None
+
+
+def _write_record(folder: Path, record: _Imported) -> None:
+    write_atomic(_record_file(folder), msgspec.json.format(msgspec.json.encode(record)))
+
+
+def _must_look_like_kernel(folder: Path) -> None:
+    """UserError for a folder without a kernel's Makefile, before all of it is read."""
+    if _is_kernel(folder):
+        return
+    try:
+        inner = sorted(path for path in folder.iterdir() if path.is_dir() and _is_kernel(path))
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror}") from error
+    if (folder / "source").is_symlink():
+        hint = f"it looks like a build's output; its source is {(folder / 'source').resolve()}"
+    elif inner:
+        hint = f"there is one in {inner[0]}"
+    else:
+        hint = "name the topmost folder of a kernel's source"
+    raise UserError(f"{folder} is no kernel tree: {_MISSING}", hint)
+
+
+_MISSING = "it has no Makefile with VERSION =, or neither Kconfig nor Kbuild"
+_WITH_IT = ("Kconfig", "Kbuild")
+
+
+def _is_kernel(folder: Path) -> bool:
+    try:
+        makefile = (folder / "Makefile").read_bytes()
+        return bool(_VERSION.search(makefile)) and any(
+            (folder / name).exists() for name in _WITH_IT
+        )
+    except OSError:
+        return False
+
+
+def _must_be_kernel(store: GitStore, tree: str, named: str) -> None:
+    if _holds_kernel(store, f"{tree}:"):
+        return
+    hint = "name the topmost folder of a kernel's source"
+    listed = store.git("ls-tree", "-d", "--name-only", "-z", tree).stdout
+    for folder in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        if _holds_kernel(store, f"{tree}:{folder}/"):
+            hint = f"there is one in its folder {folder}: name that"
+            break
+    raise UserError(f"{named} is no kernel tree: {_MISSING}", hint)
+
+
+def _holds_kernel(store: GitStore, prefix: str) -> bool:
+    makefile = store.blob(f"{prefix}Makefile") or b""
+    return bool(_VERSION.search(makefile)) and any(
+        store.has(f"{prefix}{name}") for name in _WITH_IT
+    )
+
+
+class _Sources(Shelf[Source]):
+    """Packages with a kernel's source, each in a store of its own."""
+
+    start = "linux-source-"
+
+    def spec(self, package: str, version: str | None) -> DebSrcSpec:
+        return DebSrcSpec(package, version)
+
+    def load(self, package: str, version: str) -> Source | None:
+        spec = DebSrcSpec(package, version)
+        folder = source_folder(str(spec), package)
+        known = _read_record(folder)
+        if known is None or known.origin != str(spec):
+            return None
+        if not GitStore(folder).has(f"{known.tree}^{{tree}}"):
+            return None
+        return Source(folder, known.tree, f"{package} {version}")
+
+    def cached(self) -> list[tuple[str, str, float]]:
+        records = [
+            (known, _record_file(folder).stat().st_mtime)
+            for folder in sorted(cache_dir("trees").iterdir())
+            if (known := _read_record(folder)) is not None
+        ]
+        return [(known.package, known.version, when) for known, when in records if known.package]
+
+    def fetch(self, package: str, version: str, download: Callable[[Path], Path]) -> Source:
+        spec = DebSrcSpec(package, version)
+        folder = source_folder(str(spec), package)
+        with _importing(folder, self.talk) as store:
+            if source := self.load(package, version):
+                return source
+            partial = folder / "download.partial"
+            remove(partial)
+            make_folder(partial)
+            try:
+                archive = extract_source(download(partial), partial)
+                self.talk(f"reading the source of {package} {version}")
+                tree = import_archive(store, archive)
+            finally:
+                remove(partial)
+            _must_be_kernel(store, tree, str(spec))
+            _write_record(folder, _Imported(str(spec), tree, package, version))
+        return Source(folder, tree, f"{package} {version}")

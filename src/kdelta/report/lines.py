@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines of a report: at most 80 columns of plain ASCII, save for names that are longer."""
+
+import textwrap
+from collections.abc import Iterable
+
+from kdelta.counts.model import KERNEL
+from kdelta.report.model import Facts, ReportedRun
+
+WIDTH = 80
+LABEL = 9
+
+
+def ascii_only(text: str) -> str:
+    """The text with what is no printable ASCII escaped, line ends kept."""
+    return "".join(
+        char if char == "\n" or " " <= char <= "~" else ascii(char)[1:-1] for char in text
+    )
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """A label, and its text wrapped next to it."""
+    return wrapped(text, f"{label:<{LABEL}}", " " * LABEL)
+
+
+def wrapped(text: str, first: str, later: str) -> list[str]:
+    """A text in lines, with what they begin with; words are never broken."""
+    return textwrap.wrap(
+        text,
+        WIDTH - 1,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def machine_lines(machine: Facts) -> list[str]:
+    """The machine and its CPU, and every other fact that is known."""
+    return [line for fact in machine_facts(machine) for line in labelled(*fact)]
+
+
+def machine_facts(machine: Facts) -> list[tuple[str, str]]:
+    """The same as labels and texts."""
+    facts = dict(machine)
+    cpu, model = facts.pop("cpu", ""), facts.pop("cpu_model", "")
+    words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
+    if "memory_mib" in facts:
+        words.append(f"{facts.pop('memory_mib')} MiB")
+    if "qemu" in facts:
+        words.append(f"QEMU {facts.pop('qemu')}")
+    words += [f"{key.replace('_', ' ')} {value}" for key, value in facts.items() if value != ""]
+    found = [("machine", ", ".join(words))]
+    if cpu or model:
+        both = f"{model} ({cpu})" if cpu and model else str(cpu or model)
+        # A CPU's features are one long word: let it wrap.
+        found.append(("CPU", both.replace(",", ", ")))
+    return found
+
+
+def failed_lines(who: str, failed: Iterable[ReportedRun]) -> list[str]:
+    """Each failed run with its reason and how its console ended."""
+    lines = []
+    for reported in failed:
+        run = reported.run
+        reason = f": {run.detail}" if run.detail else ""
+        text = f"{who}, perturbation {run.perturbation}: {run.word}{reason} (run {run.id})"
+        lines += wrapped(text.replace("\n", " "), "  ", "    ")
+        lines += quoted(reported.console_tail)
+    return lines
+
+
+def quoted(lines: Iterable[str]) -> list[str]:
+    """What a guest said, cut to the width."""
+    return [f"    | {ascii_only(line)}"[:WIDTH] for line in lines]
+
+
+def warning_lines(warnings: Iterable[str]) -> list[str]:
+    """A section of warnings, or nothing."""
+    lines = [line for text in warnings for line in wrapped(text, "  ", "    ")]
+    return ["", "warnings", *lines] if lines else []
+
+
+def function_name(name: str, origin: str, moved_from: str | None = None) -> str:
+    """A function with its module or binary, where it is not of the kernel's image."""
+    where = "" if origin == KERNEL else f" {origin}"
+    return f"{name}{where}" + (f" (was in {moved_from})" if moved_from else "")
+
+
+def finished(lines: Iterable[str]) -> str:
+    """The report's text."""
+    return ascii_only("\n".join(line.rstrip() for line in lines)) + "\n"

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of an ablation: which options do it, what was ruled out, how the configs differ."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.report import cells, words
+from kdelta.report import cycles_parts as cycles
+from kdelta.report import parts as common
+from kdelta.report.cycles import cpu_line
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Items,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.stored import Stored
+from kdelta.studies.ablate.cycles_table import region_cycles, unit_cycles
+from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
+from kdelta.studies.ablate.parts import (
+    RULED_OUT,
+    WHOLE,
+    WORDS,
+    means_of,
+    most_in,
+    parts_of,
+    ranked_units,
+    unseen_units,
+    verdict_text,
+)
+from kdelta.studies.search import document as searched
+from kdelta.studies.search.means import about, averaged, totals
+
+_FATES = {
+    Fate.MEASURED: "measured",
+    Fate.CLEARED: "no effect",
+    Fate.UNRESOLVED: "unresolved",
+    Fate.TOGETHER: "not distinguished",
+    Fate.DEAD: "not executed",
+    Fate.IDENTICAL: "compiles the same",
+}
+_WHYS = {
+    Fate.DEAD: "no executed code depends on it",
+    Fate.IDENTICAL: "the executed objects that it reaches came out the same, compiled with it",
+}
+_TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
+
+
+def document(stored: Stored, report: AblationReport) -> Document:
+    """Return the document of an ablation."""
+    names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
+    ends = tuple(zip(names, report.ends, strict=True))
+    cases = tuple(_case(unit) for unit in report.units if unit.fate is not Fate.TOGETHER)
+    found = Document(
+        title=f"{' '.join(report.workloads)}: {' -> '.join(report.names)}",
+        made=common.made_of(stored),
+        answers=(_answer(report),),
+        facts=(
+            ("tree", report.tree),
+            *((who, common.kernel_fact(side)) for who, side in ends),
+            ("workload", ", ".join(report.workloads)),
+            *((("priced", cpu_line(report.cpu)),) if report.cpu else ()),
+        ),
+        sections=tuple(_sections(report)),
+        environment=common.environment(stored, report.machine, ends),
+        suites=searched.suites(names, report.ends, report.regions, Suite("options", cases)),
+        failures=common.failures(ends),
+        notes=report.notes,
+        warnings=report.warnings,
+    )
+    return searched.failed(found, report.failure) if report.failure else found
+
+
+def _case(unit: AblatedUnit) -> Case:
+    name = ", ".join(unit.options) or unit.name
+    if unit.fate is Fate.UNRESOLVED:
+        return Case(name, Outcome.UNKNOWN, f"unresolved: {unit.why}")
+    return searched.effects_case(name, unit.effects, unit.how or unit.why or str(unit.fate))
+
+
+def _answer(report: AblationReport) -> Answer:
+    if report.failure:
+        return Answer((report.failure,), tone="unresolved")
+    fates = Counter(_FATES[unit.fate] for unit in report.units)
+    chips = tuple(Chip(word, count) for word, count in fates.items())
+    tone = searched.mean_tone(means_of(report).whole())
+    proof = (f"Proof: {report.proof.text}",) if report.proof else ()
+    return Answer((verdict_text(report), *proof), chips, tone=tone)
+
+
+def _sections(report: AblationReport) -> Iterator[Section]:
+    if report.failure:
+        yield from searched.builds_section(report.builds)
+        if report.cpu:
+            yield from common.unlike_section(report.cpu.name, report.unlike)
+        return
+    ranked = ranked_units(report)
+    means = means_of(report)
+    chart = searched.means_chart(
+        [(unit.name, means.of(unit.effects)) for unit in ranked],
+        "Mean over all regions, in per cent of A, of what flipping each unit does.",
+    )
+    lead = Prose(about(len(averaged(report.regions)), "A"))
+    yield Section(
+        "units", "Units of options and what they do", (*chart, _units_table(report), lead)
+    )
+    unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
+    yield from searched.unseen_section(unseen, means)
+    yield from searched.apart_section(report.regions)
+    together = [f"{one.name}: {one.why}" for one in report.units if one.fate is Fate.TOGETHER]
+    if together:
+        yield Section("together", "Not distinguished", (Items(tuple(together)),))
+    yield from _ruled_out(report)
+    folds = searched.account_folds(report.regions, lambda name: parts_of(name, report), WORDS)
+    if folds:
+        lead = Prose("What did it in each region that changed; rows add up to B less A.")
+        yield Section("regions", "Regions", (lead, *folds), detail=True)
+    yield from searched.regions_section("A", "B", report.regions)
+    yield from _cycles(report)
+    if report.interactions:
+        texts = tuple(
+            f"{' + '.join(one.units)}: most in {most_in(one.effects, report)}"
+            for one in report.interactions
+        )
+        yield searched.interactions_section(texts)
+    yield from _switches(report)
+    yield from searched.proof_section(report.proof)
+    yield Section("configs", "How the configs differ", (_options_table(report),), detail=True)
+    alone = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
+    instead = f"one at a time would be {alone + 2}" if alone else ""
+    yield from searched.builds_section(report.builds, instead)
+    if report.cpu:
+        yield from common.unlike_section(report.cpu.name, report.unlike)
+
+
+def _units_table(report: AblationReport) -> Table:
+    several = len(report.workloads) > 1
+    columns = (
+        Column("unit", "name"),
+        Column("what became of it", "word"),
+        *searched.MEAN_COLUMNS,
+        *(
+            column
+            for name in (report.workloads if several else ())
+            for column in (Column(f"% {name}", "number"), Column(f"spread {name}", "number"))
+        ),
+        Column("most in"),
+        Column("vmlinux", "number", "bytes that it adds to the image"),
+        Column("how it is known"),
+    )
+    unresolved = [unit for unit in report.units if unit.fate is Fate.UNRESOLVED]
+    shown = [*ranked_units(report), *unresolved]
+    rows = tuple(_unit_row(unit, report, several=several) for unit in shown)
+    sides = report.vmlinux_bytes
+    grown = None if None in sides else (sides[1] or 0) - (sides[0] or 0)
+    foot = tuple(
+        (
+            Cell(name),
+            Cell(word),
+            *_means_of(effects, report, several=several),
+            cells.NOTHING,
+            cells.NOTHING if grown is None or name != WHOLE else cells.signed(grown),
+            cells.NOTHING,
+        )
+        for name, effects, word in totals(means_of(report), WHOLE, WORDS.remainder)
+    )
+    caption = "Units: options that can only be flipped together"
+    return Table("units-table", caption, columns, rows, foot=foot, filtered=True)
+
+
+def _unit_row(unit: AblatedUnit, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
+    mean = means_of(report).of(unit.effects)
+    known = bool(unit.effects)
+    tone = _TONES.get(unit.fate, searched.TONES[searched.mean_tone(mean)])
+    size = unit.vmlinux_bytes
+    return (
+        Cell(unit.name),
+        Cell(_FATES[unit.fate], tone=tone),
+        *_means_of(unit.effects, report, several=several),
+        Cell(most_in(unit.effects, report) if known else ""),
+        cells.NOTHING if size is None else cells.signed(size),
+        Cell(unit.how or unit.why),
+    )  # fmt: skip
+
+
+def _means_of(
+    effects: Mapping[str, Estimate], report: AblationReport, *, several: bool
+) -> tuple[Cell, ...]:
+    """Over all regions, and over those of each workload where there are several."""
+    means = means_of(report)
+    over = [None, *(report.workloads if several else ())]
+    found = [means.of(effects, workload) if effects else None for workload in over]
+    return tuple(cell for mean in found for cell in searched.mean_cells(mean))
+
+
+def _ruled_out(report: AblationReport) -> Iterator[Section]:
+    out = [unit for unit in report.units if unit.fate in RULED_OUT]
+    if not out:
+        return
+    columns = (
+        Column("unit", "name"),
+        Column("why", "word"),
+        *searched.REACH_COLUMNS,
+        Column("in words"),
+    )
+    rows = tuple(
+        (
+            Cell(unit.name),
+            Cell(_FATES[unit.fate], tone="same"),
+            *searched.reach_cells(unit.objects, unit.alive),
+            Cell(unit.why or _WHYS[unit.fate]),
+        )
+        for unit in out
+    )
+    caption = "Units without an effect, which needed no kernel of their own"
+    table = Table("out-table", caption, columns, rows, filtered=True)
+    text = f"{words.counted(len(out), 'unit was', 'units were')} ruled out. " + " ".join(
+        f"{_FATES[fate]}: {why}." for fate, why in _WHYS.items() if any(u.fate is fate for u in out)
+    )
+    yield Section("ruled-out", "Ruled out, and why", (Prose(text), table))
+
+
+def _switches(report: AblationReport) -> Iterator[Section]:
+    rows = tuple(
+        (
+            Cell(unit.name),
+            Cell(unit.switch.words),
+            *searched.mean_cells(means_of(report).of(unit.switch.effects)),
+            *searched.mean_cells(
+                means_of(report).of(unit.effects) if unit.fate is Fate.MEASURED else None
+            ),
+        )
+        for unit in report.units
+        if unit.switch
+    )
+    if not rows:
+        return
+    columns = (
+        Column("unit", "name"),
+        Column("on the command line"),
+        Column("% at run time", "number"),
+        Column("spread at run time", "number"),
+        Column("% built", "number"),
+        Column("spread built", "number"),
+    )
+    caption = "What the command line switches of a unit, mean over all regions"
+    table = Table("switches-table", caption, columns, rows)
+    yield Section("switches", "At run time", (table,))
+
+
+def _cycles(report: AblationReport) -> Iterator[Section]:
+    if report.cpu is None:
+        return
+    if not report.cycles:
+        text = "Not known: no operation was traced on both sides."
+        yield Section("placement", f"Model cycles on {report.cpu.name}", (Prose(text),))
+        return
+    effects = tuple(report.cycles.values())
+    lead = Prose(cycles.sentence(effects))
+    blocks: tuple[Block, ...] = (
+        lead,
+        region_cycles(report),
+        *cycles.effect_chart(effects, report.cpu),
+        *cycles.ensembles(effects, ("A", "B")),
+        *unit_cycles(report, [*ranked_units(report), *unseen_units(report)]),
+    )
+    yield Section("placement", f"Model cycles on {report.cpu.name}, from A to B", blocks)
+
+
+def _options_table(report: AblationReport) -> Table:
+    """Every option that differs, with the unit that it belongs to."""
+    columns = (
+        Column("option", "name"),
+        Column("A"),
+        Column("B"),
+        Column("unit"),
+        Column("what became of it", "word"),
+    )
+    rows = []
+    for unit in report.units:
+        for option in unit.options:
+            name, _, change = option.partition(" ")
+            before, _, after = change.partition(" -> ")
+            tone = _TONES.get(unit.fate, "same")
+            rows.append(
+                (
+                    Cell(name),
+                    Cell(before),
+                    Cell(after),
+                    Cell(unit.name),
+                    Cell(_FATES[unit.fate], tone=tone),
+                )
+            )
+    caption = f"{report.options} options differ between the two granted configs"
+    return Table("options-table", caption, columns, tuple(rows), filtered=True)

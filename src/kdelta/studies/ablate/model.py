@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report of `kdelta ablate` is made of, whatever its form.
+
+A config is taken from A to B. Effects are what flipping costs: instructions an iteration of a
+region (the measured tasks' own, lookups by address apart), or instructions a virtual second for
+the rows of interrupts and other tasks.
+"""
+
+import enum
+
+import msgspec
+
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.search_model import RegionSum
+from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
+from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
+
+
+class Fate(enum.StrEnum):
+    """What became of a unit."""
+
+    DEAD = "dead"
+    """Ruled out: no executed code depends on it."""
+    IDENTICAL = "identical"
+    """Ruled out: the executed objects that it reaches came out the same when compiled with it."""
+    MEASURED = "measured"
+    CLEARED = "cleared"
+    """A group that it belongs to has no effect."""
+    UNRESOLVED = "unresolved"
+    TOGETHER = "together"
+    """Not a unit but several that could not be distinguished; each of them is listed as
+    unresolved.
+    """
+
+
+class SwitchShare(msgspec.Struct, frozen=True):
+    """What of a unit the kernel's command line can switch, and what that does, by region.
+
+    whole: nothing but a default depends on the unit's options.
+    """
+
+    words: str
+    whole: bool
+    effects: dict[str, Estimate]
+
+
+class UnitCycles(msgspec.Struct, frozen=True):
+    """What flipping a unit does to model cycles, by region, from two kernels that differ by it
+    alone; `flipped`: the units that are flipped in both, none of them in A.
+    """
+
+    flipped: tuple[str, ...]
+    effects: dict[str, PlacementEffect]
+
+
+class AblatedUnit(msgspec.Struct, frozen=True):
+    """A unit. `options` as "DEBUG_LIST y -> n"; `objects` are those that it reaches, `alive` those
+    of them that executed code depends on (None: not looked at). `effects` by region, empty unless
+    measured; `how` says by which kernels. `vmlinux_bytes`: what flipping it adds to the image.
+    `cycles`: None where no two kernels differ by it alone, and where no CPU was named.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    needs: tuple[str, ...]
+    fate: Fate
+    why: str
+    objects: int | None
+    alive: int | None
+    effects: dict[str, Estimate]
+    how: str = ""
+    vmlinux_bytes: int | None = None
+    switch: SwitchShare | None = None
+    cycles: UnitCycles | None = None
+
+
+class Interaction(msgspec.Struct, frozen=True):
+    """Units whose effects together are not the sum of each: what is left over, by region."""
+
+    units: tuple[str, ...]
+    effects: dict[str, Estimate]
+
+
+class AblationReport(msgspec.Struct, frozen=True):
+    """The whole. `names` are the two configs', for people. `cpu`: whose model cycles were judged,
+    too; `cycles`: their effects from A to B, by region; `unlike`: what A or B did otherwise.
+    `mean`: the account of the mean over regions, in per cent of A, where runs have it.
+    """
+
+    tree: str
+    names: tuple[str, str]
+    ends: tuple[Side, Side]
+    workloads: tuple[str, ...]
+    machine: Facts
+    options: int
+    regions: tuple[AblatedRegion, ...]
+    units: tuple[AblatedUnit, ...]
+    interactions: tuple[Interaction, ...]
+    proof: Proof | None
+    builds: tuple[AblationBuild, ...]
+    strategy: str
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+    cpu: ReportedCPU | None = None
+    cycles: dict[str, PlacementEffect] = {}
+    unlike: tuple[Unlike, ...] = ()
+    mean: RegionSum | None = None
+
+    @property
+    def vmlinux_bytes(self) -> tuple[int | None, int | None]:
+        """The sizes of both ends' images."""
+        by_label = {build.label: build.vmlinux_bytes for build in self.builds}
+        return by_label.get("A"), by_label.get("B")

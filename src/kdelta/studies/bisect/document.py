@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a bisection: the commits that did it, what they did, and which were ruled out."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.means import NARROW, Adds, is_seen
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Fold,
+    Items,
+    Prose,
+    Section,
+    Suite,
+    Table,
+    Verbatim,
+)
+from kdelta.report.stored import Stored
+from kdelta.studies.bisect.model import BisectReport, FoundCommit
+from kdelta.studies.bisect.parts import (
+    changed_regions,
+    left_texts,
+    part_of,
+    rounded_parts,
+    varying_texts,
+    verdict_text,
+)
+from kdelta.studies.search import document as searched
+from kdelta.studies.search.means import percents
+from kdelta.studies.search.model import BisectedRegion
+
+_FUNCTIONS = 12
+
+
+def document(stored: Stored, report: BisectReport) -> Document:
+    """Return the document of a bisection."""
+    names = tuple(f"{who}, {name}" for who, name in zip(("good", "bad"), report.names, strict=True))
+    ends = tuple(zip(names, report.ends, strict=True))
+    title = f"{' '.join(report.workloads)}: {report.names[0]}..{report.names[1]}"
+    count = words.counted(len(report.found), "commit")
+    found = Document(
+        title=title if report.failure else f"{title}: {count} found",
+        made=common.made_of(stored),
+        answers=(_answer(report),),
+        facts=(
+            ("tree", report.repository),
+            ("good", report.good.cited),
+            ("bad", report.bad.cited),
+            ("range", f"{words.counted(report.commits, 'commit')}, {report.candidates} searched"),
+            ("workload", ", ".join(report.workloads)),
+        ),
+        sections=tuple(_sections(report)),
+        environment=common.environment(stored, report.machine, ends),
+        suites=searched.suites(names, report.ends, report.regions, _commits(report)),
+        failures=common.failures(ends),
+        notes=(
+            *left_texts([one for one in report.regions if is_seen(one.whole)]),
+            *varying_texts(report.regions),
+            *report.notes,
+        ),
+        warnings=report.warnings,
+    )
+    return searched.failed(found, report.failure) if report.failure else found
+
+
+def _commits(report: BisectReport) -> Suite:
+    cases = (
+        *(searched.effects_case(one.commit.cited, one.effects, one.how) for one in report.found),
+        *(
+            searched.effects_case(
+                f"{len(group.commits)} commits together from {group.commits[0].cited}",
+                group.effects,
+            )
+            for group in report.groups
+        ),
+    )
+    return Suite("commits", cases)
+
+
+def _answer(report: BisectReport) -> Answer:
+    if report.failure:
+        return Answer((report.failure,), tone="unresolved")
+    sentences = [verdict_text(report)]
+    sentences += [_commit_sentence(found, report) for found in report.found[:3]]
+    chips = [
+        Chip("found", len(report.found), "slower"),
+        Chip("groups not distinguished", len(report.groups), "unresolved"),
+        Chip("placement", len(report.placement), "placement"),
+        Chip("ruled out", len(report.ruled_out)),
+    ]
+    tone = "slower" if report.found else "unresolved" if report.groups else "same"
+    return Answer(tuple(sentences), tuple(chip for chip in chips if chip.count), tone=tone)
+
+
+def _commit_sentence(found: FoundCommit, report: BisectReport) -> str:
+    rows = changed_regions(found.effects, report)
+    if not rows:
+        return f"{found.commit.cited}: moved work between functions."
+    region, effect = rows[0]
+    part = figures.percent(100 * part_of(effect.value, region) if region.good.value else None)
+    return f"{found.commit.cited}: {region.name} {figures.difference(effect.value)} ({part})."
+
+
+def _sections(report: BisectReport) -> Iterator[Section]:
+    if report.failure:
+        yield from searched.builds_section(report.builds)
+        return
+    if report.found:
+        yield Section("commits", "Commits that did it", tuple(_found(report)))
+    if report.groups:
+        yield Section("groups", "Commits that were not distinguished", tuple(_groups(report)))
+    if report.regions:
+        yield Section("regions", "Regions", (_regions_table(report),))
+    if report.placement:
+        yield Section("placement", "Placement", tuple(_placement(report)))
+    if report.ruled_out:
+        yield _ruled_out(report)
+    yield from searched.builds_section(report.builds)
+
+
+def _effects_table(
+    id_: str, caption: str, effects: Mapping[str, Estimate], report: BisectReport
+) -> Table:
+    columns = (
+        Column("region", "name"),
+        Column("effect", "word"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("spread", "number"),
+    )
+    rows = tuple(
+        (
+            Cell(region.name),
+            Cell(searched.tone_of(effect), tone=searched.tone_of(effect)),
+            cells.signed(effect.value),
+            searched.percent_cell(
+                100 * part_of(effect.value, region) if region.good.value else None
+            ),
+            cells.spread(effect),
+        )
+        for region, effect in changed_regions(effects, report)
+    )
+    return Table(id_, caption, columns, rows)
+
+
+def _found(report: BisectReport) -> Iterator[Block]:
+    for number, found in enumerate(report.found):
+        commit = found.commit
+        blocks: list[Block] = [Prose(f"{commit.author}, {commit.date}. {found.how}")]
+        if changed_regions(found.effects, report):
+            caption = f"What {commit.short} does; {_units(report)}"
+            blocks.append(_effects_table(f"commit-{number}", caption, found.effects, report))
+        elif found.moved:
+            blocks.append(Prose("No region changed: work moved between functions."))
+        functions = tuple(_functions(found))
+        if functions:
+            blocks.append(Fold("Functions", (Items(functions),)))
+        if log := report.logs.get(commit.name):
+            blocks.append(Fold("As git bisect log would have it", (Verbatim(log),)))
+        yield Fold(commit.cited, tuple(blocks), open=number < 3)
+
+
+def _functions(found: FoundCommit) -> Iterator[str]:
+    for region, effects in found.functions.items():
+        ranked = sorted(effects.items(), key=lambda item: (-abs(item[1].value), item[0]))
+        shown = [
+            f"{name} {figures.difference(effect.value)}" for name, effect in ranked[:_FUNCTIONS]
+        ]
+        if len(ranked) > _FUNCTIONS:
+            shown.append(f"{len(ranked) - _FUNCTIONS} more")
+        if shown:
+            yield f"{region}: {', '.join(shown)}"
+
+
+def _units(report: BisectReport) -> str:
+    units = dict.fromkeys(
+        "instructions a virtual second" if one.rate else f"{one.unit} an iteration"
+        for one in report.regions
+    )
+    return f"in {' or '.join(units)}" if units else "in instructions"
+
+
+def _groups(report: BisectReport) -> Iterator[Block]:
+    for number, group in enumerate(report.groups):
+        title = f"{words.counted(len(group.commits), 'commit')} together: {group.why}"
+        commits = Items(tuple(commit.cited for commit in group.commits))
+        table = _effects_table(f"group-{number}", "What they do together", group.effects, report)
+        yield Fold(title, (commits, table), open=True)
+
+
+def _regions_table(report: BisectReport) -> Table:
+    columns = (
+        Column("region", "name"),
+        Column("effect", "word"),
+        Column("good", "number"),
+        Column("bad", "number"),
+        Column("diff", "number"),
+        Column("spread", "number"),
+        Column("%", "number"),
+        Column("found", "number", "the effects of what was found, added up"),
+        Column("left", "number", "what they do not account for"),
+        Column("sum", "word", f"adds up if what is left is 0 within {percents(NARROW)}"),
+    )
+    rows = tuple(
+        (
+            Cell(f"{one.name}, a virtual second" if one.rate else one.name),
+            Cell(searched.tone_of(one.whole), tone=searched.tone_of(one.whole)),
+            *cells.between(one.good.value, one.bad.value),
+            cells.spread(one.whole),
+            searched.percent_cell(100 * part_of(one.whole.value, one) if one.good.value else None),
+            *_found_and_left(one),
+            Cell(one.adds.value, tone="" if one.adds is Adds.ADDS_UP else "unresolved"),
+        )
+        for one in sorted(report.regions, key=lambda one: -abs(part_of(one.whole.value, one)))
+    )
+    return Table("regions-table", f"Both ends, {_units(report)}", columns, rows, filtered=True)
+
+
+def _found_and_left(region: BisectedRegion) -> tuple[Cell, ...]:
+    """What was found and what is left, as printed adding up to bad less good."""
+    effects = region.explained, region.remainder
+    return tuple(
+        Cell(f"{cells.difference(printed, value).text} {figures.spread(effect)}", float(value))
+        for printed, effect in zip(rounded_parts(region), effects, strict=True)
+        for value in (effect.value,)
+    )
+
+
+def _placement(report: BisectReport) -> Iterator[Block]:
+    yield Prose("Nothing that was executed differs there, only where it lies.")
+    texts = []
+    for one in report.placement:
+        most = changed_regions(one.effects, report)[:1]
+        said = "".join(
+            f": {region.name} {figures.difference(effect.value)} ({figures.spread(effect)})"
+            for region, effect in most
+        )
+        between = words.counted(one.commits, "commit")
+        texts.append(f"{one.below.short}..{one.above.short} ({between}){said}")
+    yield Items(tuple(texts))
+
+
+def _ruled_out(report: BisectReport) -> Section:
+    reasons = Counter(one.why for one in report.ruled_out)
+    lead = f"{len(report.ruled_out)} of {words.counted(report.commits, 'commit')} needed no kernel."
+    columns = (Column("commit", "name"), Column("subject"), Column("why"))
+    rows = tuple(
+        (Cell(one.commit.short), Cell(one.commit.subject), Cell(one.why))
+        for one in report.ruled_out
+    )
+    table = Table("out-table", "Commits that were ruled out", columns, rows, filtered=True)
+    texts = tuple(f"{count}: {why}" for why, count in reasons.most_common())
+    blocks = (Prose(lead), Items(texts), Fold("All of them", (table,)))
+    return Section("ruled-out", "Ruled out, and why", blocks)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta bisect` as a kind of study: its report, question and JSON."""
+
+from collections.abc import Sequence
+
+from kdelta.report.document import Document
+from kdelta.report.json import Shape
+from kdelta.report.kind import Kind, listed
+from kdelta.report.mail import mbox_of, message
+from kdelta.report.shortened import explained
+from kdelta.report.stored import Stored
+from kdelta.studies.bisect.document import document
+from kdelta.studies.bisect.mail import regressions
+from kdelta.studies.bisect.model import BisectReport, FoundCommit
+from kdelta.studies.search.model import BisectedRegion
+
+
+def _question(reports: Sequence[BisectReport]) -> str:
+    (one,) = reports
+    good, bad = one.names
+    return (
+        f"Which commits of {good}..{bad} make {one.repository} faster or slower under "
+        f"{listed(one.workloads)}?"
+    )
+
+
+def _log(found: FoundCommit, report: BisectReport) -> str:
+    """What `git bisect replay` takes."""
+    return report.logs.get(found.commit.name, "")
+
+
+_SHAPES: dict[type, Shape] = {
+    BisectReport: Shape(omits=("logs",)),
+    BisectedRegion: Shape(
+        adds={"sums": "adds", "varies": "varies", "steady": "steady"},
+        omits=("widest",),
+        later=("sums", "varies", "steady"),
+    ),
+    FoundCommit: Shape(adds={"log": _log}),
+}
+
+
+def _mails(stored: Stored) -> str:
+    """One for each commit that was found to make the kernel slower."""
+    report = stored.one(BisectReport)
+    found = () if report.failure else regressions(report)
+    mails = [message(one.headers, one.body, stored.started) for one in found]
+    return mbox_of(mails, stored.started) if mails else ""
+
+
+def _document(stored: Stored) -> Document:
+    return document(stored, stored.one(BisectReport))
+
+
+KIND = Kind(
+    report=BisectReport,
+    json="kdelta.bisect/1",
+    document=_document,
+    printed=explained(_document, "commits", "rows", 8),
+    mails=_mails,
+    question=_question,
+    shapes=_SHAPES,
+)

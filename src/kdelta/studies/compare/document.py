@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a comparison: the verdict, the effects, and which functions did it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect, Word
+from kdelta.infer.effects.estimate import Quantity
+from kdelta.report import cells, figures, words
+from kdelta.report import cycles_parts as cycles
+from kdelta.report import parts as common
+from kdelta.report.cycles import cpus_lines, path_words
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Chart,
+    Charts,
+    Chip,
+    Column,
+    Document,
+    Fold,
+    Point,
+    Prose,
+    Section,
+    Suite,
+    Table,
+    Verbatim,
+)
+from kdelta.report.groups import report_groups
+from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.report.stored import Stored
+from kdelta.report.words import TONES
+from kdelta.studies.compare import config, functions, packets
+from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED
+
+_NAMED = 3
+
+
+class ComparedPair(msgspec.Struct, frozen=True):
+    """A base and one other on one machine. `about` names the pair where there are more; `mark` is
+    behind the ids of its sections, `who` before the names of its suites. functions: how many are
+    named of an operation.
+    """
+
+    report: CompareReport
+    compared: Compared
+    about: str
+    mark: str
+    who: str
+    functions: int = functions.MOST
+
+    @property
+    def operations(self) -> tuple[OperationEffect, ...]:
+        """The effects on the path."""
+        return tuple(self.compared.effects.operations)
+
+    @property
+    def label(self) -> str:
+        """What is compared with what."""
+        other, base = map(common.brief_name, (self.compared.side, self.report.base))
+        if other == base:
+            other, base = self.compared.side.spec, self.report.base.spec
+        return f"{other} against {base}{self.on_cpu}"
+
+    @property
+    def on_cpu(self) -> str:
+        """On which CPU, if on any."""
+        return f" on {self.report.cpu.name}" if self.report.cpu else ""
+
+    @property
+    def cycles(self) -> dict[str, PlacementEffect]:
+        """The effects on model cycles by region."""
+        found = self.compared.cycles
+        return {one.region: one for one in found.effects} if found else {}
+
+    def title(self, text: str) -> str:
+        """A heading that says which pair it is of."""
+        return f"{text}: {self.about}" if self.about else text
+
+
+def document(
+    stored: Stored, reports: Sequence[CompareReport], most: int = functions.MOST
+) -> Document:
+    """Return the document of a comparison. most: how many functions of an operation are named."""
+    found = [msgspec.structs.replace(pair, functions=most) for pair in pairs(reports)]
+    answers = tuple(answer for pair in found for answer in answers_of(pair))
+    sections = [section for pair in found for section in sections_of(pair)]
+    if lines := cpus_lines(reports):
+        shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
+        sections.append(Section("cpus", "Kernels by CPUs", (shown,)))
+    groups = dict.fromkeys(map(report_groups, reports))
+    sides = _all_sides(reports)
+    return Document(
+        title=_title(found),
+        made=common.made_of(stored),
+        notices=tuple(f"Control groups: {one}." for one in groups if one),
+        answers=answers,
+        facts=facts_of(reports),
+        sections=tuple(sections),
+        environment=environment_of(stored, reports),
+        suites=(
+            common.kernels_suite(sides),
+            *(suite for pair in found for suite in _suites(pair)),
+        ),
+        failures=common.failures(sides),
+        notes=tuple(note for pair in found for note in _notes(pair)),
+        warnings=tuple(
+            text
+            for report in reports
+            for warnings in (report.warnings, *(one.effects.warnings for one in report.others))
+            for text in warnings
+        ),
+    )
+
+
+def _title(found: Sequence[ComparedPair]) -> str:
+    """The answer in some words."""
+    counts = Counter(one.verdict.word for pair in found for one in pair.operations)
+    tally = ", ".join(f"{counts[word]} {word}" for word in words.ORDER if counts[word])
+    tally = tally or "nothing to compare"
+    workload = found[0].report.workload
+    if len(found) > 1:
+        return f"{workload}: {len(found)} comparisons: {tally}"
+    return f"{workload}: {tally}: {found[0].label}"
+
+
+def pairs(reports: Sequence[CompareReport]) -> Iterator[ComparedPair]:
+    """Every comparison of one kernel with another on one machine."""
+    several = len(reports) > 1
+    for at, report in enumerate(reports):
+        for number, compared in enumerate(report.others):
+            names = [compared.side.release or compared.side.spec] if len(report.others) > 1 else []
+            names += [report.cpu.name] if several and report.cpu else []
+            who = f"other {number + 1}: " if len(report.others) > 1 else ""
+            yield ComparedPair(report, compared, " on ".join(names), f"-{at + 1}-{number + 1}", who)
+
+
+def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
+    """What was compared."""
+    first = reports[0]
+    facts = [("base", common.kernel_fact(first.base))]
+    for number, other in enumerate(first.others):
+        label = "other" if len(first.others) == 1 else f"other {number + 1}"
+        facts.append((label, common.kernel_fact(other.side)))
+    facts.append(("workload", first.workload))
+    if cpus := [report.cpu.title for report in reports if report.cpu]:
+        facts.append(("CPU", ", ".join(cpus)))
+    sides = [side for report in reports for _, side in _sides(report)]
+    counts = sorted({len(side.runs) for side in sides})
+    runs = f"{' and '.join(map(str, counts))} a kernel, perturbed by {words.PERTURBED}"
+    if stored := sum(run.from_store for side in sides for run in side.runs):
+        every = sum(len(side.runs) for side in sides)
+        runs += f"; {stored} of {every} answered from the store (--again reruns them)"
+    return (*facts, ("runs", runs), ("counted", words.COUNTED))
+
+
+def answers_of(pair: ComparedPair) -> tuple[Answer, ...]:
+    """What is known of the path, and of model cycles."""
+    operations = pair.compared.effects.operations
+    if not any(one.costs for one in operations):
+        text = "Nothing can be compared: no operation succeeded on both sides."
+        return (Answer((text,), about=pair.about, tone="unresolved"),)
+    found = Counter(one.verdict.word for one in operations)
+    path = Answer(
+        (path_sentence(operations),),
+        chips_of(found),
+        f"path{f', {pair.about}' if pair.about else ''}",
+        words.tone_of(found),
+    )
+    return (path, *cycles.answers(pair.report, pair.compared, pair.about))
+
+
+def chips_of(found: Counter[Word]) -> tuple[Chip, ...]:
+    """Words and how many there are, those that ask for a look first."""
+    return tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
+
+
+UNCLEAR = (Word.MIXED, Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
+"""Words of operations that changed, and are neither slower nor faster."""
+
+
+def path_sentence(operations: Sequence[OperationEffect]) -> str:
+    """The verdict on the path of all operations, in words."""
+    found = Counter(one.verdict.word for one in operations)
+    total = words.counted(sum(found.values()), "operation")
+    slower, faster = found[Word.SLOWER], found[Word.FASTER]
+    parts = [f"executes more instructions in {slower}"] if slower else []
+    parts += (
+        [f"{'fewer' if slower else 'executes fewer instructions'} in {faster}"] if faster else []
+    )
+    if not parts:
+        same = found[Word.SAME] + found[Word.PLACEMENT_ONLY]
+        whole = (
+            "the same path" if same == sum(found.values()) else "no path that is known to differ"
+        )
+        text = f"Of {total}, the other kernel has {whole}."
+    else:
+        text = f"Of {total}, the other kernel {words.listed(parts)}."
+    unclear = [
+        f"{words.counted(found[word], 'operation')} {word.value}" for word in UNCLEAR if found[word]
+    ]
+    if unclear:
+        text += f" Besides: {words.listed(unclear)}."
+    for word, title in ((Word.SLOWER, "Most more"), (Word.FASTER, "Most fewer")):
+        named = [
+            f"{one.name} ({figures.percent(one.costs.insns.percent)})"
+            for one in by_size(operations)
+            if one.verdict.word is word and one.costs
+        ][:_NAMED]
+        if named:
+            text += f" {title}: {words.listed(named)}."
+    return text
+
+
+def by_size(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
+    """Those whose path changed most first; a cost that was zero before is above all."""
+    return sorted(operations, key=lambda one: -_size(one))
+
+
+def _size(operation: OperationEffect) -> float:
+    if operation.costs is None:
+        return -1.0
+    part = operation.costs.insns.percent
+    return float("inf") if part is None else abs(float(part))
+
+
+def sections_of(pair: ComparedPair) -> Iterator[Section]:
+    """The sections of one pair."""
+    compared = pair.compared
+    operations = compared.effects.operations
+    if not any(one.costs for one in operations):
+        return
+    yield Section(
+        f"effects{pair.mark}",
+        pair.title("Effects"),
+        _effects(pair),
+    )
+    yield Section(f"operations{pair.mark}", pair.title("Operations"), tuple(_tables(pair)))
+    yield from packets.sections(compared, pair.cycles, pair.report.cpu, pair.about, pair.mark)
+    yield from cycles.sections(pair.report, compared, pair.about, pair.mark)
+    folds = functions.folds(by_size(operations), pair.mark, pair.functions)
+    folds += functions.background_folds(compared.effects.background, pair.mark, pair.functions)
+    if folds:
+        lead = Prose(
+            "Which functions account for the difference, in instructions an iteration and in per "
+            "cent of the function's own. The rows add up to the total."
+        )
+        blocks: tuple[Block, ...] = (lead, *folds)
+        yield Section(f"functions{pair.mark}", pair.title("Functions"), blocks, detail=True)
+    yield from config.sections(compared, pair.title("How the configs differ"), pair.mark)
+
+
+def _effects(pair: ComparedPair) -> tuple[Block, ...]:
+    """The charts of both effects, side by side."""
+    drawn = [*_path_chart(pair)]
+    if pair.report.cpu and pair.compared.cycles:
+        drawn += cycles.effect_chart(pair.compared.cycles.effects, pair.report.cpu)
+    return (Charts(tuple(drawn)),) if drawn else ()
+
+
+def _path_chart(pair: ComparedPair) -> Iterator[Chart]:
+    """Instructions are exact, so most of these effects have no interval to be seen."""
+    rows = [
+        Point(
+            one.name,
+            *_in_percent(one.costs.insns),
+            tone=TONES[one.verdict.word],
+        )
+        for one in sorted(pair.compared.effects.operations, key=_by_percent)
+        if one.costs and one.costs.insns.base.value
+    ]
+    if not rows:
+        return
+    said = "; ".join(f"{row.name} {row.value:+.2f} %" for row in rows)
+    yield Chart(
+        "effects",
+        tuple(rows),
+        "% of the base's instructions",
+        "Path: instructions an iteration, other less base, with the interval over perturbed runs. "
+        "Left of zero the other kernel executes fewer.",
+        f"Effects on the path by operation: {said}",
+        wide=True,
+    )
+
+
+def _by_percent(operation: OperationEffect) -> float:
+    part = operation.costs.insns.percent if operation.costs else None
+    return 0.0 if part is None else -float(part)
+
+
+def _in_percent(cost: Quantity) -> tuple[float, float, float]:
+    """The effect with its interval, in per cent of the base."""
+    base, effect = cost.base.value, cost.effect
+    value, low, high = (float(100 * end / base) for end in (effect.value, effect.low, effect.high))
+    return value, low, high
+
+
+def _tables(pair: ComparedPair) -> Iterator[Block]:
+    """The table of operations, that of what others did meanwhile, and what else is counted."""
+    yield from _operations(pair)
+    background = pair.compared.effects.background
+    if background:
+        yield _background_table(background, pair.mark)
+    yield from _bytes_table(pair)
+    yield from functions.kinds_folds(pair.compared.effects.operations, pair.mark)
+
+
+def _bytes_table(pair: ComparedPair) -> Iterator[Table]:
+    """What a byte costs, where an iteration works on a fixed number of them."""
+    sizes = pair.report.bytes_worked_on
+    rows = tuple(
+        (
+            Cell(one.name),
+            *cells.between(*(end.value / sizes[one.name] for end in (insns.base, insns.other))),
+        )
+        for one in pair.operations
+        if one.costs and one.name in sizes
+        for insns in (one.costs.insns,)
+    )
+    if rows:
+        titles = ("base", "other", "diff")
+        columns = (Column("operation", "name"), *(Column(title, "number") for title in titles))
+        yield Table(f"bytes{pair.mark}", "Instructions a byte", columns, rows)
+
+
+def _operations(pair: ComparedPair) -> Iterator[Block]:
+    """The operations by verdict; those that are the same in all that was judged are folded."""
+    order = words.ORDER.index
+    ordered = sorted(by_size(pair.operations), key=lambda one: order(one.verdict.word))
+    same = [one for one in ordered if _is_same(one, pair)]
+    caption = "Instructions an iteration of the measured tasks' own work"
+    if pair.cycles and pair.report.cpu:
+        caption += f", and model cycles on {pair.report.cpu.name}"
+    if others := [one for one in ordered if one not in same]:
+        yield _operations_table(f"ops{pair.mark}", caption, others, pair)
+    if same:
+        text = f"{words.counted(len(same), 'operation is', 'operations are')} the same"
+        yield Fold(text, (_operations_table(f"same{pair.mark}", caption, same, pair),))
+
+
+def _is_same(one: OperationEffect, pair: ComparedPair) -> bool:
+    found = pair.cycles.get(one.name)
+    return one.verdict.word is Word.SAME and (not found or found.verdict.word is Word.SAME)
+
+
+def _operations_table(
+    id_: str, caption: str, operations: Sequence[OperationEffect], pair: ComparedPair
+) -> Table:
+    """One row an operation, with both verdicts where there are two."""
+    known = pair.cycles or (pair.compared.cycles and pair.compared.cycles.cut)
+    columns = [
+        Column("operation", "name"),
+        Column("path", "word", "the verdict on the instructions executed"),
+        Column("base", "number", "instructions an iteration"),
+        Column("other", "number", "instructions an iteration"),
+        Column("diff", "number"),
+        Column("%", "number", "of the base"),
+        Column("spread", "number", "how far the difference may be off, over perturbed runs"),
+        Column("median", "number", "the difference of the median iterations"),
+    ]
+    rows = []
+    for one in operations:
+        effect = pair.cycles.get(one.name)
+        more = cycles.cycle_cells(one.name, effect, pair.compared) if known else ()
+        rows.append((*_operation_cells(one, pair.mark), *more))
+    columns += cycles.COLUMNS if known else ()
+    return Table(id_, caption, tuple(columns), tuple(rows), filtered=True)
+
+
+def _operation_cells(one: OperationEffect, mark: str) -> tuple[Cell, ...]:
+    word = one.verdict.word
+    verdict = cells.verdict(word)
+    if one.costs is None:
+        sides = [cells.number(x.value) if x else cells.NOTHING for x in
+                 (one.base, one.other)]  # fmt: skip
+        return (Cell(one.name), verdict, *sides, *[cells.NOTHING] * 4)
+    link = f"functions-of-{one.name}{mark}" if functions.changed(one) else ""
+    median = cells.signed(one.costs.median_insns.effect.value)
+    return (Cell(one.name, link=link), verdict, *cells.effect(one.costs.insns), median)
+
+
+def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Table:
+    columns = (
+        Column("who", "name"),
+        Column("verdict", "word"),
+        Column("base", "number"),
+        Column("other", "number"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("spread", "number"),
+    )
+    rows = tuple(
+        (
+            Cell(BACKGROUND_NAMES[one.context]),
+            cells.verdict(one.verdict.word),
+            *cells.effect(one.rate),
+        )
+        for one in background
+    )
+    caption = "What others did meanwhile, in instructions a virtual second"
+    return Table(f"background{mark}", caption, columns, rows)
+
+
+def _suites(pair: ComparedPair) -> Iterator[Suite]:
+    if cases := tuple(map(_path_case, pair.operations)):
+        yield Suite(f"{pair.who}path{pair.on_cpu}", cases)
+    if pair.compared.cycles and (found := tuple(cycles.cases(pair.compared.cycles))):
+        yield Suite(f"{pair.who}model cycles{pair.on_cpu}", found)
+
+
+def _path_case(one: OperationEffect) -> Case:
+    costs, lines = one.costs, one.notes
+    if costs:
+        base, other, diff = (cell.text for cell in cells.sides(costs.insns))
+        effect = costs.insns.effect
+        spread = f"{figures.spread(effect)}, n {effect.n}"
+        lines = (f"{base} -> {other} instructions an iteration, {diff}, {spread}", *lines)
+    verdict = path_words(one.verdict, costs.insns.percent if costs else None)
+    return Case(one.name, words.OUTCOMES[one.verdict.word], verdict, lines)
+
+
+def _notes(pair: ComparedPair) -> Iterator[str]:
+    for one in pair.compared.more:
+        yield (
+            f"{one.operation} was run {max(len(one.base), len(one.other))} times alone on each "
+            "kernel, since fewer runs may differ so by chance"
+        )
+    for operation in pair.operations:
+        if operation.verdict.reason:
+            yield f"{operation.name} is {operation.verdict.word}: {operation.verdict.reason}"
+        elif operation.verdict.word is Word.MIXED:
+            yield f"{operation.name} is mixed: {TRADED}"
+        yield from (f"{operation.name}: {text}" for text in operation.notes)
+    if pair.compared.cycles:
+        yield from pair.compared.cycles.notes
+
+
+def _all_sides(reports: Sequence[CompareReport]) -> list[tuple[str, Side]]:
+    """The kernels on every CPU, and the runs of one operation alone that failed."""
+    found = []
+    for report in reports:
+        on = f" on {report.cpu.name}" if report.cpu and len(reports) > 1 else ""
+        found += [(f"{who}{on}", side) for who, side in _sides(report)]
+        for (who, side), compared in zip(_sides(report)[1:], report.others, strict=True):
+            for more in compared.more:
+                for word, kernel, runs in (
+                    ("base", report.base, more.base),
+                    (who, side, more.other),
+                ):
+                    again = msgspec.structs.replace(kernel, runs=runs, failure="")
+                    if again.failed:
+                        found.append((f"{word}{on}, {more.operation} alone", again))
+    return found
+
+
+def _sides(report: CompareReport) -> list[tuple[str, Side]]:
+    alone = len(report.others) == 1
+    others = [
+        ("other" if alone else f"other {number + 1}", one.side)
+        for number, one in enumerate(report.others)
+    ]
+    return [("base", report.base), *others]
+
+
+def environment_of(stored: Stored, reports: Sequence[CompareReport]) -> tuple[Section, ...]:
+    """The machine, and all runs, those of other CPUs too."""
+    first, *rest = reports
+    more = [(f"{who}, {report.cpu.name if report.cpu else ''}", side.runs)
+            for report in rest for who, side in _sides(report)]  # fmt: skip
+    for report in reports:
+        for other in report.others:
+            for one in other.more:
+                more += [
+                    (f"base, {one.operation}", one.base),
+                    (f"other, {one.operation}", one.other),
+                ]
+    return common.environment(stored, first.machine, _sides(first), more)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions account for an operation's difference, and what else than those changed."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects.effects import BackgroundEffect, Costs, OperationEffect, Word
+from kdelta.infer.effects.estimate import Quantity
+from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
+from kdelta.report import cells, figures, words
+from kdelta.report.document import Cell, Column, Fold, Table
+from kdelta.report.lines import function_name
+from kdelta.studies.compare.tables import BACKGROUND_NAMES
+
+MOST = 25
+"""Functions that are named of one operation; what is left is in one row."""
+
+_WORDS = set(Word) - {Word.SAME}
+
+COLUMNS = (
+    Column("function", "name"),
+    Column("diff", "number", sums=True),
+    Column("%", "number"),
+    Column("base", "number"),
+    Column("other", "number"),
+)
+
+_KINDS = (
+    ("kernel_insns", "kernel"),
+    ("user_insns", "user"),
+    ("loads", "loads"),
+    ("stores", "stores"),
+    ("string_bytes", "string bytes"),
+    ("interrupts", "interrupts"),
+    ("background", "other tasks"),
+)
+
+
+def changed(operation: OperationEffect) -> bool:
+    """Whether an operation is broken down."""
+    return bool(
+        operation.verdict.word in _WORDS and operation.costs and operation.costs.insns.effect.value
+    )
+
+
+def folds(operations: Sequence[OperationEffect], mark: str, most: int = MOST) -> list[Fold]:
+    """For each operation that changed, the `most` functions that did it; LabError if the rows do
+    not add up as they are shown.
+    """
+    return [
+        _fold(one.name, (one.costs.insns, one.functions), mark, most)
+        for one in operations
+        if changed(one) and one.costs
+    ]
+
+
+def background_folds(
+    background: Sequence[BackgroundEffect], mark: str, most: int = MOST
+) -> list[Fold]:
+    """The same of interrupts and other tasks."""
+    return [
+        msgspec.structs.replace(
+            _fold(_background_name(one), (one.rate, one.functions), mark, most), always=True
+        )
+        for one in background
+        if one.verdict.word in _WORDS and one.rate.effect.value
+    ]
+
+
+def _background_name(one: BackgroundEffect) -> str:
+    return f"{BACKGROUND_NAMES[one.context]}, a virtual second"
+
+
+def _fold(
+    name: str, account: tuple[Quantity, Sequence[FunctionEffect]], mark: str, most: int
+) -> Fold:
+    whole, functions = account
+    part = figures.percent(whole.percent)
+    summary = f"{name}: {cells.sides(whole)[2].text} instructions ({part})"
+    table = functions_table(f"of-{name}{mark}", name, whole, functions, most)
+    return Fold(summary, (table,), id=f"functions-of-{name}{mark}")
+
+
+def functions_table(
+    id_: str, name: str, whole: Quantity, functions: Sequence[FunctionEffect], most: int = MOST
+) -> Table:
+    """The functions that changed, the largest first, in rows that add up to the whole as shown."""
+    moved = [one for one in functions if one.cost.effect.value]
+    named, rest = moved[:most], moved[most:]
+    base, other = figures.pair(whole)
+    unit = figures.unit_of(whole.base.value, whole.other.value)
+    values = [one.cost.effect.value for one in named]
+    values.append(sum((one.cost.effect.value for one in rest), Fraction(0)))
+    shown = figures.shared(name, values, whole.effect.value, other - base, unit)
+    rows = [_row(one, diff, unit) for one, diff in zip(named, shown, strict=False)]
+    if rest:
+        text = words.counted(len(rest), "other function")
+        rows.append((Cell(text), cells.difference(shown[-1], values[-1]), *[cells.NOTHING] * 3))
+    shown_base, shown_other, diff = cells.sides(whole)
+    total = (Cell("total"), diff, cells.percent(whole.percent), shown_base, shown_other)
+    return Table(f"table-{id_}", f"Functions of {name}", COLUMNS, tuple(rows), total)
+
+
+def _row(one: FunctionEffect, diff: int, unit: int) -> tuple[Cell, ...]:
+    # The other side is rounded, and the base follows: so the row adds up as printed.
+    other = figures.scaled(one.cost.other.value, unit)
+    base, part = other - diff, cells.percent(one.cost.percent)
+    if one.change is FunctionChange.ADDED:
+        base, other, part = 0, diff, Cell("added", float("inf"))
+    elif one.change is FunctionChange.REMOVED:
+        base, other, part = -diff, 0, Cell("removed", -100.0)
+    return (
+        Cell(function_name(one.name, one.origin, one.moved_from)),
+        cells.difference(diff, one.cost.effect.value),
+        part,
+        cells.rounded(base),
+        cells.rounded(other),
+    )
+
+
+def kinds_folds(operations: Sequence[OperationEffect], mark: str) -> Iterator[Fold]:
+    """What else than all instructions differs: a row for each operation and kind."""
+    rows = [
+        _kind_row(one.name, kind, found)
+        for one in operations
+        if one.costs is not None
+        for kind, found in _kinds(one.costs)
+        if found.effect.value
+    ]
+    if not rows:
+        return
+    columns = (
+        Column("operation", "name"),
+        Column("kind", "word"),
+        Column("base", "number"),
+        Column("other", "number"),
+        Column("diff", "number"),
+        Column("%", "number"),
+        Column("spread", "number"),
+    )
+    caption = "Differences an iteration, by kind; what is the same is left out"
+    table = Table(f"kinds{mark}", caption, columns, tuple(rows), filtered=True)
+    yield Fold("Loads, stores, special instructions, and who executed them", (table,))
+
+
+def _kinds(costs: Costs) -> Iterator[tuple[str, Quantity]]:
+    for field, title in _KINDS:
+        yield title, getattr(costs, field)
+    yield from costs.specials.items()
+
+
+def _kind_row(name: str, kind: str, found: Quantity) -> tuple[Cell, ...]:
+    return (Cell(name), Cell(kind, tone="same"), *cells.effect(found))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta compare` as a kind of study: its report, question, JSON and text."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.counts.model import is_kernel
+from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect
+from kdelta.infer.effects.estimate import ZERO
+from kdelta.infer.effects.functions import FunctionEffect
+from kdelta.infer.effects.packets import PacketEffect, PhaseCost
+from kdelta.report.document import Document
+from kdelta.report.groups import report_groups
+from kdelta.report.json import Shape
+from kdelta.report.kind import Kind, listed
+from kdelta.report.model import (
+    Compared,
+    CompareReport,
+    ComparisonReport,
+    comparison,
+)
+from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
+from kdelta.report.shortened import shortened
+from kdelta.report.stored import Stored
+from kdelta.studies.compare.document import document
+from kdelta.studies.compare.first_screen import LEAST, first_screen
+
+LEAST_PPM = "least_ppm"
+"""Of `Stored.shown`: which changes of a path are too small to be listed, in parts per million."""
+
+
+def _question(reports: Sequence[CompareReport]) -> str:
+    return asked_between(reports, "faster or slower")
+
+
+def asked_between(reports: Sequence[CompareReport], word: str) -> str:
+    """Return whether one kernel is `word` than another, as a question."""
+    first = reports[0]
+    others = listed([one.side.spec for one in first.others])
+    is_or_are = "Is" if len(first.others) == 1 else "Are"
+    cpus = [report.cpu.name for report in reports if report.cpu]
+    on = f" on {listed(cpus)}" if cpus else ""
+    return f"{is_or_are} {others} {word} than {first.base.spec} under {first.workload}{on}?"
+
+
+class Unchanged(msgspec.Struct, frozen=True):
+    """The functions that cost the same on both sides, summed: with them the functions add up."""
+
+    functions: int
+    insns: Fraction
+
+
+def _changed(row: OperationEffect | BackgroundEffect) -> tuple[FunctionEffect, ...]:
+    """The functions whose cost changed or was spread."""
+    return tuple(one for one in row.functions if one.cost.moved)
+
+
+def _unchanged(row: OperationEffect | BackgroundEffect) -> Unchanged:
+    same = [one.cost.base.value for one in row.functions if not one.cost.moved]
+    return Unchanged(len(same), sum(same, ZERO))
+
+
+def _is_kernel(function: FunctionEffect) -> bool:
+    """Whether it is the kernel's, or a module's."""
+    return is_kernel(function.origin)
+
+
+def _rates(
+    packets: PacketEffect, compared: Compared, report: CompareReport
+) -> dict[str, ModelRate] | None:
+    """What a model makes of it, by side; null where model cycles are not known."""
+    effects = compared.cycles.effects if compared.cycles else ()
+    effect = next((one for one in effects if one.region == packets.region), None)
+    return model_rates(packets, effect, report.cpu) if effect and report.cpu else None
+
+
+def _phases(packets: PacketEffect, compared: Compared) -> dict[str, tuple[PhaseCost, ...]]:
+    """What its phases cost a packet, by side, where the workload has any and was traced."""
+    return {
+        who: found[packets.region]
+        for who, found in compared.phases.items()
+        if packets.region in found
+    }
+
+
+def _not_in_it(_packets: PacketEffect) -> str:
+    """What is in none of these figures."""
+    return NOT_IN_IT
+
+
+_SHAPES: dict[type, Shape] = {
+    BackgroundEffect: Shape(
+        adds={"insns_per_second": "rate", "functions": _changed, "unchanged": _unchanged}
+    ),
+    CompareReport: Shape(
+        adds={"groups": report_groups}, omits=("workload", "bytes_worked_on"), later=("groups",)
+    ),
+    Compared: Shape(
+        adds={"kernel": "side", "more_runs": "more"},
+        omits=("phases", "config"),
+        flat=("effects",),
+    ),
+    FunctionEffect: Shape(adds={"kernel": _is_kernel, "insns": "cost"}),
+    OperationEffect: Shape(adds={"functions": _changed, "unchanged": _unchanged}),
+    PacketEffect: Shape(adds={"model": _rates, "phases": _phases, "not_in_it": _not_in_it}),
+}
+
+
+def _first_screen(stored: Stored) -> str:
+    least = Fraction(stored.shown[LEAST_PPM], 10**6) if LEAST_PPM in stored.shown else LEAST
+    return first_screen(stored.of(CompareReport), least)
+
+
+def _printed(stored: Stored) -> Document:
+    """All of it, with as many functions of as many operations as were asked for."""
+    most = stored.shown.get("functions", 10)
+    found = document(stored, stored.of(CompareReport), most)
+    return shortened(found, "functions", "folds", stored.shown.get("explain", 5))
+
+
+KIND = Kind(
+    report=CompareReport,
+    json="kdelta.compare/2",
+    document=lambda s: document(s, s.of(CompareReport)),
+    printed=_printed,
+    text=_first_screen,
+    question=_question,
+    shapes=_SHAPES,
+    whole=(ComparisonReport, comparison),
+)

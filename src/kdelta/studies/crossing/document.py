@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of what crossing into the kernel costs."""
+
+from collections.abc import Iterator
+
+from kdelta.infer.cycles.crossing import OperationCrossing, Share
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.effects.estimate import ZERO
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Column,
+    Document,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.stored import Stored
+from kdelta.report.words import PERTURBED
+from kdelta.studies.crossing.model import ARM_NAMES, ARM_TEXTS, NOT_AFFECTED, CrossingReport
+from kdelta.studies.crossing.parts import (
+    HEADS,
+    added_up,
+    gain_text,
+    gained,
+    share_name,
+    share_text,
+    shown_total,
+)
+
+
+def document(stored: Stored, report: CrossingReport) -> Document:
+    """Return the document of the arms."""
+    total = shown_total(report.found)
+    sentence = crossing_sentence(total)
+    return Document(
+        title=f"{report.workload}: {sentence} on {report.arms[0].side.spec}",
+        made=common.made_of(stored),
+        answers=(Answer((f"{sentence[:1].upper()}{sentence[1:]}.",), tone="same"),),
+        facts=(
+            ("workload", report.workload),
+            *((ARM_NAMES[arm.name], ARM_TEXTS[arm.name]) for arm in report.arms),
+            *((("priced", f"{report.cpu.name} ({report.cpu.title})"),) if report.cpu else ()),
+            ("runs", f"{_runs(report)} an arm, perturbed by {PERTURBED}"),
+            ("counted", words.COUNTED),
+        ),
+        sections=(
+            Section("arms", f"The arms: {_title(total, report)}, one iteration", _arms(total)),
+            Section("operations", "Operations", tuple(_operations(report))),
+            *_chosen(report),
+            *(common.unlike_section(report.cpu.name, report.unlike) if report.cpu else ()),
+        ),
+        environment=common.environment(stored, report.machine, report.sides),
+        suites=(
+            common.kernels_suite(report.sides),
+            Suite("operations", tuple(map(_case, report.found.operations))),
+        ),
+        failures=common.failures(report.sides),
+        notes=report.notes,
+        warnings=report.warnings,
+    )
+
+
+def _title(total: OperationCrossing, report: CrossingReport) -> str:
+    if total is not report.found.total:
+        return total.name
+    summed = len(report.found.operations) - len(report.found.left_out)
+    return f"total of {words.counted(summed, 'operation')}"
+
+
+def _runs(report: CrossingReport) -> str:
+    return " and ".join(map(str, sorted({len(arm.side.runs) for arm in report.arms})))
+
+
+def crossing_sentence(total: OperationCrossing) -> str:
+    """Return what is gained in all, and which part of it is what."""
+    if total.whole is None:
+        return "nothing can be said: fewer than two arms ran"
+    first = total.arms[0].insns.value
+    gained = figures.percent(-100 * total.whole.insns / first) if first else "0%"
+    shares = ", ".join(f"{share_name(one)} {share_text(one)}" for one in total.shares)
+    return (
+        f"from {ARM_NAMES[total.whole.before]} to {ARM_NAMES[total.whole.after]} {gained} of "
+        f"instructions, of which {shares}"
+    )
+
+
+def _case(one: OperationCrossing) -> Case:
+    # A gain is no verdict on a kernel: no case is slower.
+    return Case(one.name, Outcome.OK if one.whole else Outcome.UNKNOWN, crossing_sentence(one))
+
+
+def _arms(total: OperationCrossing) -> tuple[Block, ...]:
+    if not total.arms:
+        return ()
+    return (_costs(total), *_shares(total), _specials(total))
+
+
+def _costs(total: OperationCrossing) -> Table:
+    columns = (
+        Column("arm", "name"),
+        Column("total", "number", "instructions of the tasks' own work"),
+        Column("user", "number"),
+        Column("system", "number"),
+        Column("gain", "number", "of the total of the first arm"),
+        Column("spread", "number", "of the total"),
+        Column("interrupts", "number", "executed meanwhile"),
+        Column("other tasks", "number", "executed meanwhile"),
+        Column("model cycles", "number", "of the path, without misses"),
+    )
+    first = total.arms[0].insns.value
+    rows = tuple(
+        (
+            Cell(ARM_NAMES[arm.arm]),
+            *(cells.number(one.value) for one in (arm.insns, arm.user, arm.kernel)),
+            cells.percent(100 * (first - arm.insns.value) / first if first else None),
+            cells.spread(arm.insns),
+            *(cells.number(one.value) for one in (arm.interrupts, arm.other)),
+            _cycles(arm.cycles),
+        )
+        for arm in total.arms
+    )
+    return Table("arms-table", "What each arm executes", columns, rows)
+
+
+def _shares(total: OperationCrossing) -> tuple[Block, ...]:
+    if total.whole is None:
+        return ()
+    rows = [*total.shares, total.whole]
+    insns, user, kernel = (
+        added_up([getattr(share, figure) for share in rows])
+        for figure in ("insns", "user", "kernel")
+    )
+    columns = (
+        Column("part", "name"),
+        Column("gained", "number", "instructions", sums=True),
+        Column("user", "number", sums=True),
+        Column("system", "number", sums=True),
+        Column("share", "number", "of the whole gain"),
+        Column("model cycles", "number", "gained, from the lowest prices to the highest"),
+    )
+    made = [
+        _share_row(share, *printed)
+        for share, *printed in zip(rows, insns, user, kernel, strict=True)
+    ]
+    made[-1] = (Cell("whole"), *made[-1][1:])
+    caption = "Where the gain is from; the parts add up to the whole"
+    return (Table("shares", caption, columns, tuple(made[:-1]), made[-1]),)
+
+
+def _share_row(share: Share, insns: int, user: int, kernel: int) -> tuple[Cell, ...]:
+    return (
+        Cell(share_name(share)),
+        cells.difference(insns, share.insns),
+        cells.difference(user, share.user),
+        cells.difference(kernel, share.kernel),
+        Cell(share_text(share), float(share.of_whole or 0)),
+        _cycles(share.cycles),
+    )
+
+
+def _specials(total: OperationCrossing) -> Table:
+    kinds = sorted({kind for arm in total.arms for kind in arm.specials})
+    columns = (
+        Column("instruction", "name"),
+        *(Column(HEADS[arm.arm], "number") for arm in total.arms),
+    )
+    rows = tuple(
+        (Cell(kind), *(cells.number(arm.amounts.get(kind, ZERO)) for arm in total.arms))
+        for kind in kinds
+    )
+    return Table("specials", "Special instructions of the tasks' own work", columns, rows)
+
+
+def _operations(report: CrossingReport) -> Iterator[Block]:
+    arms = [arm.name for arm in report.arms]
+    columns = (
+        Column("operation", "name"),
+        *(Column(HEADS[name], "number") for name in arms),
+        Column("gain", "number", "of its instructions in the first arm"),
+    )
+    rows = []
+    for one in sorted(report.found.operations, key=gained, reverse=True):
+        having = [one.arm(name) for name in arms]
+        shown = (cells.number(arm.insns.value) if arm else cells.NOTHING for arm in having)
+        rows.append((Cell(one.name), *shown, Cell(gain_text(one), float(gained(one)))))
+    yield Table(
+        "operations-table", "Instructions an iteration", columns, tuple(rows), filtered=True
+    )
+    if report.found.left_out:
+        names = ", ".join(report.found.left_out)
+        yield Prose(f"Not in the total, since not every run has it: {names}.")
+
+
+def _chosen(report: CrossingReport) -> tuple[Section, ...]:
+    """What the kernels said of vulnerabilities, each answer once; and what prices are no more than
+    assumed.
+    """
+    names = sorted({name for arm in report.arms for name in arm.chose})
+    if not names:
+        return tuple(_prices(report))
+    columns = (Column("vulnerability", "name"), Column("the kernel said"), Column("of arm"))
+    rows = [row for name in names for row in _answers(name, report)]
+    table = Table("chosen-table", "As the kernel of each arm said", columns, tuple(rows))
+    unaffected = len(names) - len({row[0].text for row in rows})
+    less = (Prose(f"In no arm affected by {unaffected} of {len(names)}."),) if unaffected else ()
+    chosen = Section("chosen", "What the kernels chose", (table, *less))
+    return (chosen, *_prices(report))
+
+
+def _answers(name: str, report: CrossingReport) -> Iterator[tuple[Cell, ...]]:
+    said: dict[str, list[str]] = {}
+    for arm in report.arms:
+        if name in arm.chose:
+            said.setdefault(arm.chose[name], []).append(ARM_NAMES[arm.name])
+    if set(said) != {NOT_AFFECTED}:
+        for text, arms in said.items():
+            yield (Cell(name), Cell(text), Cell(", ".join(arms)))
+
+
+def _prices(report: CrossingReport) -> Iterator[Section]:
+    """Prices that were neither published nor measured."""
+    told = (
+        (report.found.assumed, "assumed by the CPU's file"),
+        (report.found.unpriced, "the file has none: from least to most"),
+    )
+    rows = tuple(
+        (Cell(kind), _cycles(price), Cell(why))
+        for priced, why in told
+        for kind, price in priced.items()
+    )
+    if rows:
+        columns = (Column("instruction", "name"), Column("cycles", "number"), Column("why"))
+        caption = "Neither published nor measured; cycles beyond those of an instruction"
+        yield Section("prices", "Prices", (Table("prices-table", caption, columns, rows),))
+
+
+def _cycles(found: Interval | None) -> Cell:
+    return cells.ends(found) if found else cells.NOTHING

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta crossing` as a kind of study: its report, question and JSON."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kdelta.infer.cycles.crossing import ArmCost, Share
+from kdelta.infer.effects.estimate import ZERO
+from kdelta.report.document import Document
+from kdelta.report.json import Shape
+from kdelta.report.kind import Kind
+from kdelta.report.shortened import explained
+from kdelta.report.stored import Stored
+from kdelta.studies.crossing.document import document
+from kdelta.studies.crossing.model import CrossingArm, CrossingReport
+
+
+def _question(reports: Sequence[CrossingReport]) -> str:
+    (one,) = reports
+    return f"What does crossing into the kernel cost {one.workload} on {one.arms[0].side.spec}?"
+
+
+def _cpu_name(report: CrossingReport) -> str | None:
+    """Whose prices model cycles have."""
+    return report.cpu.name if report.cpu else None
+
+
+def _paths(report: CrossingReport) -> tuple[str, ...]:
+    """What kernels did otherwise than on the CPU."""
+    return tuple(one.text for one in report.unlike)
+
+
+def _string_bytes(arm: ArmCost) -> Fraction:
+    return arm.amounts.get("string_bytes", ZERO)
+
+
+_SHAPES: dict[type, Shape] = {
+    ArmCost: Shape(
+        adds={"system": "kernel", "string_bytes": _string_bytes, "specials": "specials"},
+        omits=("amounts",),
+    ),
+    CrossingArm: Shape(adds={"vulnerabilities": "chose"}),
+    CrossingReport: Shape(adds={"cpu": _cpu_name, "unlike": _paths}, flat=("found",)),
+    Share: Shape(adds={"system": "kernel"}),
+}
+
+
+def _document(stored: Stored) -> Document:
+    return document(stored, stored.one(CrossingReport))
+
+
+KIND = Kind(
+    report=CrossingReport,
+    json="kdelta.crossing/1",
+    document=_document,
+    printed=explained(_document, "operations", "rows", 60),
+    question=_question,
+    shapes=_SHAPES,
+)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of what functions gained and lost from one run to another."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from kdelta.counts.model import CONTEXTS
+from kdelta.infer.profiles.diff import DiffLine
+from kdelta.infer.profiles.profile import Part, Sort, by_part
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Case,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Items,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+    Verbatim,
+)
+from kdelta.report.model import ReportedRun, Side
+from kdelta.report.stored import Stored
+from kdelta.studies.diff.model import DiffReport
+from kdelta.studies.diff.parts import (
+    COUNTS,
+    function_rows,
+    hint_texts,
+    passes_of,
+    unmatched,
+    view_lines,
+)
+from kdelta.studies.profile.parts import CODE, WORK, left_out_text
+
+_NAMED = 3
+
+
+def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document:
+    """Return the document of two runs. functions: how many are named, those that changed most; 0
+    is all.
+    """
+    sides = (("A", _side(report.a)), ("B", _side(report.b)))
+    *_, (total, _) = function_rows(report, 0)
+    counted = COUNTS[report.by] + (", one pass of each region" if report.each else "")
+    views = f"{COUNTS[Sort.INSNS]}, whole regions" if report.views.any else counted
+    whole = figures.difference(total.added)
+    said = f"{whole} {counted} ({figures.percent(total.percent)})"
+    names = [one.run.kernel_release or one.run.kernel_spec for one in (report.a, report.b)]
+    # One run of each says nothing of the spread, so that no case is slower.
+    case = Case("total", Outcome.UNKNOWN, f"{said}; of two runs, whose spread is not known")
+    notes = [f"regions that only one has: {', '.join(report.left_out)}"] * bool(report.left_out)
+    return Document(
+        title=f"{report.b.run.workload}: {said} from {names[0]} to {names[1]}",
+        made=common.made_of(stored),
+        answers=(_answer(report),),
+        facts=(
+            *((who, common.kernel_fact(side)) for who, side in sides),
+            ("workload", report.b.run.workload),
+            (
+                "regions",
+                words.listed([f"{one.name} x{one.iterations}" for one in report.b_regions]),
+            ),
+            ("counted", views),
+        ),
+        sections=tuple(_sections(report, functions)),
+        environment=common.environment(stored, report.b.run.machine, sides),
+        suites=(Suite("functions", (case,)),),
+        notes=(*report.notes, *notes),
+        warnings=report.warnings,
+    )
+
+
+def _side(one: ReportedRun) -> Side:
+    run = one.run
+    return Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (one,))
+
+
+def _answer(report: DiffReport) -> Answer:
+    *rows, (total, _) = function_rows(report, 0)
+    more, less = (sum(sign * line.added > 0 for line, _ in rows) for sign in (1, -1))
+    text = (
+        f"{figures.difference(total.added)} {COUNTS[report.by]} "
+        f"({figures.percent(total.percent)}), exact of these two runs; kdelta compare measures "
+        "their spread."
+    )
+    most = sorted(rows, key=lambda row: -abs(row[0].added))[:_NAMED]
+    if most:
+        named = [f"{name} ({figures.difference(line.added)})" for line, name in most]
+        text += f" Most: {words.listed(named)}."
+    chips = (Chip("do more", more, "slower"), Chip("do less", less, "faster"))
+    tone = "slower" if total.added > 0 else "faster" if total.added < 0 else "same"
+    return Answer((text,), tuple(chip for chip in chips if chip.count), tone=tone)
+
+
+def _sections(report: DiffReport, functions: int) -> Iterator[Section]:
+    if report.views.any:
+        lines = [line.rstrip() for line in view_lines(report, functions)]
+        shown = Verbatim("\n".join(lines).strip("\n"), wide=True)
+        yield Section("views", "Calls, lines and instructions", (shown,))
+    else:
+        said = Prose(" ".join(unmatched(report)))
+        yield Section("functions", "Functions", (_table(report, functions), said))
+        if hints := tuple(hint_texts(report)):
+            yield Section("hints", "Perhaps, by their callers", (Items(hints),))
+    left_out = left_out_text(report.selection)
+    less = (Prose(left_out.replace("Left out below:", "Left out of the functions:")),)
+    blocks = (_parts(report), *(less if left_out else ()))
+    yield Section("whose", "Whose work, and whose code", blocks)
+
+
+def _parts(report: DiffReport) -> Table:
+    """What was added by whose code and whose work; what is not looked at is in it, too."""
+    a, b = by_part(report.a_regions), by_part(report.b_regions)
+    columns = (
+        Column("code", "name"),
+        *(Column(WORK[one], "number", sums=True) for one in CONTEXTS),
+    )
+    added = {key: b[key] - a[key] for key in b}
+    rows = tuple(
+        (Cell(CODE[part]), *(cells.signed(added[part, one]) for one in CONTEXTS)) for part in Part
+    )
+    totals = [sum(added[part, one] for part in Part) for one in CONTEXTS]
+    foot = (Cell("total"), *(cells.signed(total) for total in totals))
+    return Table("parts-table", "Instructions added, in whole regions", columns, rows, foot)
+
+
+def _table(report: DiffReport, functions: int) -> Table:
+    """The functions that changed, in figures that add up as printed."""
+    *rows, (total, _) = function_rows(report, functions)
+    passes = 0 if report.each else passes_of(report)
+    whole = figures.scaled(total.added)
+    printed = figures.shared("diff", [line.added for line, _ in rows], total.added, whole)
+    columns = (
+        Column("function", "name"),
+        Column("diff", "number", f"{COUNTS[report.by]}, B less A", sums=True),
+        Column("%", "number", "of the function's own in A"),
+        Column("A", "number"),
+        Column("B", "number"),
+        *((Column("an iteration", "number", "diff", sums=True),) if passes else ()),
+    )
+    each = _each([line.added for line, _ in rows], total.added, passes)
+    return Table(
+        "functions-table",
+        "What each function gained and lost",
+        columns,
+        tuple(
+            (*_row(line, name, diff), *one)
+            for (line, name), diff, one in zip(rows, printed, each, strict=False)
+        ),
+        (*_row(total, "total", whole), *each[-1]),
+        filtered=True,
+    )
+
+
+def _each(added: Sequence[Fraction], total: Fraction, passes: int) -> list[tuple[Cell, ...]]:
+    """What was added an iteration, and the total of it last; nothing where it is not known."""
+    if not passes:
+        return [()] * (len(added) + 1)
+    values = [one / passes for one in (*added, total)]
+    unit = figures.unit_of(*map(abs, values))
+    whole = figures.scaled(values[-1], unit)
+    printed = [*(figures.rounded_to_total(values[:-1], whole, unit) if added else []), whole]
+    return [(cells.difference(*one),) for one in zip(printed, values, strict=True)]
+
+
+def _row(line: DiffLine, name: str, diff: int) -> tuple[Cell, ...]:
+    # B is rounded, and A follows: so the row adds up as printed.
+    other = figures.scaled(line.b)
+    return (
+        Cell(name),
+        cells.difference(diff, line.added),
+        cells.percent(line.percent),
+        cells.rounded(other - diff),
+        cells.rounded(other),
+    )

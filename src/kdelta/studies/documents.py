@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON documents that kdelta prints, and their schemas."""
+
+import difflib
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from kdelta.report import shapes
+from kdelta.report.cpus_model import CPUList
+from kdelta.report.json import Shape, Writer
+from kdelta.report.model import RunList, StudyList
+from kdelta.spec.errors import UserError
+from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
+from kdelta.studies.kinds import KINDS
+
+DOCUMENTS: dict[str, type[msgspec.Struct]] = {
+    **{kind.json: kind.json_type for kind in KINDS.values()},
+    "kdelta.calibration-check/1": CheckReport,
+    "kdelta.calibration/1": CalibrationReport,
+    "kdelta.cpus/1": CPUList,
+    "kdelta.runs/1": RunList,
+    "kdelta.studies/1": StudyList,
+}
+"""The types of documents, by the name that these carry in their field `schema`. A field may be
+added under the same number; what changes or removes one gets the next.
+"""
+
+SHAPES: dict[type, Shape] = {
+    **shapes.SHAPES,
+    **{type_: shape for kind in KINDS.values() for type_, shape in kind.shapes.items()},
+    CalibrationReport: Shape(flat=("fitted",)),
+}
+"""How JSON differs from its types, of all documents."""
+
+_WRITER = Writer(SHAPES)
+_NAMES = {kind: name for name, kind in DOCUMENTS.items()}
+
+
+def document_text(report: msgspec.Struct, version: str) -> str:
+    """Return a report as the document of its type; `version` is kdelta's."""
+    head = {"schema": _NAMES[type(report)], "kdelta": version}
+    document = msgspec.json.encode({**head, **_WRITER.plain(report)})
+    return msgspec.json.format(document, indent=1).decode() + "\n"
+
+
+def read_document(content: bytes | str) -> Any:
+    """Return a document with its fields as attributes.
+
+    Raises UserError for what is none, and for one with a number that is not read any more.
+    """
+    try:
+        name = msgspec.json.decode(content, type=_Head).schema
+        return msgspec.json.decode(content, type=_document_type(_known(name)))
+    except msgspec.DecodeError as error:
+        raise UserError(f"cannot read the document: {error}") from error
+
+
+def schema_text(name: str) -> str:
+    """Return the JSON Schema of the document of that name; UserError if there is none."""
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        **msgspec.json.schema(_document_type(_known(name))),
+    }
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: str
+
+
+def _known(name: str) -> str:
+    """Return that name; UserError, with the nearest, if no document has it."""
+    if name in DOCUMENTS:
+        return name
+    kind, _, number = name.partition("/")
+    other = next((one for one in DOCUMENTS if one.partition("/")[0] == kind), None)
+    if other is None or not number:
+        near = [other] if other else difflib.get_close_matches(name, DOCUMENTS, n=1, cutoff=0.5)
+        meant = "".join(f"did you mean {one}? " for one in near)
+        raise UserError(f"no such document: {name}", f"{meant}kdelta schema lists them")
+    raise UserError(
+        f"a document is of {name}, and this kdelta knows {other}",
+        "make it again by this kdelta, or read it by the one that made it",
+    )
+
+
+@cache
+def _document_type(name: str) -> type[msgspec.Struct]:
+    return _WRITER.document(name, DOCUMENTS[name])

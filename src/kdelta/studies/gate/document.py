@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a gate: what it answered and why, above the comparison that it is from."""
+
+from collections import Counter
+
+import msgspec
+
+from kdelta.infer.effects.effects import OPEN, Word
+from kdelta.infer.effects.gate import BOUNDED, Exit, Judged
+from kdelta.report import parts as common
+from kdelta.report import words
+from kdelta.report.document import (
+    Answer,
+    Case,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Items,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.stored import Stored
+from kdelta.report.words import TONES
+from kdelta.studies.compare import document as compare
+from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.text import gate_line
+
+_ANSWERS = {
+    Exit.NOT_SLOWER: "No: it is not slower.",
+    Exit.SLOWER: "Yes, it is slower.",
+    Exit.CANNOT_TELL: "It cannot be decided.",
+    Exit.BROKEN: "It cannot be decided.",
+}
+_OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
+_TONES = {Exit.NOT_SLOWER: "faster", Exit.SLOWER: "slower"}
+
+
+def document(stored: Stored, report: GateReport) -> Document:
+    """Return the document of a gate's answer."""
+    decision = report.decision
+    bounded = sum(one.is_bounded for one in report.judged)
+    found = Counter(one.word for one in report.judged if not one.is_bounded)
+    chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
+    chips += (Chip(BOUNDED, bounded, TONES[Word.SAME]),) if bounded else ()
+    line = gate_line(decision, report.judged).strip()
+    text = f"{_ANSWERS[decision.exit]} Exit code {int(decision.exit)}."
+    sentences = (text, f"The gate says: {line}.")
+    answer = Answer(sentences, chips, "gate", _TONES.get(decision.exit, "unresolved"))
+    section = Section("gate", "What decided it", _because(report))
+    cases = (
+        Case("answer", _OUTCOMES.get(decision.exit, Outcome.UNKNOWN), line),
+        *map(_case, report.judged),
+    )
+    suite = Suite("gate", cases)
+    if not report.compared:
+        return Document(
+            title=line,
+            made=common.made_of(stored),
+            answers=(answer,),
+            facts=(),
+            sections=(section,),
+            environment=common.environment(stored, {}, ()),
+            suites=(suite,),
+            notes=report.notes,
+        )
+    below = compare.document(stored, report.compared)
+    kernels = tuple(one for one in below.suites if one.name == "kernels")
+    return msgspec.structs.replace(
+        below,
+        title=f"{report.compared[0].workload}: {line}",
+        answers=(answer, *below.answers),
+        sections=(section, *below.sections),
+        suites=(*kernels, suite),
+        notes=(*report.notes, *below.notes),
+    )
+
+
+def _case(one: Judged) -> Case:
+    reason = f": {one.reason}" if one.reason else ""
+    region = f" ({one.region})" if one.region != one.id else ""
+    outcome = Outcome.OK if one.is_bounded else words.OUTCOMES[one.word]
+    return Case(one.id, outcome, f"{one.words}{reason}{region}")
+
+
+def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
+    because = report.decision.because
+    columns = (Column("region", "name"), Column("verdict", "word"), Column("reason"))
+    rows = tuple(
+        (
+            Cell(one.region),
+            Cell(one.words, words.ORDER.index(one.word), TONES[one.word]),
+            Cell(one.reason),
+        )
+        for one in sorted(report.judged, key=lambda one: words.ORDER.index(one.word))
+    )
+    table = Table("judged", "All that was judged, on its margin", columns, rows, filtered=True)
+    lead: tuple[Prose | Items, ...] = (
+        (Prose("It depends on:"), Items(because)) if because else (Prose("No region is slower."),)
+    )
+    unknown = sum(one.word in OPEN and not one.is_bounded for one in report.judged)
+    more = (Prose(f"{unknown} could not be decided."),) if unknown else ()
+    return (*lead, *more, table) if rows else lead

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All kinds of studies, by their commands' names: the table that forms and the store go by."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from kdelta.report.document import Document
+from kdelta.report.flame import Flame
+from kdelta.report.flame_section import with_flames
+from kdelta.report.kind import Kind
+from kdelta.report.stored import Stored
+from kdelta.studies.ablate import kind as ablate
+from kdelta.studies.bisect import kind as bisect
+from kdelta.studies.compare import kind as compare
+from kdelta.studies.crossing import kind as crossing
+from kdelta.studies.diff import kind as diff
+from kdelta.studies.gate import kind as gate
+from kdelta.studies.layout import kind as layout
+from kdelta.studies.log import kind as log
+from kdelta.studies.place import kind as place
+from kdelta.studies.processes import kind as processes
+from kdelta.studies.profile import kind as profile
+from kdelta.studies.run import kind as run
+from kdelta.studies.series import kind as series
+
+KINDS: Mapping[str, Kind] = {
+    "ablate": ablate.KIND,
+    "bisect": bisect.KIND,
+    "compare": compare.KIND,
+    "crossing": crossing.KIND,
+    "diff": diff.KIND,
+    "gate": gate.KIND,
+    "layout": layout.KIND,
+    "log": log.KIND,
+    "place": place.KIND,
+    "processes": processes.KIND,
+    "profile": profile.KIND,
+    "run": run.KIND,
+    "series": series.KIND,
+}
+
+RENAMED: Mapping[str, str] = {"history": "log"}
+"""Kinds of studies that older versions kept under another name."""
+
+STORED = {name: kind.report for name, kind in KINDS.items() if kind.question}
+"""The kinds that the store has, with the types of their reports."""
+
+
+def document_of(stored: Stored, flames: Sequence[Flame] = ()) -> Document:
+    """Return the document of a stored study. LabError if what is printed of it does not add up."""
+    return with_flames(KINDS[stored.kind].document(stored), flames)
+
+
+def question_of(kind: str, reports: Sequence[msgspec.Struct]) -> str:
+    """Return what was asked by the study of that kind that made these reports."""
+    ask = KINDS[kind].question
+    if ask is None:
+        raise KeyError(kind)
+    return ask(reports)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run: each part of its work in a guest of its own, and what they counted as one."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.executed import encode_executed, executed_since_boot
+from kdelta.counts.model import RunCounts
+from kdelta.counts.packets import with_packets
+from kdelta.counts.reader import Sources, read_counts
+from kdelta.guests.job import Job, handed_over, later_words
+from kdelta.infer.effects.steady import levels
+from kdelta.kernels.model import Kernel
+from kdelta.machines.arch import arch_machine
+from kdelta.machines.outcome import GuestOutcome
+from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare, run
+from kdelta.spec.run import RunStatus, perturbation
+from kdelta.studies.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
+from kdelta.studies.lab.boot_parameters import must_be_taken, not_reported
+from kdelta.studies.lab.work import GuestPart, Work
+
+_NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"
+WORTH_PREPARING = 3
+"""How many guests save more than preparing takes."""
+_JOINED = ("stdout", "stderr", "note")
+"""Messages that each guest has its own of."""
+
+
+class KeptFiles(msgspec.Struct, frozen=True):
+    """What is kept of the files of a run that went well; they are gone after it."""
+
+    counts: RunCounts
+    attachments: dict[str, bytes]
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """One guest; counts, sources and recordings where it went well."""
+
+    outcome: GuestOutcome
+    counts: RunCounts | None = None
+    sources: Sources | None = None
+    recordings: Recordings = Recordings()
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A run that can begin: the perturbation of that index of a work, on a guest. start: where its
+    guests begin; None is at power-on.
+    """
+
+    kernel: Kernel
+    guest: Guest
+    work: Work
+    index: int
+    start: Snapshot | None
+
+    def handed_over(self, job: Job) -> bytes:
+        """What is handed over to a guest that is to do that job from there."""
+        if self.start and self.start.after:
+            return later_words(job)
+        return handed_over(msgspec.structs.replace(job, perturbation=perturbation(self.index)))
+
+
+async def execute(
+    ready: Ready, setting: Setting, slots: asyncio.Semaphore
+) -> tuple[KeptFiles | None, GuestOutcome]:
+    """Run all parts, as many at a time as there are slots.
+
+    setting: its folder gets one for each guest. Returns what was counted if all went well, and how
+    it ended: as the first part that did not.
+    """
+    async with slots:
+        ready = await _prepared(ready, setting)
+    tasks = [asyncio.create_task(_part(ready, part, setting, slots)) for part in ready.work.parts]
+    try:
+        ended = await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    outcome = _joined(ready.work.parts, [one.outcome for one in ended])
+    if outcome.status is not RunStatus.OK:
+        return None, outcome
+    return await asyncio.to_thread(_counted, ready, setting, ended), outcome
+
+
+async def _prepared(ready: Ready, setting: Setting) -> Ready:
+    """The run, to begin where its program asks what it is to do, if several guests share the way
+    there. Where that way cannot be gone, each goes it and tells.
+    """
+    if not (ready.start and ready.work.asks_at) or len(ready.work.parts) < WORTH_PREPARING:
+        return ready
+    job = msgspec.structs.replace(ready.work.parts[0].jobs[0], later=())
+    mine = msgspec.structs.replace(setting, folder=setting.folder / "prepared")
+    start = await prepare(
+        ready.guest, ready.handed_over(job), mine, ready.start, ready.work.asks_at
+    )
+    return msgspec.structs.replace(ready, start=start) if start else ready
+
+
+async def _part(
+    ready: Ready, part: GuestPart, setting: Setting, slots: asyncio.Semaphore
+) -> _Ended:
+    """The part in a guest; again, and for longer, while its regions are not steady."""
+    for level, job in enumerate(part.jobs):
+        folder = setting.folder / f"{ready.work.parts.index(part)}-{level}"
+        mine = msgspec.structs.replace(setting, folder=folder)
+        async with slots:
+            outcome = await run(ready.guest, ready.handed_over(job), mine, ready.start)
+            must_be_taken(ready.kernel, outcome.messages)
+            if outcome.status is not RunStatus.OK or not outcome.counts or not outcome.symbols:
+                return _Ended(outcome)
+            # In a thread, so that the other guests are not kept waiting.
+            sources = _sources(ready, outcome)
+            counts = await asyncio.to_thread(_counts, outcome, sources)
+            is_last = job is part.jobs[-1]
+            if is_last or not any(map(levels, counts.regions)):
+                found = await asyncio.to_thread(
+                    read_recordings, outcome.counts, sources, setting.recording
+                )
+                return _Ended(outcome, counts, sources, found)
+        shutil.rmtree(folder, ignore_errors=True)
+    raise AssertionError("a part has at least one job")
+
+
+def _sources(ready: Ready, outcome: GuestOutcome) -> Sources:
+    assert outcome.symbols
+    return Sources(
+        symbols=outcome.symbols,
+        modules=outcome.messages.get("modules", b"") + arch_machine(ready.guest.arch).unnamed(),
+        binaries=ready.work.binaries,
+        vdso=outcome.messages.get("vdso", b""),
+    )
+
+
+def _counts(outcome: GuestOutcome, sources: Sources) -> RunCounts:
+    assert outcome.counts
+    counts = read_counts(outcome.counts, sources, _clock_ticks(outcome))
+    told = outcome.messages.get("warning", b"").decode("utf-8", "replace").splitlines()
+    warnings = (*counts.warnings, *told)
+    if b"\nquiet no\n" in outcome.messages.get("hello", b""):
+        warnings = (*warnings, _NEVER_QUIET)
+    regions = with_packets(counts.regions, outcome.messages.get("packets", b""))
+    return msgspec.structs.replace(counts, regions=regions, warnings=warnings)
+
+
+def _clock_ticks(outcome: GuestOutcome) -> dict[str, int]:
+    lines = outcome.messages.get("region-clock", b"").decode("utf-8", "replace").splitlines()
+    rows = [line.rsplit(None, 2) for line in lines]
+    return {row[0]: int(row[1]) - int(row[2]) for row in rows if len(row) == 3}
+
+
+def _counted(ready: Ready, setting: Setting, ended: Sequence[_Ended]) -> KeptFiles:
+    """What the guests counted, as one run in the order of its parts."""
+    sources = next(one.sources for one in ended if one.sources)
+    every = [one.counts for one in ended if one.counts]
+    warnings = dict.fromkeys(text for counts in every for text in counts.warnings)
+    unclear = not_reported(ready.kernel, ended[0].outcome.messages)
+    counts = RunCounts(
+        tuple(region for counts in every for region in counts.regions),
+        (*warnings, *unclear, *ready.work.warnings),
+    )
+    files = [one.outcome.counts for one in ended if one.outcome.counts]
+    recordings = sum((one.recordings for one in ended), Recordings())
+    kept = recorded(recordings, sources, setting.recording)
+    boot = ready.start.whole_boot if ready.start else ()
+    executed = _executed([*boot, *files], sources, ready.guest)
+    return KeptFiles(counts, {EXECUTED: executed, **kept})
+
+
+def _executed(files: list[Path], sources: Sources, guest: Guest) -> bytes:
+    board = arch_machine(guest.arch).image, guest.board.image
+    return encode_executed(executed_since_boot(files, sources.symbols, sources.modules, board))
+
+
+def _joined(parts: Sequence[GuestPart], outcomes: Sequence[GuestOutcome]) -> GuestOutcome:
+    """How all ended: well, or as the first that did not."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    failed = [
+        (part, one)
+        for part, one in zip(parts, outcomes, strict=True)
+        if one.status is not RunStatus.OK
+    ]
+    part, found = failed[0] if failed else (parts[-1], outcomes[-1])
+    messages = {name: b"".join(one.messages.get(name, b"") for one in outcomes) for name in _JOINED}
+    detail = f"{part.name}: {found.detail}" if found.detail else ""
+    return GuestOutcome(
+        found.status,
+        detail,
+        found.console,
+        sum(one.seconds for one in outcomes),
+        {**found.messages, **messages},
+    )

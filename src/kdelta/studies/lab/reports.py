@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Parts of reports that every study needs: kernels with their runs, and the machine."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS, FRONT_END_KINDS
+from kdelta.cpus.representative import differences
+from kdelta.infer.effects.representative import marked_regions
+from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
+from kdelta.kernels.model import Kernel
+from kdelta.report.model import (
+    Controllers,
+    Facts,
+    ReportedCPU,
+    ReportedOption,
+    ReportedRun,
+    Side,
+    Unlike,
+)
+from kdelta.spec.run import RunStatus
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Done
+
+CONSOLE_LINES = 12
+_MODEL_NAME = re.compile(r"^model name\s*: (.*)$", re.MULTILINE)
+
+
+def reported_side(
+    spec: str, kernel: Kernel | None, done: Sequence[Done], failure: str, store: Store
+) -> Side:
+    """One kernel and its runs; no kernel: `failure` says why."""
+    runs = tuple(reported_run(one.run, store, stored=one.stored) for one in done)
+    if kernel is None:
+        return Side(spec, "", "", runs, failure)
+    return Side(spec, kernel.identity, kernel.release, runs, controllers=controllers(done, store))
+
+
+def controllers(done: Sequence[Done], store: Store) -> Controllers:
+    """Return the controllers of the group that a kernel's programs ran in, by the first run that
+    sent them; None where no run did.
+    """
+    runs = (one.run for one in done if "group" in one.run.attachments)
+    return next((tuple(attachment(run, "group", store).split()) for run in runs), None)
+
+
+def reported_run(run: Run, store: Store, *, stored: bool = False) -> ReportedRun:
+    """A run, and for a failed one how its console ended."""
+    if run.status is RunStatus.OK:
+        return ReportedRun(run, stored)
+    lines = store.console(run).strip().splitlines()
+    return ReportedRun(run, stored, tuple(line.rstrip() for line in lines[-CONSOLE_LINES:]))
+
+
+def config_changes(base: Kernel | None, other: Kernel | None) -> tuple[ReportedOption, ...] | None:
+    """How two kernels' configs differ; None where one of them has none that can be read."""
+    configs = [_config(kernel) for kernel in (base, other)]
+    if configs[0] is None or configs[1] is None:
+        return None
+    flips = explain_diff(configs[0], configs[1])
+    return tuple(ReportedOption(one.option, one.before, one.after) for one in flips)
+
+
+def _config(kernel: Kernel | None) -> Config | None:
+    if kernel is None or kernel.config is None:
+        return None
+    try:
+        return parse_config(Path(kernel.config).read_text(errors="replace"))
+    except OSError:  # it was there when the kernel was taken in; a report can do without
+        return None
+
+
+def machine_facts(done: Sequence[Done], store: Store) -> Facts:
+    """The machine's facts, and the CPU's name as a guest saw it."""
+    if not done:
+        return {}
+    facts: Facts = dict(done[0].run.machine)
+    for one in done:
+        if found := _MODEL_NAME.search(attachment(one.run, "cpuinfo", store)):
+            return {**facts, "cpu_model": found[1].strip()}
+    return facts
+
+
+def attachment(run: Run, name: str, store: Store) -> str:
+    """A text that came out of the guest; empty if there is none of that name."""
+    blob = run.attachments.get(name)
+    return store.get(blob).decode("utf-8", "replace") if blob else ""
+
+
+def reported_cpu(cpu: CPU) -> ReportedCPU:
+    """The CPU, and which of its prices were not measured. Those of misses of data and of the front
+    end are left to the effects, since not all runs and studies know these.
+    """
+    besides = {*DATA_MISS_KINDS, *FRONT_END_KINDS, *(() if cpu.btb else ("btb",))}
+    kinds = tuple(kind for kind in cpu.misses if kind not in besides)
+    guessed = tuple(kind for kind in kinds if not cpu.misses[kind].calibrated)
+    return ReportedCPU(cpu.name, cpu.title, kinds, guessed, cpu.clock_mhz, cpu.calibration)
+
+
+def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unlike, ...]:
+    """What the kernel of a run did otherwise than on that CPU, with the regions that depend on
+    it.
+    """
+    if done.counts is None:
+        return ()
+    texts = (attachment(done.run, name, store) for name in ("cpuinfo", "vulnerabilities"))
+    found = differences(cpu, *texts)
+    marks = marked_regions(found, done.counts)
+    return tuple(
+        Unlike(
+            one.path.name,
+            one.text,
+            (who,),
+            tuple(dict.fromkeys(mark.region for mark in marks if mark.path == one.path.name)),
+        )
+        for one in found
+    )

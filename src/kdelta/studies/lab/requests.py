@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the command line asks of a study, and to whom the study reports how far it is."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kdelta.cpus.model import CPU, Cache
+from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
+from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
+from kdelta.infer.effects.gate import Mixed
+from kdelta.machines.arch import arch_machine
+from kdelta.machines.tcg import CallsMode, Recording
+from kdelta.replay.hierarchy import check_levels
+from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.spec.run import MachineOptions, Mode
+
+
+class LabRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs are made, whatever the study.
+
+    perturbations: runs a kernel. jobs: guests at a time. again: run what the store has, and see
+    that it counts the same. snapshots: start from a snapshot of the booted guest, taken once.
+    trace: keep the sequence of executed blocks, too; data_lines: and of accesses to data;
+    trace_limit: see Recording. simulate: count the misses of that instruction cache while the guest
+    runs. calls: follow calls, for profiles. mode: in which programs run and call.
+    """
+
+    machine: MachineOptions = MachineOptions()
+    perturbations: int = 3
+    jobs: int = 2
+    again: bool = False
+    snapshots: bool = True
+    trace: bool = False
+    data_lines: bool = False
+    trace_limit: int = Recording().trace_limit
+    simulate: Cache | None = None
+    calls: CallsMode = "off"
+    mode: Mode = "user"
+
+
+class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Kernel specs as text: a base and others. No operations means all of the workload.
+
+    cpus: what model cycles are judged on, each on a machine that looks like it; without any, only
+    the path is. layouts: how many are drawn for it. margin: which differences of model cycles
+    matter, as a fraction. states: run what depends on it from other states, too.
+    """
+
+    base: str
+    others: tuple[str, ...]
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    cpus: tuple[CPU, ...] = ()
+    layouts: int = DEFAULT_LAYOUTS
+    margin: float = DEFAULT_MARGIN
+    states: bool = True
+    lab: LabRequest = LabRequest()
+
+
+class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A comparison with one other kernel that is to be answered by yes or no. What is executed
+    more by no more than the fraction `path_margin` is not slower. mixed: what is made of operations
+    that are mixed.
+    """
+
+    compare: CompareRequest
+    path_margin: Fraction = Fraction(0)
+    mixed: Mixed = "cannot-tell"
+
+
+class LayoutRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel whose sensitivity to placement is asked for, on a CPU that its machine looks like.
+    layouts, seed: of the ensemble. No operations means all of the workload.
+    """
+
+    kernel: str
+    cpu: CPU
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    layouts: int = DEFAULT_LAYOUTS
+    seed: int = 1
+    lab: LabRequest = LabRequest(perturbations=1)
+
+
+class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel for which a better order of functions is looked for, to be written to `file`.
+
+    weights: of operations, 1 by default; with several workloads an operation is named
+    WORKLOAD/OPERATION. evaluations: the most orders that are judged. seed: of these, and of the
+    ensemble that they are compared with, of `layouts`. No operations means all of the workloads.
+    apply: relink the kernel in that order, and measure it.
+    """
+
+    kernel: str
+    cpu: CPU
+    file: Path
+    workloads: tuple[str, ...] = ("syscalls",)
+    operations: tuple[str, ...] = ()
+    weights: dict[str, float] = {}
+    evaluations: int = DEFAULT_EVALUATIONS
+    layouts: int = DEFAULT_LAYOUTS
+    seed: int = 1
+    apply: bool = False
+    lab: LabRequest = LabRequest(perturbations=1)
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A command of the host for a kernel; `files` are carried along, each as HOST[:GUEST]."""
+
+    kernel: str
+    command: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    seconds: int = 600
+    lab: LabRequest = LabRequest(perturbations=1)
+
+
+def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
+    """That machine with what the emulator has for this CPU, and the words that make a kernel take
+    its paths. UserError if there is no machine of its architecture.
+    """
+    arch_machine(cpu.arch).board(cpu.qemu.cpu)
+    append = f"{cpu.qemu.append} {machine.append}".strip()
+    return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
+
+
+def must_replay_data(cpu: CPU) -> None:
+    """UserError for a CPU of which the L2 cannot be replayed, known before anything is run."""
+    line_bytes = arch_machine(cpu.arch).data_line_bytes
+    check_levels(cpu.l1i, cpu.l1d, cpu.l2, data_line_bytes=line_bytes)
+
+
+class Progress(Protocol):
+    """To whom a study reports how far it is. A step is a short name, unique in the study."""
+
+    def say(self, line: str) -> None:
+        """Something worth a line of its own."""
+
+    def begin(self, step: str, seconds: float | None = None) -> None:
+        """A step starts; `seconds` is how long it will take, where that is known."""
+
+    def doing(self, step: str, what: str) -> None:
+        """What a step is at."""
+
+    def end(self, step: str, result: str) -> None:
+        """A step has ended, and how."""
+
+
+class Silent:
+    """Reports nothing."""
+
+    def say(self, line: str) -> None:
+        """Nothing."""
+
+    def begin(self, step: str, seconds: float | None = None) -> None:
+        """Nothing."""
+
+    def doing(self, step: str, what: str) -> None:
+        """Nothing."""
+
+    def end(self, step: str, result: str) -> None:
+        """Nothing."""

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether two kernels execute the same code in a region, by the digests of their objects."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+
+import msgspec
+
+from kdelta.counts.model import KERNEL, UNKNOWN, VDSO, RunCounts, is_kernel, merged_regions
+from kdelta.infer.cycles.placement_model import CodeChange
+from kdelta.kernels.objects.digest import Digest, ObjectDigest
+from kdelta.kernels.objects.objects import CodePiece as ObjectCode
+
+_VDSO_FOLDER = "/vdso/"
+
+Bodies = dict[tuple[str, str], list[int]]
+"""(origin, name) -> the hashes of all functions of that name."""
+
+Parts = dict[str, tuple[dict[str, int], dict[str, int], dict[str, int]]]
+"""Object -> name -> hash of its functions, its data, and what is collected of it."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is known of one kernel's code: its identity, the digest of its objects if it was built,
+    what a run of it counted, the identity of the workload's own programs, and what the kernel was
+    booted with.
+    """
+
+    identity: str
+    digest: Digest | None
+    counts: RunCounts
+    workload: str
+    parameters: tuple[str, ...] = ()
+
+
+def codes_of(base: Known, other: Known) -> dict[str, CodeChange]:
+    """How the code of each region that both have differs.
+
+    Equal are functions whose bodies are, after relocation; of several with one name, all must be.
+    What has no body of its own is a label in assembler code: equal if all of that is. A kernel of
+    which no digest is kept may be anything, and so may one that was booted with other parameters:
+    the same code then takes other ways, and some of it is patched at boot.
+    """
+    regions = [name for name in merged_regions(base.counts) if name in merged_regions(other.counts)]
+    if base.parameters != other.parameters:
+        return dict.fromkeys(regions, CodeChange.DIFFERENT)
+    digests = base.digest, other.digest
+    if base.identity == other.identity or (
+        digests[0]
+        and digests[1]
+        and _parts(digests[0], _is_linked) == _parts(digests[1], _is_linked)
+    ):
+        return dict.fromkeys(regions, CodeChange.RELINKED)
+    if digests[0] is None or digests[1] is None:
+        return dict.fromkeys(regions, CodeChange.DIFFERENT)
+    same = _SameCode(digests[0], digests[1], same_programs=base.workload == other.workload)
+    executed = [_executed(base.counts), _executed(other.counts)]
+    return {
+        name: CodeChange.SAME
+        if same.all(executed[0][name] | executed[1][name])
+        else CodeChange.DIFFERENT
+        for name in regions
+    }
+
+
+class _SameCode:
+    """What two digests say of functions."""
+
+    def __init__(self, base: Digest, other: Digest, *, same_programs: bool) -> None:
+        self._bodies = _bodies(base), _bodies(other)
+        self._programs = same_programs
+        self._assembler = _parts(base, _is_assembler) == _parts(other, _is_assembler)
+        self._vdso = _parts(base, _is_vdso) == _parts(other, _is_vdso)
+
+    def all(self, functions: Iterable[tuple[str, str]]) -> bool:
+        """Whether all of these (origin, name) are the same in both kernels."""
+        return all(self._one(*function) for function in functions)
+
+    def _one(self, origin: str, name: str) -> bool:
+        if origin == VDSO:
+            return self._vdso
+        if not is_kernel(origin):
+            return self._programs and origin != UNKNOWN
+        base, other = (bodies.get((origin, name)) for bodies in self._bodies)
+        if base is None and other is None:
+            return origin == KERNEL and self._assembler
+        return base == other
+
+
+def _executed(counts: RunCounts) -> dict[str, set[tuple[str, str]]]:
+    """region -> (origin, name) of what its own work executes."""
+    return {
+        name: {(row.origin, row.name) for row in region.functions if row.context == "own"}
+        for name, region in merged_regions(counts).items()
+    }
+
+
+def _bodies(digest: Digest) -> Bodies:
+    found: Bodies = {}
+    for thing in digest.objects.values():
+        for name, code in thing.functions.items():
+            found.setdefault((_origin(thing), name), []).append(code.hash)
+    for hashes in found.values():
+        hashes.sort()
+    return found
+
+
+def _origin(thing: ObjectDigest) -> str:
+    """The origin that counts have: a module is named as the kernel lists it."""
+    if not thing.module:
+        return KERNEL
+    return f"[{PurePosixPath(thing.module).name.partition('.')[0].replace('-', '_')}]"
+
+
+def _parts(digest: Digest, wanted: Callable[[ObjectDigest], bool]) -> Parts:
+    return {
+        path: (_hashes(thing.functions), _hashes(thing.data), _hashes(thing.collected))
+        for path, thing in digest.objects.items()
+        if wanted(thing)
+    }
+
+
+def _hashes(codes: Mapping[str, ObjectCode]) -> dict[str, int]:
+    return {name: code.hash for name, code in codes.items()}
+
+
+def _is_linked(thing: ObjectDigest) -> bool:
+    return not thing.module
+
+
+def _is_assembler(thing: ObjectDigest) -> bool:
+    return thing.is_assembler and not thing.module
+
+
+def _is_vdso(thing: ObjectDigest) -> bool:
+    return _VDSO_FOLDER in thing.path

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta layout` as a kind of study: its report, question and JSON."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.infer.cycles.replacement import Replaced
+from kdelta.report.document import Document
+from kdelta.report.json import Shape
+from kdelta.report.kind import Kind
+from kdelta.report.shortened import shortened
+from kdelta.report.stored import Stored
+from kdelta.studies.layout.document import document
+from kdelta.studies.layout.model import LayoutRegion, LayoutReport
+
+
+def _question(reports: Sequence[LayoutReport]) -> str:
+    (one,) = reports
+    return (
+        f"How much does {one.workload} depend on where the functions of {one.kernel.spec} are, "
+        f"on {one.cpu.name}?"
+    )
+
+
+def _printed(stored: Stored) -> Document:
+    """With as many collisions, of as many regions, as were asked for."""
+    report = stored.one(LayoutReport)
+    most = stored.shown.get("collisions", 10)
+    change = msgspec.structs.replace
+    regions = tuple(change(one, collisions=one.collisions[:most]) for one in report.regions)
+    found = document(stored, change(report, regions=regions))
+    return shortened(found, "collisions", "folds", stored.shown.get("explain", 5))
+
+
+_SHAPES: dict[type, Shape] = {
+    LayoutRegion: Shape(sparse=("replacement", "phases", "data")),
+    LayoutReport: Shape(
+        adds={"executed_functions": "executed", "movable_functions": "movable"},
+        omits=("caches",),
+    ),
+    Replaced: Shape(adds={"hangs": "hangs"}),
+}
+
+KIND = Kind(
+    report=LayoutReport,
+    json="kdelta.layout/1",
+    document=lambda s: document(s, s.one(LayoutReport)),
+    printed=_printed,
+    question=_question,
+    shapes=_SHAPES,
+)

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a history: how figures moved from kernel to kernel, with their steps marked."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from kdelta.infer.effects.effects import Word
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.cycles import cpu_line, in_per_cent
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Chart,
+    Chip,
+    Column,
+    Document,
+    Fold,
+    Items,
+    Outcome,
+    Point,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.lines import machine_facts
+from kdelta.report.stored import Stored
+from kdelta.studies.log.model import (
+    NOTABLE,
+    REAL,
+    HistoryPoint,
+    HistoryReport,
+    HistorySeries,
+    HistoryTotal,
+    HistoryTrack,
+    PathStep,
+)
+from kdelta.studies.log.parts import kernel_words, moved_most
+
+_NAMED = 3
+_ROOM = 14
+
+
+def document(stored: Stored, report: HistoryReport) -> Document:
+    """Return the document of a workload's history."""
+    several = len(report.series) > 1
+    what = f"{report.workload} {', '.join(report.operations)}".strip()
+    counts = " and ".join(words.counted(len(one.kernels), "kernel") for one in report.series)
+    return Document(
+        title=f"{what}: how it moved over {counts}",
+        made=common.made_of(stored),
+        notices=tuple(_groups(report)),
+        answers=tuple(
+            _answer(series, f"series {number}" if several else "")
+            for number, series in enumerate(report.series, start=1)
+        ),
+        facts=(
+            ("workload", report.workload),
+            ("operations", ", ".join(report.operations) or "all"),
+            ("counted", words.COUNTED),
+        ),
+        sections=tuple(
+            section
+            for number, series in enumerate(report.series, start=1)
+            for section in _sections(series, number if several else 0, report)
+        ),
+        environment=_environment(stored, report),
+        suites=tuple(
+            _suite(series, f"series {number}: " if several else "")
+            for number, series in enumerate(report.series, start=1)
+        ),
+        notes=(
+            *(note for one in report.series for note in one.notes),
+            *(f"not shown: {text}" for text in report.left_out),
+        ),
+        warnings=report.warnings,
+    )
+
+
+def _suite(series: HistorySeries, title: str) -> Suite:
+    """What changed with the last kernel."""
+    return Suite(f"{title}the last step", tuple(_case(track, series) for track in series.tracks))
+
+
+def _case(track: HistoryTrack, series: HistorySeries) -> Case:
+    point = track.points[-1]
+    if point.step is None:
+        return Case(track.operation, Outcome.UNKNOWN, "nothing to compare it with")
+    verdict = step_words(point.step)
+    if point.cycles:
+        verdict += f"; model cycles {point.cycles.word} ({in_per_cent(point.cycles.relative)})"
+    ends = " -> ".join(
+        "-" if one is None else figures.number(one.value)
+        for one in (track.points[-2].figure, point.figure)
+    )
+    text = f"{ends} instructions an iteration, {figures.spread(point.step.effect)}"
+    outcome = words.OUTCOMES[point.step.word]
+    return Case(track.operation, outcome, verdict, (text, series.kernels[-1].name))
+
+
+def step_words(step: PathStep) -> str:
+    """Return a step in words."""
+    size = f" ({figures.percent(step.percent)})" if step.word is not Word.SAME else ""
+    return f"{step.word}{size}" + (f": {step.reason}" if step.reason else "")
+
+
+def _groups(report: HistoryReport) -> Iterator[str]:
+    """How the control groups of the kernels differ, which comes before any figure."""
+    for number, series in enumerate(report.series, start=1):
+        if series.groups:
+            of = f" of series {number}" if len(report.series) > 1 else ""
+            yield f"Control groups{of}: {series.groups}."
+
+
+def _answer(series: HistorySeries, about: str) -> Answer:
+    found = Counter(
+        Word(word) for total in series.totals for word, n in total.words.items() for _ in range(n)
+    )
+    moved = moved_most(series)
+    level = figures.percent(Fraction(series.totals[-1].level - 100))
+    text = (
+        f"From {series.kernels[0].name} to {series.kernels[-1].name}, over "
+        f"{words.counted(len(series.kernels), 'kernel')}, the path changed by {level} in the "
+        "geometric mean."
+    )
+    if moved:
+        named = [
+            f"{track.operation} ({figures.percent(part)})" for track, part, _ in moved[:_NAMED]
+        ]
+        text += f" Most: {words.listed(named)}."
+    else:
+        text += " No operation has a real step."
+    chips = tuple(Chip(word, found[word], words.TONES[word]) for word in NOTABLE if found[word])
+    return Answer((text,), chips, about, words.tone_of(found))
+
+
+def _sections(series: HistorySeries, number: int, report: HistoryReport) -> Iterator[Section]:
+    mark = f"-{number}" if number else ""
+    title = f"Series {number}: " if number else ""
+    blocks: list[Block] = []
+    if not report.operations:
+        blocks.append(_chart_of_all(series))
+        blocks.append(_table_of_all(series, mark))
+        blocks += _moved_table(series, mark)
+    tracks = series.tracks
+    if not report.operations:
+        tracks = tuple(track for track, _, _ in moved_most(series))
+    for at, track in enumerate(tracks):
+        inner: tuple[Block, ...] = (_chart(track, series), _table(track, series, f"{mark}-{at}"))
+        blocks += [Fold(track.operation, inner)] if not report.operations else inner
+    listed = enumerate(series.kernels, start=1)
+    kernels = Items(tuple(f"{at} {kernel_words(one)}" for at, one in listed))
+    lead = Prose(
+        f"Kernels by {series.ordered or 'version'}; a point is marked by the step to it: a real "
+        "one, placement only, or open."
+    )
+    yield Section(f"history{mark}", f"{title}From kernel to kernel", (lead, kernels, *blocks))
+
+
+def _names(series: HistorySeries) -> list[str]:
+    """Names that are unique, by their numbers."""
+    return [f"{at} {one.name}" for at, one in enumerate(series.kernels, start=1)]
+
+
+def _row_names(series: HistorySeries) -> list[str]:
+    """The same for a chart, where there is little room."""
+    return [name if len(name) <= _ROOM else f"{name[:_ROOM]}..." for name in _names(series)]
+
+
+def _chart_of_all(series: HistorySeries) -> Chart:
+    marks = [
+        Point(name, total.level, total.level, total.level, words.TONES[_word(total)])
+        for name, total in zip(_row_names(series), series.totals, strict=True)
+    ]
+    said = ", ".join(f"{one.name}: {one.value:.2f}" for one in marks)
+    caption = "All operations: geometric mean of the instructions, the first kernel is 100"
+    return Chart("history", tuple(marks), "level", caption, f"{caption}. {said}", wide=True)
+
+
+def _word(total: HistoryTotal) -> Word:
+    """Of real steps the word is that of all of them together."""
+    if total.change and any(total.words.get(word) for word in REAL):
+        return Word.SLOWER if total.change.value > 1 else Word.FASTER
+    return next((word for word in NOTABLE if total.words.get(word)), Word.SAME)
+
+
+def _table_of_all(series: HistorySeries, mark: str) -> Table:
+    steps = [word for word in NOTABLE if any(one.words.get(word) for one in series.totals)]
+    columns = (
+        Column("kernel", "name"),
+        Column("level", "number", "the first kernel is 100"),
+        Column("change", "number", "from the kernel before"),
+        Column("spread", "number"),
+        *(Column(str(word), "number") for word in steps),
+    )
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(f"{total.level:.2f}", total.level),
+            *_change(total),
+            *(Cell(str(total.words.get(word, 0)), total.words.get(word, 0)) for word in steps),
+        )
+        for name, total in zip(_names(series), series.totals, strict=True)
+    )
+    caption = "All operations together, and how many of them took which step"
+    return Table(f"all{mark}", caption, columns, rows)
+
+
+def _change(total: HistoryTotal) -> tuple[Cell, Cell]:
+    if total.change is None:
+        return (cells.NOTHING, cells.NOTHING)
+    change = total.change
+    reach = 100 * max(change.high - change.value, change.value - change.low)
+    spread = Cell("exact") if change.exact else Cell(f"+-{reach:.2f}%", reach)
+    return (cells.percent(Fraction(100 * (change.value - 1))), spread)
+
+
+def _moved_table(series: HistorySeries, mark: str) -> Iterator[Block]:
+    """The operations with real steps, from the first kernel to the last."""
+    found = moved_most(series)
+    if not found:
+        yield Prose("No operation has a real step.")
+        return
+    columns = (
+        Column("operation", "name"),
+        *(Column(title, "number") for title in ("first", "last", "change", "largest step")),
+        Column("at"),
+    )
+    rows = []
+    for track, part, at in found:
+        step = track.points[at].step
+        known = [point.figure.value for point in track.points if point.figure]
+        rows.append(
+            (
+                Cell(track.operation),
+                cells.number(known[0]),
+                cells.number(known[-1]),
+                cells.percent(part),
+                cells.percent(step.percent if step else None),
+                Cell(_names(series)[at]),
+            )
+        )
+    yield Table(
+        f"moved{mark}", "Operations that moved, those that did most first", columns, tuple(rows)
+    )
+
+
+def _chart(track: HistoryTrack, series: HistorySeries) -> Chart:
+    marks = [
+        Point(
+            name,
+            float(point.figure.value),
+            float(point.figure.low),
+            float(point.figure.high),
+            words.TONES[point.step.word if point.step else Word.SAME],
+        )
+        for name, point in zip(_row_names(series), track.points, strict=True)
+        if point.figure
+    ]
+    said = ", ".join(f"{one.name}: {one.value:.6g}" for one in marks)
+    caption = f"{track.operation}: instructions an iteration"
+    said = f"{caption}. {said}"
+    return Chart("history", tuple(marks), "instructions", caption, said, wide=True)
+
+
+def _table(track: HistoryTrack, series: HistorySeries, mark: str) -> Table:
+    columns: tuple[Column, ...] = (
+        Column("kernel", "name"),
+        Column("instructions", "number", "an iteration"),
+        Column("+-", "number", "how far these may be off"),
+        Column("change", "number", "from the kernel before"),
+        Column("spread", "number", "of the change"),
+        Column("step", "word"),
+        Column("why open"),
+    )
+    if series.cpu:
+        columns += (
+            Column(f"on {series.cpu.name}", "word", "the verdict on model cycles"),
+            Column("over layouts", "number"),
+            Column("as linked", "number"),
+        )
+    rows = tuple(
+        (Cell(name), *_cells(point), *(_cycle_cells(point) if series.cpu else ()))
+        for name, point in zip(_names(series), track.points, strict=True)
+    )
+    return Table(f"track{mark}", f"{track.operation}, kernel by kernel", columns, rows)
+
+
+def _cells(point: HistoryPoint) -> Sequence[Cell]:
+    figure, step = point.figure, point.step
+    value, reach = cells.NOTHING, cells.NOTHING
+    if figure is not None:
+        value, reach = cells.number(figure.value), cells.spread(figure)
+    if step is None:
+        return (value, reach, cells.NOTHING, cells.NOTHING, cells.NOTHING, cells.NOTHING)
+    why = [step.reason, point.cycles.reason if point.cycles else ""]
+    return (
+        value,
+        reach,
+        cells.percent(step.percent),
+        cells.spread(step.effect),
+        cells.verdict(step.word),
+        Cell("; ".join(dict.fromkeys(filter(None, why)))),
+    )
+
+
+def _cycle_cells(point: HistoryPoint) -> Sequence[Cell]:
+    found = point.cycles
+    if found is None:
+        return (cells.NOTHING, cells.NOTHING, cells.NOTHING)
+    return (
+        cells.verdict(found.word),
+        cells.relative(found.relative),
+        cells.relative(found.shipped),
+    )
+
+
+def _environment(stored: Stored, report: HistoryReport) -> tuple[Section, ...]:
+    facts: list[tuple[str, str]] = []
+    for number, series in enumerate(report.series, start=1):
+        of = f" of series {number}" if len(report.series) > 1 else ""
+        facts += [(f"{name}{of}", text) for name, text in machine_facts(series.machine)]
+        if series.cpu:
+            facts.append((f"priced{of}", cpu_line(series.cpu)))
+    specs = [
+        f"{kernel.name}: {kernel.spec}; identity {kernel.identity}; runs {' '.join(kernel.runs)}"
+        for series in report.series
+        for kernel in series.kernels
+    ]
+    kernels = Fold(words.counted(len(specs), "kernel"), (Items(tuple(specs)),))
+    return common.last_sections(stored, tuple(facts), (kernels,))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The order of kernels in the store: by version, then by commit, then by when they were run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Literal
+
+import msgspec
+
+from kdelta.kernels.sources.git import read_repository
+from kdelta.spec.change import CmdlineChange
+from kdelta.spec.errors import KdeltaError
+from kdelta.spec.identity import short
+from kdelta.spec.kernel import (
+    DebSpec,
+    DebSrcSpec,
+    GitSpec,
+    KernelSpec,
+    parse_kernel_spec,
+    without_changes,
+)
+from kdelta.spec.versions import version_key
+from kdelta.store.model import Run
+
+_SHOWN = 12
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """Where a kernel stands: its version, its commit with its place among the others of its
+    repository, and when it was first run.
+    """
+
+    identity: str
+    spec: str
+    release: str
+    version: str
+    started: float
+    commit: str = ""
+    place: int = -1
+    committed: float | None = None
+    subject: str = ""
+
+    @property
+    def date(self) -> float:
+        """Its commit's date, else when it was first run."""
+        return self.started if self.committed is None else self.committed
+
+    @property
+    def dated(self) -> Literal["commit", "run"]:
+        """Which of the two it is."""
+        return "run" if self.committed is None else "commit"
+
+
+class _Commit(msgspec.Struct, frozen=True):
+    name: str
+    place: int
+    seconds: float
+    subject: str
+
+
+def lineages(runs: Iterable[Run]) -> list[Lineage]:
+    """The kernels of these runs, in order. A repository that is gone orders nothing."""
+    first: dict[str, Run] = {}
+    for run in sorted(runs, key=lambda one: one.started):
+        first.setdefault(run.kernel_identity, run)
+    found = [_lineage(run) for run in first.values()]
+    return sorted(
+        _with_commits(found),
+        key=lambda one: (version_key(one.version), one.place < 0, one.place, one.started),
+    )
+
+
+def ordered_by(kernels: Sequence[Lineage]) -> str:
+    """By what these are ordered, in words."""
+    words = ["version"]
+    if any(one.place >= 0 for one in kernels):
+        words.append("commit")
+    versions = {one.version for one in kernels if one.place < 0}
+    if len(versions) < sum(one.place < 0 for one in kernels):
+        words.append("when they were first run")
+    return ", then ".join(words)
+
+
+def distinct_names(kernels: Sequence[Lineage]) -> list[str]:
+    """What distinguishes each from the others: its release, its commit, or the words of its spec
+    that not all of the same source have.
+    """
+    parsed = [parsed_spec(one.spec) for one in kernels]
+    words = [_words(one, spec) for one, spec in zip(kernels, parsed, strict=True)]
+    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
+    names = []
+    for one, mine in zip(kernels, words, strict=True):
+        told = [word for word in mine if word not in common] or [one.release or one.spec]
+        names.append(" ".join(told))
+    return [
+        name if names.count(name) == 1 else f"{name} ({short(one.identity)})"
+        for name, one in zip(names, kernels, strict=True)
+    ]
+
+
+def _words(one: Lineage, spec: KernelSpec | None) -> list[str]:
+    if spec is None:
+        return [one.spec]
+    changes = [
+        str(change) if isinstance(change, CmdlineChange) else _brief(str(change))
+        for change in spec.changes
+    ]
+    if isinstance(spec, DebSpec):
+        return [one.release or str(without_changes(spec)), *changes]
+    if isinstance(spec, GitSpec):
+        return [one.commit[:_SHOWN] or spec.revision, *changes]
+    base = one.release if isinstance(spec, DebSrcSpec) else str(spec).partition(" ")[0]
+    return [base, *changes]
+
+
+def _brief(change: str) -> str:
+    """A change without the folders of its file: +order:order.txt, +fix.patch."""
+    head, colon, path = change.rpartition(":")
+    return f"{head}{colon}{'' if colon else '+'}{PurePath(path.lstrip('+')).name}"
+
+
+def parsed_spec(text: str) -> KernelSpec | None:
+    """A spec that was stored; None if today's kdelta reads it no more."""
+    try:
+        return parse_kernel_spec(text)
+    except KdeltaError:
+        return None
+
+
+def _lineage(run: Run) -> Lineage:
+    spec = parsed_spec(run.kernel_spec)
+    version = spec.version if isinstance(spec, DebSpec) and spec.version else run.kernel_release
+    return Lineage(
+        run.kernel_identity, run.kernel_spec, run.kernel_release, version or "", run.started
+    )
+
+
+def _with_commits(kernels: Sequence[Lineage]) -> list[Lineage]:
+    wanted: dict[str, list[str]] = {}
+    revisions: dict[str, tuple[str, str]] = {}
+    for one in kernels:
+        spec = parsed_spec(one.spec)
+        if isinstance(spec, GitSpec):
+            wanted.setdefault(spec.path, []).append(spec.revision)
+            revisions[one.identity] = spec.path, spec.revision
+    known = {path: _commits(Path(path).expanduser(), names) for path, names in wanted.items()}
+    return [_with_commit(one, known, revisions.get(one.identity)) for one in kernels]
+
+
+def _with_commit(
+    one: Lineage, known: Mapping[str, Mapping[str, _Commit]], revision: tuple[str, str] | None
+) -> Lineage:
+    found = known[revision[0]].get(revision[1]) if revision else None
+    if found is None:
+        return one
+    return msgspec.structs.replace(
+        one,
+        commit=found.name,
+        place=found.place,
+        committed=found.seconds,
+        subject=found.subject,
+    )
+
+
+def _commits(repository: Path, revisions: Sequence[str]) -> dict[str, _Commit]:
+    """What a repository knows of these revisions, with their place in an order in which each comes
+    after its parents; nothing if it is not there.
+    """
+    found: dict[str, tuple[str, float, str]] = {}
+    if not repository.is_dir():
+        return {}
+    try:
+        for revision in dict.fromkeys(revisions):
+            if revision.startswith("-"):
+                continue
+            # Of a tag, the commit; of a revision that is gone, nothing.
+            said = read_repository(
+                repository, "log", "-1", "--format=%H%x00%ct%x00%s", f"{revision}^{{commit}}", "--"
+            )
+            if said.ok and said.text.count("\0") == 2:
+                name, seconds, subject = said.text.split("\0")
+                found[revision] = name, float(seconds), subject
+        places = _places(repository, {name: seconds for name, seconds, _ in found.values()})
+    except KdeltaError:
+        return {}
+    return {
+        revision: _Commit(name, places[name], seconds, subject)
+        for revision, (name, seconds, subject) in found.items()
+    }
+
+
+def _places(repository: Path, seconds: Mapping[str, float]) -> dict[str, int]:
+    """The commits' places: as git orders what lies between them, else by their dates."""
+    names = sorted(seconds, key=lambda name: (seconds[name], name))
+    if len(names) > 1:
+        base = read_repository(repository, "merge-base", "--octopus", *names)
+        if base.ok:
+            words = ("rev-list", "--topo-order", "--reverse", *names, f"^{base.text}")
+            listed = read_repository(repository, *words)
+            between = {name: place for place, name in enumerate(listed.text.splitlines(), start=1)}
+            between[base.text] = 0
+            if listed.ok and all(name in between for name in names):
+                return {name: between[name] for name in names}
+    return {name: place for place, name in enumerate(names)}

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta log`: the store's runs of a workload, in series; nothing is run for it."""
+
+import datetime
+import difflib
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.cpus.model import CPU
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.effects.effects import Effects, OperationEffect
+from kdelta.infer.effects.estimate import Scale
+from kdelta.infer.effects.history import GeometricChange, overall_change, step_effects
+from kdelta.report.groups import groups_text
+from kdelta.spec.errors import UserError
+from kdelta.spec.run import Mode, RunStatus
+from kdelta.spec.versions import compare_versions
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import relinked_regions
+from kdelta.studies.lab.lab import Done, mode_of
+from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.log.cycles import Placing, cycle_steps
+from kdelta.studies.log.groups import RunGroup, groups_of, worth_showing
+from kdelta.studies.log.kernels import CachedKernels
+from kdelta.studies.log.lineage import Lineage, distinct_names, lineages, ordered_by
+from kdelta.studies.log.model import (
+    CycleStep,
+    HistoryKernel,
+    HistoryPoint,
+    HistoryReport,
+    HistorySeries,
+    HistoryTotal,
+    HistoryTrack,
+    PathStep,
+)
+from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.tracing.comparable import comparable, guest_of
+from kdelta.workloads.catalog import find_workload
+
+MOST_RUNS = 8
+"""So many of a kernel's runs are read: as many as a comparison ever makes of an operation."""
+
+MOST_SERIES = 4
+"""So many are shown, those with most kernels."""
+
+_OWN_FILES = (
+    "each kernel ran the workload with files of its own (modules that are built for it, or another "
+    "form of the workload): a step may be theirs"
+)
+
+
+class _Kernel(msgspec.Struct, frozen=True, eq=False):
+    """A kernel of a series, and its runs there."""
+
+    lineage: Lineage
+    name: str
+    done: tuple[Done, ...]
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        return tuple(one.counts for one in self.done if one.counts is not None)
+
+
+def run_history(request: HistoryRequest, store: Store, progress: Progress) -> HistoryReport:
+    """How a workload's figures moved. UserError where the store has nothing, or one kernel only,
+    to tell of; LabError for a damaged store.
+    """
+    runs = _runs(request, store)
+    known = _named(request, runs)
+    with interruptible():
+        groups = groups_of(known, lambda run: frozenset(merged_regions(store.counts(run))))
+    shown = worth_showing(groups, request.operations)
+    _must_have(request, groups, shown)
+    study = _Study(request, store, progress, groups)
+    several = [group for group in shown if len(group.kernels) > 1]
+    lone = dict.fromkeys(run.kernel_spec for one in shown if one not in several for run in one.runs)
+    if not several:
+        raise UserError(
+            f"there is nothing to hold {next(iter(lone))} against: no other kernel ran "
+            f"{request.workload} on the same machine",
+            f"run another one: kdelta compare A B -w {request.workload}; kdelta runs lists them",
+        )
+    series = [one for group in several[:MOST_SERIES] for one in study.series(group)]
+    left_out = [f"alone on its machine, or with what it ran: {spec}" for spec in lone]
+    if len(several) > MOST_SERIES:
+        left_out.append(
+            f"{len(several) - MOST_SERIES} more series, of {len(several[MOST_SERIES].kernels)} "
+            "kernels at most, on other machines or with another form of the workload: a KERNEL or "
+            "--cpu names them"
+        )
+    return HistoryReport(request.workload, request.operations, tuple(series), tuple(left_out))
+
+
+def _runs(request: HistoryRequest, store: Store) -> list[Run]:
+    """The runs of the workload that went well, on the machines that were asked for."""
+    every = [run for run in store.runs() if run.status is RunStatus.OK and run.counts_blob]
+    runs = [run for run in every if run.workload == request.workload]
+    if not runs:
+        find_workload(request.workload)  # UserError, with what there is, for one that is none
+        raise UserError(
+            f"the workload {request.workload} was not run yet",
+            f"kdelta compare A B -w {request.workload} does, and keeps it",
+        )
+    if request.mode:
+        runs = _in_mode(runs, request.workload, request.mode)
+    if not request.cpus:
+        return runs
+    found = [run for run in runs if any(_is_like(run, cpu) for cpu in request.cpus)]
+    if not found:
+        names = ", ".join(cpu.name for cpu in request.cpus)
+        raise UserError(
+            f"{request.workload} was not run on a machine that looks like {names}",
+            f"kdelta compare A B -w {request.workload} --cpu {request.cpus[0].name} does",
+        )
+    return found
+
+
+def _in_mode(runs: Sequence[Run], workload: str, mode: Mode) -> list[Run]:
+    found = [run for run in runs if mode_of(run) == mode]
+    if not found:
+        raise UserError(
+            f"{workload} was not run in the mode {mode}",
+            f"kdelta compare A B -w {workload} --mode {mode} does",
+        )
+    return found
+
+
+def _is_like(run: Run, cpu: CPU) -> bool:
+    """Whether a run's machine was made to look like that CPU."""
+    append = str(run.machine.get("append", ""))
+    return run.machine.get("cpu") == cpu.qemu.cpu and append.startswith(cpu.qemu.append)
+
+
+def _named(request: HistoryRequest, runs: Sequence[Run]) -> list[Run]:
+    """The runs of the kernels that were asked for, and since when."""
+    found = list(runs)
+    if request.kernels:
+        for word in request.kernels:
+            if not any(_is_called(run, word) for run in runs):
+                raise _unknown_kernel(word, runs)
+        found = [run for run in runs if any(_is_called(run, word) for word in request.kernels)]
+    if request.since:
+        found = _since(request.since, found)
+    return found
+
+
+def _is_called(run: Run, word: str) -> bool:
+    return word in run.kernel_spec or word == run.kernel_release or _begins(run, word)
+
+
+def _begins(run: Run, word: str) -> bool:
+    return len(word) >= 6 and run.kernel_identity.startswith(word)
+
+
+def _unknown_kernel(word: str, runs: Sequence[Run]) -> UserError:
+    names = dict.fromkeys(name for run in runs for name in (run.kernel_release, run.kernel_spec))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.4)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return UserError(
+        f"no kernel in the store is called {word}",
+        f"{meant}a part of a spec, a release or the beginning of an identity names one; kdelta "
+        "runs lists them",
+    )
+
+
+def _since(text: str, runs: Sequence[Run]) -> list[Run]:
+    """The runs of kernels of that date or later, or of that version or later."""
+    kernels = lineages(runs)
+    try:
+        day = datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
+    except ValueError:
+        if not text[:1].isdigit():
+            raise UserError(
+                f"neither a date nor a version: {text}", "for example --since 2026-01-31 or 6.12"
+            ) from None
+        kept = {one.identity for one in kernels if compare_versions(one.version, text) >= 0}
+    else:
+        kept = {one.identity for one in kernels if one.date >= day.timestamp()}
+    found = [run for run in runs if run.kernel_identity in kept]
+    if not found:
+        raise UserError(f"there is no kernel since {text}", "leave out --since to see all")
+    return found
+
+
+def _must_have(
+    request: HistoryRequest, groups: Sequence[RunGroup], shown: Sequence[RunGroup]
+) -> None:
+    if shown:
+        return
+    known = dict.fromkeys(name for group in groups for name in sorted(group.regions))
+    missing = [name for name in request.operations if name not in known] or request.operations
+    near = difflib.get_close_matches(missing[0], known, n=1)
+    raise UserError(
+        f"no run of {request.workload} has the operation {missing[0]}",
+        f"did you mean {near[0]}?" if near else f"there is: {', '.join(known)}",
+    )
+
+
+class _Study:
+    """What all series are made with."""
+
+    def __init__(
+        self, request: HistoryRequest, store: Store, progress: Progress, groups: Sequence[RunGroup]
+    ) -> None:
+        self._request = request
+        self._store = store
+        self._progress = progress
+        self._groups = groups
+        self._cache = CachedKernels()
+
+    def series(self, group: RunGroup) -> list[HistorySeries]:
+        """The series of a group: one, or one for each CPU that its machine looks like."""
+        like = [cpu for cpu in self._request.cpus if _is_like(group.runs[0], cpu)]
+        kernels, notes = self._kernels(group)
+        step = f"judge the steps between {len(kernels)} kernels"
+        self._progress.begin(step)
+        effects = []
+        for base, other in itertools.pairwise(kernels):
+            self._progress.doing(step, other.name)
+            effects.append(self._step(base, other, group))
+        self._progress.end(step, "done")
+        cpus: list[CPU | None] = [*like] or [None]
+        return [self._series(group, kernels, effects, cpu, notes) for cpu in cpus]
+
+    def _series(
+        self,
+        group: RunGroup,
+        kernels: Sequence[_Kernel],
+        effects: Sequence[Effects],
+        cpu: CPU | None,
+        notes: Sequence[str],
+    ) -> HistorySeries:
+        names = self._names(kernels)
+        guests = [guest_of(one.done, self._store) for one in kernels]
+        pairs = list(itertools.pairwise(guests))
+        cycles: list[dict[str, CycleStep]] = [{} for _ in effects]
+        more: tuple[str, ...] = ()
+        if cpu is not None:
+            placing = Placing(cpu, self._request.layouts, self._request.margin, tuple(names))
+            sides = [(one.lineage, one.done) for one in kernels]
+            known = list(zip(effects, pairs, strict=True))
+            cycles, more = cycle_steps(
+                placing,
+                sides,
+                known,
+                kernels=self._cache,
+                store=self._store,
+                progress=self._progress,
+            )
+        effects = [
+            comparable(one, None, cpu, pair)[0] for one, pair in zip(effects, pairs, strict=True)
+        ]
+        return HistorySeries(
+            machine=machine_facts([kernels[-1].done[0]], self._store),
+            kernels=tuple(map(_reported, kernels)),
+            tracks=tuple(_track(name, kernels, effects, cycles) for name in names),
+            totals=tuple(_totals(effects, names)),
+            ordered=ordered_by([one.lineage for one in kernels]),
+            cpu=reported_cpu(cpu) if cpu else None,
+            notes=(*notes, *([_OWN_FILES] if group.own_files else []), *more),
+            groups=groups_text(
+                [
+                    (f"kernel {number}", controllers(one.done, self._store))
+                    for number, one in enumerate(kernels, start=1)
+                ]
+            ),
+        )
+
+    def _names(self, kernels: Sequence[_Kernel]) -> list[str]:
+        """The operations that are asked for and that any kernel has, in the order of the first."""
+        found = dict.fromkeys(
+            name for kernel in kernels for run in kernel.counts for name in merged_regions(run)
+        )
+        return [one for one in found if one in (self._request.operations or found)]
+
+    def _kernels(self, group: RunGroup) -> tuple[list[_Kernel], list[str]]:
+        """The last kernels of a group with their runs, in order, and what is not shown."""
+        found = lineages(group.runs)
+        shown = found[-self._request.limit :]
+        notes = []
+        if len(shown) < len(found):
+            notes.append(f"{len(found) - len(shown)} earlier kernels are left out (-n)")
+        step = f"read the runs of {len(shown)} kernels"
+        self._progress.begin(step)
+        with interruptible():
+            kernels = [
+                _Kernel(one, name, self._done(group, one.identity))
+                for one, name in zip(shown, distinct_names(shown), strict=True)
+            ]
+        self._progress.end(step, f"{sum(len(one.done) for one in kernels)} runs")
+        return kernels, notes
+
+    def _done(self, group: RunGroup, identity: str) -> tuple[Done, ...]:
+        """A kernel's runs in a group, the latest of each perturbation."""
+        runs: dict[int, Run] = {}
+        for run in sorted(group.runs, key=lambda one: one.started):
+            if run.kernel_identity == identity:
+                runs[run.perturbation] = run
+        kept = [runs[number] for number in sorted(runs)][:MOST_RUNS]
+        return tuple(Done(run, self._store.counts(run), stored=True) for run in kept)
+
+    def _step(self, base: _Kernel, other: _Kernel, group: RunGroup) -> Effects:
+        def alone(operation: str) -> tuple[Sequence[RunCounts], Sequence[RunCounts]]:
+            found = next(
+                (
+                    one
+                    for one in self._groups
+                    if one.machine == group.machine
+                    and one.regions == {operation}
+                    and one.kernels >= {base.lineage.identity, other.lineage.identity}
+                ),
+                None,
+            )
+            if found is None:
+                return (), ()
+            sides = [self._done(found, one.lineage.identity) for one in (base, other)]
+            mine, theirs = ([one.counts for one in done if one.counts] for done in sides)
+            return mine, theirs
+
+        with interruptible():
+            sides = [self._cache.side(one.lineage, one.done) for one in (base, other)]
+            relinked = relinked_regions(*sides)
+            return step_effects(base.counts, other.counts, alone, relinked)
+
+
+def _reported(kernel: _Kernel) -> HistoryKernel:
+    one = kernel.lineage
+    return HistoryKernel(
+        name=kernel.name,
+        spec=one.spec,
+        release=one.release,
+        identity=one.identity,
+        version=one.version,
+        date=one.date,
+        dated=one.dated,
+        runs=tuple(done.run.id for done in kernel.done),
+        subject=one.subject,
+    )
+
+
+def _track(
+    name: str,
+    kernels: Sequence[_Kernel],
+    effects: Sequence[Effects],
+    cycles: Sequence[dict[str, CycleStep]],
+) -> HistoryTrack:
+    steps: list[PathStep | None] = [None, *(_step_of(name, one) for one in effects)]
+    judged: list[CycleStep | None] = [None, *(one.get(name) for one in cycles)]
+    points = []
+    for kernel, step, cycle in zip(kernels, steps, judged, strict=True):
+        regions = [
+            merged_regions(run)[name] for run in kernel.counts if name in merged_regions(run)
+        ]
+        scale = Scale([region.iteration_count for region in regions]) if regions else None
+        figure = scale.estimate(region.cost("own").insns for region in regions) if scale else None
+        points.append(HistoryPoint(figure, step, cycle))
+    return HistoryTrack(name, tuple(points))
+
+
+def _step_of(name: str, effects: Effects) -> PathStep | None:
+    found: OperationEffect | None = next(
+        (one for one in effects.operations if one.name == name), None
+    )
+    if found is None or found.costs is None:
+        return None
+    insns = found.costs.insns
+    return PathStep(found.verdict.word, insns.effect, insns.percent, found.verdict.reason)
+
+
+def _totals(effects: Sequence[Effects], names: Sequence[str]) -> list[HistoryTotal]:
+    totals = [HistoryTotal(100.0)]
+    for one in effects:
+        some = tuple(found for found in one.operations if found.name in names)
+        change: GeometricChange | None = overall_change(
+            msgspec.structs.replace(one, operations=some)
+        )
+        words: dict[str, int] = {}
+        for found in some:
+            words[found.verdict.word.value] = words.get(found.verdict.word.value, 0) + 1
+        totals.append(
+            HistoryTotal(totals[-1].level * (change.value if change else 1.0), change, words)
+        )
+    return totals

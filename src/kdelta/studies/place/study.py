@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A better order of a kernel's functions, for one or several workloads."""
+
+import contextlib
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.trace import Trace
+from kdelta.cpus.model import MissKind
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles.cycles import model_cycles
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.kernels.model import Kernel
+from kdelta.replay.judge import WeightedRegion
+from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
+from kdelta.replay.order_file import write_order
+from kdelta.report.model import Unlike
+from kdelta.spec.errors import UserError
+from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Done, traces_of
+from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.studies.lab.requests import PlaceRequest, Progress
+from kdelta.studies.layout.study import cache_texts, notes_on
+from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
+from kdelta.studies.place.apply import applied, put_back, require_relinkable, simulating
+from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
+from kdelta.studies.place.ordered_l2 import FEW_SETS, NOT_SEARCHED, l2_of
+from kdelta.studies.place.ordered_policy import notes_on_policy
+from kdelta.studies.tracing.placement import (
+    L2,
+    CountedMisses,
+    PlacedKernel,
+    caches_of,
+    place_traces,
+    run_symbols,
+)
+from kdelta.studies.tracing.whole import counted_whole, cut_regions
+from kdelta.workloads.catalog import find_workload
+
+_PARTS_SAID = 4
+
+
+async def run_place(request: PlaceRequest, store: Store, progress: Progress) -> PlaceReport:
+    """Looks for the order, writes it, and if asked relinks the kernel in it. A run that failed is
+    in the report as such.
+
+    UserError for an unknown workload, operation or weight, a file that cannot be written, a kernel
+    without symbols or, where that is asked for, that cannot be relinked, and when nothing that is
+    executed can move.
+    """
+    cpu = request.cpu
+    request = msgspec.structs.replace(request, cpu=cpu.least_recent)
+    wanted = _operations(request)
+    names = tuple(wanted)
+    _must_be_writable(request.file)
+    _must_weigh(request.weights, wanted)
+    if request.apply:
+        require_relinkable(request.kernel)
+        lab = simulating(request.lab, request.cpu.l1i)
+        request = msgspec.structs.replace(request, lab=lab)
+    found = await traced_kernel(
+        request.kernel,
+        request.cpu,
+        list(wanted.items()),
+        lab=request.lab,
+        store=store,
+        progress=progress,
+    )
+    report = _head(request, names, found, store)
+    if found.kernel is None or not found.ok:
+        return report
+    with interruptible():
+        placed = placed_together(found.kernel, found.done, names, store)
+    placed = await _with_whole(request, placed, names, found, store=store, progress=progress)
+    with interruptible():
+        result = _searched(request, placed, progress)
+    report = _with(report, request, placed, result)
+    with interruptible():
+        notes = notes_on_policy(placed, cpu, result)
+    report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
+    if result.method == SHIPPED:
+        return report
+    with put_back(request.file) if request.apply else contextlib.nullcontext():
+        write_order(request.file, result.order, _comments(request, result))
+        if request.apply:
+            done = await applied(
+                request, wanted, found.done, report.regions, store=store, progress=progress
+            )
+            report = msgspec.structs.replace(report, applied=done)
+    return report
+
+
+async def _with_whole(
+    request: PlaceRequest,
+    placed: PlacedKernel,
+    names: tuple[str, ...],
+    found: TracedKernel,
+    *,
+    store: Store,
+    progress: Progress,
+) -> PlacedKernel:
+    """The same with what all of those regions misses, as linked, whose trace was cut off."""
+    prefixes = [_prefix(name, names) for name in names]
+    cut = [
+        (prefix, work)
+        for prefix, work in zip(prefixes, found.works, strict=True)
+        if any(region.startswith(prefix) for region in placed.truncated)
+    ]
+    if found.kernel is None or not cut:
+        return placed
+    counted = await counted_whole(
+        found.lab,
+        request.cpu.l1i,
+        [found.kernel] * len(cut),
+        [work for _, work in cut],
+        store=store,
+        progress=progress,
+    )
+    misses = {
+        prefix + region: count
+        for (prefix, _), one in zip(cut, counted, strict=True)
+        for region, count in one.misses.items()
+    }
+    why = "; ".join(dict.fromkeys(one.why_not for one in counted if one.why_not))
+    return msgspec.structs.replace(placed, counted=CountedMisses(misses, why))
+
+
+def _prefix(workload: str, names: Sequence[str]) -> str:
+    """What stands before a region's name: with several workloads, whose it is."""
+    return f"{workload}/" if len(names) > 1 else ""
+
+
+def _searched(request: PlaceRequest, placed: PlacedKernel, progress: Progress) -> PlaceResult:
+    """The order; progress reports now and then how good what was found so far is."""
+    if not placed.traces and placed.untraced:
+        raise UserError(
+            f"nothing fitted into a trace of {', '.join(placed.untraced)}",
+            "take operations that are shorter; kdelta layout shows what these miss as linked",
+        )
+    step = f"order for {request.cpu.name}"
+
+    def doing(what: str) -> None:
+        progress.doing(step, what)
+
+    progress.begin(step)
+    result = place(
+        placed.placement,
+        [WeightedRegion(trace, request.weights.get(trace.region, 1.0)) for trace in placed.traces],
+        request.cpu,
+        seed=request.seed,
+        evaluations=request.evaluations,
+        layouts=request.layouts,
+        watch=_Watch(step, request.evaluations, progress),
+        further=l2_of(placed, request.cpu, doing) if request.lab.data_lines else None,
+    )
+    progress.end(step, result.method)
+    return result
+
+
+class _Watch:
+    """Tells how far a search is: on a bar always, and in a line of its own now and then."""
+
+    def __init__(self, step: str, evaluations: int, progress: Progress) -> None:
+        self._step, self._evaluations, self._progress = step, evaluations, progress
+        self._said = 0
+
+    def __call__(self, judged: int, cost: float) -> None:
+        text = f"{judged} of {self._evaluations} orders judged, misses cost {100 * cost:.2f} %"
+        self._progress.doing(self._step, text)
+        part = _PARTS_SAID * judged // max(1, self._evaluations)
+        if part > self._said:
+            self._said = part
+            self._progress.say(f"{self._step}: {text}")
+
+
+def placed_together(
+    kernel: Kernel, done: Sequence[Done], workloads: Sequence[str], store: Store
+) -> PlacedKernel:
+    """The traced runs of several workloads as one; regions are then named WORKLOAD/OPERATION."""
+    counts: list[RegionCounts] = []
+    traces: list[Trace] = []
+    warnings: dict[str, None] = {}
+    symbols = {}
+    for one, workload in zip(done, workloads, strict=True):
+        if one.counts is None:
+            continue
+        prefix = _prefix(workload, workloads)
+        counts += [
+            msgspec.structs.replace(region, name=prefix + region.name)
+            for region in merged_regions(one.counts).values()
+        ]
+        traces += [
+            msgspec.structs.replace(trace, region=prefix + trace.region)
+            for trace in traces_of(store, one.run)
+        ]
+        warnings.update(dict.fromkeys(one.counts.warnings))
+        symbols.update(dict.fromkeys(run_symbols(kernel, store, one.run)))
+    every = RunCounts(tuple(counts), tuple(warnings))
+    return place_traces(kernel, done[0].run, every, tuple(traces), list(symbols))
+
+
+def _operations(request: PlaceRequest) -> dict[str, tuple[str, ...]]:
+    """Of each workload the operations that are wanted; none means all of them. A workload that has
+    none of those that are asked for is left out.
+    """
+    workloads = [find_workload(name) for name in dict.fromkeys(request.workloads)]
+    found = {
+        workload.name: tuple(
+            operation.name
+            for operation in workload.operations
+            if operation.name in request.operations
+        )
+        for workload in workloads
+    }
+    for name in request.operations:
+        if not any(name in held for held in found.values()):
+            workloads[0].operation(name)  # raises, with the nearest
+    if not request.operations:
+        return found
+    return {name: operations for name, operations in found.items() if operations}
+
+
+def _must_be_writable(file: Path) -> None:
+    """Before anything is run for minutes."""
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise UserError(f"the order cannot be written to {file}", "name a file in a folder that is")
+
+
+def _must_weigh(weights: dict[str, float], wanted: Mapping[str, tuple[str, ...]]) -> None:
+    """Before anything is run: UserError for a weight of what was not asked for, and if all are
+    0.
+    """
+    names = [
+        _prefix(workload, tuple(wanted)) + name
+        for workload, operations in wanted.items()
+        for name in operations or [one.name for one in find_workload(workload).operations]
+    ]
+    _require_known(weights, names)
+    if not any(weights.get(name, 1.0) for name in names):
+        raise UserError(
+            "no operation counts: all weights are 0",
+            "leave one out, or give one more than that: --weight OPERATION=1",
+        )
+
+
+def _require_known(weights: dict[str, float], regions: Sequence[str]) -> None:
+    for name in weights:
+        if name not in regions:
+            near = difflib.get_close_matches(name, regions, n=3) or list(regions)[:8]
+            raise UserError(
+                f"no operation that is run is called {name!r}", f"there is: {', '.join(near)}"
+            )
+
+
+def _comments(request: PlaceRequest, result: PlaceResult) -> list[str]:
+    return [
+        f"an order of functions for {request.kernel}, by kdelta place",
+        f"workloads {', '.join(request.workloads)}; CPU {result.cpu}",
+        f"method {result.method}, seed {result.seed}",
+    ]
+
+
+def _head(
+    request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
+) -> PlaceReport:
+    cpu, data = reported_cpu(request.cpu), request.lab.data_lines
+    replayed = {*caches_of(request.cpu), *([L2] if data else [])}
+    guessed = tuple(kind for kind in cpu.guessed if kind in replayed)
+    return PlaceReport(
+        workloads=names,
+        cpu=msgspec.structs.replace(cpu, guessed=guessed),
+        caches=cache_texts(request.cpu, data=data),
+        machine=machine_facts(found.done, store),
+        kernel=reported_side(found.spec, found.kernel, found.done, found.failure, store),
+        layouts=request.layouts,
+        seed=request.seed,
+        unlike=_unlike(request, names, found, store),
+    )
+
+
+def _unlike(
+    request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
+) -> tuple[Unlike, ...]:
+    merged: dict[str, Unlike] = {}
+    for done, workload in zip(found.done, names, strict=False):
+        prefix = _prefix(workload, names)
+        for one in unlike(request.cpu, done, store):
+            regions = tuple(prefix + region for region in one.regions)
+            known = merged.get(one.text)
+            merged[one.text] = msgspec.structs.replace(
+                one, regions=(*known.regions, *regions) if known else regions
+            )
+    return tuple(merged.values())
+
+
+def _with(
+    report: PlaceReport, request: PlaceRequest, placed: PlacedKernel, result: PlaceResult
+) -> PlaceReport:
+    data = request.lab.data_lines
+    regions = tuple(
+        _region(request, placed, index, row, result.method)
+        for index, row in enumerate(result.regions)
+    )
+    return msgspec.structs.replace(
+        report,
+        file=str(request.file) if result.method != SHIPPED else "",
+        functions=len(result.order),
+        padding=len(result.padding),
+        method=result.method,
+        costs=result.costs,
+        median=result.ensemble.median,
+        best=result.ensemble.least,
+        evaluations=result.evaluations,
+        regions=regions,
+        cut=cut_regions(placed, {one.name: one.misses["l1i"].shipped for one in regions}),
+        notes=(*notes_on(request.cpu, placed, data=data), *_on_l2(result, data=data)),
+        warnings=placed.counts.warnings,
+    )
+
+
+def _on_l2(result: PlaceResult, *, data: bool) -> list[str]:
+    if data:
+        return [NOT_SEARCHED]
+    return [FEW_SETS] if result.padding else []
+
+
+def _region(
+    request: PlaceRequest, placed: PlacedKernel, index: int, row: RegionOrder, method: str
+) -> PlacedRegion:
+    per = placed.iterations(index)
+    region = merged_regions(placed.counts)[row.region]
+    misses = {
+        kind: PlacedMisses(
+            shipped=row.methods[SHIPPED][kind] / per,
+            predicted=row.methods[method][kind] / per,
+            median=row.ensemble[kind].median / per,
+            best=row.ensemble[kind].least / per,
+            associative=_per(row.associative.get(kind), per),
+            bound=_per(row.bound.get(kind), per),
+            methods={name: found[kind] / per for name, found in row.methods.items()},
+        )
+        for kind in row.ensemble
+    }
+
+    def cycles(name: str) -> Interval:
+        """An iteration's; the trace may be of fewer than the counts are of."""
+        count = region.iteration_count
+        priced: dict[MissKind, float] = {
+            kind: misses[kind].methods[name] * count
+            for kind in request.cpu.misses
+            if kind in misses
+        }
+        whole = model_cycles(region.cost("own"), priced, request.cpu)
+        return Interval(whole.low / count, whole.high / count)
+
+    return PlacedRegion(
+        name=row.region,
+        weight=row.weight,
+        iterations=row.iterations,
+        misses=misses,
+        shipped=cycles(SHIPPED),
+        predicted=cycles(method),
+        truncated=row.truncated,
+    )
+
+
+def _per(count: int | None, per: float) -> float | None:
+    return None if count is None else count / per

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a run by process: who executed how much, and how much of it in the kernel."""
+
+from collections.abc import Iterator
+
+from kdelta.infer.profiles.processes import Processes
+from kdelta.report import cells, words
+from kdelta.report import parts as common
+from kdelta.report.document import Answer, Cell, Column, Document, Prose, Section, Table
+from kdelta.report.model import Side
+from kdelta.report.stored import Stored
+from kdelta.studies.processes.model import ProcessesReport
+from kdelta.studies.processes.text import NOTE
+
+_NAMED = 3
+_MEASURED, _OTHER, _INTERRUPTS = "measured", "other", "interrupts"
+
+_COLUMNS = (
+    Column("program", "name"),
+    Column("tasks", "word", "measured ones, or others"),
+    Column("ended", "number", "processes that ended as that program"),
+    Column("user", "number", "instructions of its own", sums=True),
+    Column("kernel", "number", "instructions of the kernel for it", sums=True),
+    Column("%", "number", "of all instructions"),
+    Column("in it, %", "number", "of its instructions: the kernel's"),
+)
+
+
+def document(stored: Stored, report: ProcessesReport) -> Document:
+    """Return the document. LabError if a region's lines do not add up."""
+    run = report.run.run
+    side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
+    sections = [_section(index, region) for index, region in enumerate(report.regions)]
+    return Document(
+        title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by process",
+        made=common.made_of(stored),
+        answers=tuple(_answer(region) for region in report.regions),
+        facts=(
+            ("kernel", common.kernel_fact(side)),
+            ("run", f"{run.id}, {run.started_text} UTC, perturbation {run.perturbation}"),
+            ("workload", run.workload),
+            ("regions", words.listed([region.region for region in report.regions])),
+        ),
+        sections=(
+            *sections,
+            Section("meaning", "What is a process here", (Prose(NOTE),)),
+        ),
+        environment=common.environment(stored, run.machine, (("kernel", side),)),
+    )
+
+
+def _answer(region: Processes) -> Answer:
+    if not region.insns:
+        return Answer((f"{region.region}: nothing was executed there.",), tone="unresolved")
+    most = [f"{one.program} ({_part(one.insns, region.insns)})" for one in region.programs[:_NAMED]]
+    text = (
+        f"{region.region}: the kernel executed {region.residency} of {region.insns} instructions "
+        f"({_part(region.residency, region.insns)}). Most: {words.listed(most)}."
+    )
+    return Answer((text,), tone="same")
+
+
+def _part(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "0 %"
+
+
+def _section(index: int, region: Processes) -> Section:
+    rows = tuple(_rows(region))
+    user = region.insns - region.residency
+    table = Table(
+        f"processes-{index}",
+        f"Who executed what in {region.region}",
+        _COLUMNS,
+        rows,
+        _row("total", "", None, (user, region.residency), region.insns),
+        filtered=True,
+    )
+    blocks: list[Table | Prose] = [table]
+    if region.idle_ticks is not None:
+        blocks.append(Prose(f"Nothing was executed for {region.idle_ticks} ns of guest time."))
+    return Section(f"region-{index}", f"{region.region}, by process", tuple(blocks))
+
+
+def _rows(region: Processes) -> Iterator[tuple[Cell, ...]]:
+    for tasks, programs in ((_MEASURED, region.programs), (_OTHER, region.other)):
+        for one in programs:
+            yield _row(one.program, tasks, one.ended, (one.user, one.kernel), region.insns)
+    yield _row(_INTERRUPTS, _INTERRUPTS, None, (0, region.interrupts), region.insns)
+
+
+def _row(
+    name: str, tasks: str, ended: int | None, own: tuple[int, int], whole: int
+) -> tuple[Cell, ...]:
+    user, kernel = own
+    insns = user + kernel
+    return (
+        Cell(name),
+        Cell(tasks, tone="same" if tasks else ""),
+        cells.number(ended),
+        cells.number(user),
+        cells.number(kernel),
+        Cell(_part(insns, whole), float(insns)),
+        Cell(_part(kernel, insns), kernel / insns if insns else 0.0),
+    )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run by process: its calls are followed in the kernel, from where each task enters it."""
+
+import msgspec
+
+from kdelta.counts.model import merged_regions
+from kdelta.infer.profiles.processes import Processes, processes
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.lab.lab import PROFILES, profiles_of
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.profile.study import ProfileJob, kernel_run
+from kdelta.studies.recorded.counted import run_counts
+from kdelta.studies.recorded.recorded import recorded_run
+
+
+def run_processes(run: Run, store: Store) -> tuple[Processes, ...]:
+    """By process, each region of a run that recorded its calls; nothing of another one. LabError
+    if what is kept of it does not add up.
+    """
+    if PROFILES not in run.attachments:
+        return ()
+    counts = merged_regions(run_counts(run, store))
+    return tuple(processes(one, counts[one.region]) for one in profiles_of(store, run))
+
+
+async def processes_of_run(
+    run: Run, store: Store, progress: Progress, lab: LabRequest
+) -> tuple[Processes, ...]:
+    """The same of any run that went well: it is made again unless its calls were recorded."""
+    if PROFILES not in run.attachments:
+        wanted = msgspec.structs.replace(lab, calls="all")
+        run = (await recorded_run(run, store, progress, wanted)).kept
+    return run_processes(run, store)
+
+
+async def processes_of_kernel(
+    spec: str, what: ProfileJob, store: Store, progress: Progress, lab: LabRequest
+) -> tuple[Run | None, tuple[Processes, ...]]:
+    """Of a kernel under a workload or a command, its run with that; no run without a kernel."""
+    wanted = msgspec.structs.replace(lab, calls="kernel")
+    done = await kernel_run(spec, what, store, progress, wanted)
+    if done is None or done.counts is None:
+        return (done.run if done else None), ()
+    return done.run, run_processes(done.run, store)

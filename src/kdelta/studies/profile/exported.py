@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A recorded run as what exports and the list on the terminal are made from."""
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.model import CONTEXTS, Context, RunCounts, merged_regions
+from kdelta.counts.profile import I64, Profile
+from kdelta.counts.source_lines import SourceLines
+from kdelta.infer.profiles.calls import merged_calls
+from kdelta.infer.profiles.profile import Selection, chosen_regions, part_of
+from kdelta.report.exports import Naming
+from kdelta.report.exports.model import columns_of, figures
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.lab.requests import Progress
+from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_run, with_work
+from kdelta.studies.profile.top import Functions
+from kdelta.studies.profile.top_state import Choice, Choices, Top
+from kdelta.studies.profile.views import lines_of, profiles_named
+from kdelta.studies.recorded.counted import own_regions, run_counts
+from kdelta.studies.recorded.recorded import Recorded, recorded_run
+
+ALL_REGIONS = "all regions"
+EVERYONE = "everyone's"
+
+
+class ExportedRun(msgspec.Struct, frozen=True, eq=False):
+    """A run with its calls, and the regions of it that are looked at."""
+
+    one: Recorded
+    regions: tuple[str, ...]
+
+
+async def run_recording(
+    run: Run, store: Store, progress: Progress, request: ProfileRequest
+) -> ExportedRun:
+    """A stored run, made again if its calls were not recorded. Raises as run_profile does."""
+    regions = _regions(run_counts(run, store), request)
+    return ExportedRun(await recorded_run(run, store, progress, request.recording), regions)
+
+
+async def kernel_recording(
+    spec: str, what: ProfileJob, store: Store, progress: Progress, request: ProfileRequest
+) -> ExportedRun | Run | None:
+    """The run of a kernel. One that failed is returned as it is; None if there is no kernel."""
+    done = await kernel_run(spec, what, store, progress, request.recording)
+    if done is None or done.counts is None:
+        return done.run if done else None
+    found = await run_recording(done.run, store, progress, request)
+    return ExportedRun(with_work(found.one, what, progress), found.regions)
+
+
+def _regions(counts: RunCounts, request: ProfileRequest) -> tuple[str, ...]:
+    known = merged_regions(counts)
+    asked = request.regions
+    return tuple(chosen_regions(known if asked else own_regions(known), asked))
+
+
+async def exportable(
+    recording: ExportedRun,
+    selection: Selection,
+    progress: Progress,
+    *,
+    column: str = "insns",
+    source: bool = False,
+    command: str = "",
+) -> tuple[list[Profile], Naming]:
+    """What is exported of a run, and what is reported of it. `source`: with lines."""
+    one = recording.one
+    profiles = profiles_named(one, recording.regions)
+    lines = await lines_of(one, profiles, selection, progress) if source else SourceLines()
+    run = one.run
+    machine = ", ".join(f"{name} {fact}" for name, fact in run.machine.items() if fact != "")
+    naming = Naming(
+        kernel=run.kernel_spec,
+        release=run.kernel_release,
+        machine=machine,
+        workload=run.workload,
+        command=command,
+        run=run.id,
+        column=column,
+        lines=lines,
+    )
+    return [selected(profile, selection) for profile in profiles], naming
+
+
+def selected(profile: Profile, selection: Selection) -> Profile:
+    """The profile with the costs alone of what is looked at. Paths of calls stay whole."""
+    parts = np.array([part_of(f.origin) in selection.parts for f in profile.functions], bool)
+    contexts = np.array([one in selection.contexts for one in CONTEXTS], bool)
+    rows = profile.rows
+    kept = parts[profile.row_function()] & contexts[profile.tree.context[rows.node]]
+    columns = {name: getattr(rows, name)[kept] for name in rows.__struct_fields__}
+    return msgspec.structs.replace(profile, rows=type(rows)(**columns))
+
+
+def looked_through(recording: ExportedRun, selection: Selection) -> Top:
+    """A run as a list to look through; `selection` is what is seen at first."""
+    profiles = profiles_named(recording.one, recording.regions)
+    names = tuple(profile.region for profile in profiles)
+    first = selection.contexts
+    whose: dict[str, tuple[Context, ...]] = {
+        "own": CONTEXTS[:1],
+        EVERYONE: CONTEXTS,
+        **{name: (name,) for name in CONTEXTS[1:]},
+    }
+    start = next((name for name, contexts in whose.items() if contexts == first), EVERYONE)
+    order = (start, *(name for name in whose if name != start))
+
+    def functions_of(choice: Choice) -> Functions:
+        chosen = [p for p in profiles if choice.region in (ALL_REGIONS, p.region)]
+        seen = msgspec.structs.replace(selection, contexts=tuple(whose[choice.whose]))
+        return Functions(merged_calls(chosen, seen, count=_count(choice.column)))
+
+    return Top(
+        Choices(
+            regions=(ALL_REGIONS, *names) if len(names) != 1 else names,
+            whose=order,
+            columns=columns_of(profiles),
+        ),
+        functions_of,
+    )
+
+
+def _count(column: str) -> Callable[[Profile], I64]:
+    def count(profile: Profile) -> I64:
+        return figures(profile.row_costs()).get(column, np.zeros(len(profile.rows.node), np.int64))
+
+    return count

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Source lines and instructions as text, of one run and of two."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from kdelta.infer.profiles.annotate import AnnotatedFunction, Insn, InstructionPair, plain_text
+from kdelta.infer.profiles.diff import both_ends
+from kdelta.infer.profiles.source import LineChange, SourceLine
+from kdelta.report import figures
+from kdelta.report.lines import WIDTH, function_name, wrapped
+from kdelta.spec.errors import LabError
+from kdelta.studies.profile.parts import INSNS, PERCENT, named_line, percent
+
+_COUNT = 11
+_ADDRESS = 18
+_SIDE_COUNT = 9
+_NO_PLACES: Mapping[tuple[str, int], str] = {}
+_NO_TEXTS: Mapping[SourceLine, str] = {}
+_SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
+
+
+def source_lines(
+    lines: Mapping[SourceLine, int], limit: int, texts: Mapping[SourceLine, str] = _NO_TEXTS
+) -> list[str]:
+    """The lines that cost most, and others, which add up to the whole."""
+    whole = sum(lines.values())
+    known = {line: count for line, count in lines.items() if line.is_known}
+    ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
+    named = ranked if len(ranked) <= limit + 1 else ranked[:limit]
+    rest = [count for _, count in ranked[len(named) :]]
+    unknown = whole - sum(known.values())
+    rows = [(count, _line(line)) for line, count in named]
+    rows += [(sum(rest), f"other lines ({len(rest)})")] if rest else []
+    rows += [(unknown, "of which no line is known")] if unknown else []
+    if sum(count for count, _ in rows) != whole:
+        raise LabError("the source lines do not add up", "this is an error of kdelta")
+    shown = ["", "source lines", f"{'insns':>{INSNS}}{'%':>{PERCENT}}  line"]
+    said_of = [texts.get(line, "") for line, _ in named] + [""] * (len(rows) - len(named))
+    for (count, name), said in zip(rows, said_of, strict=True):
+        shown += named_line(f"{count:>{INSNS}}{percent(count, whole):>{PERCENT}}", f"  {name}")
+        shown += [f"{'':>{INSNS + PERCENT}}    {said}"[:WIDTH]] if said else []
+    return [*shown, f"{whole:>{INSNS}}{percent(whole, whole):>{PERCENT}}  total"]
+
+
+def _line(line: SourceLine) -> str:
+    return function_name(f"{line.file}:{line.line} {line.function}", line.origin)
+
+
+def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
+    """What was added by line, most added first, and the total, which they add up to."""
+    known = [one for one in changes if (one.b_line or one.a_line or _NONE).is_known]
+    changed = [one for one in known if one.added]
+    kept = both_ends([one.added for one in changed], limit)
+    rows = [(one.added, _changed(one), one.text) for i, one in enumerate(changed) if i in kept]
+    rest = [one for index, one in enumerate(changed) if index not in kept]
+    between: list[tuple[int, str, str]] = []
+    for word, group in (
+        ("more", [one for one in rest if one.added > 0]),
+        ("less", [one for one in rest if one.added < 0]),
+    ):
+        if group:
+            whole = sum(one.added for one in group)
+            between.append((whole, f"other lines, {word} ({len(group)})", ""))
+    total = sum(one.added for one in changes)
+    unknown = total - sum(one.added for one in known)
+    if any(one.added for one in changes if not (one.b_line or one.a_line or _NONE).is_known):
+        between.append((unknown, "of which no line is known", ""))
+    at = sum(row[0] > 0 for row in rows)
+    rows[at:at] = between
+    if sum(row[0] for row in rows) != total:
+        raise LabError("the source lines do not add up", "this is an error of kdelta")
+    shown = ["", "source lines", f"{'added':>{INSNS}}  line (of B, or of A where B has it not)"]
+    for added, name, text in rows:
+        shown += named_line(f"{added:>{INSNS}}", f"  {name}")
+        shown += [f"{'':>{INSNS}}    {text}"[:WIDTH]] if text else []
+    return [*shown, f"{total:>{INSNS}}  total"]
+
+
+_NONE = SourceLine("", "", 0, "")
+
+
+def _changed(one: LineChange) -> str:
+    line = one.b_line or one.a_line or _NONE
+    side = "" if one.a_line and one.b_line else " (only in B)" if one.b_line else " (only in A)"
+    return _line(line) + side
+
+
+def annotated_lines(
+    function: AnnotatedFunction, places: Mapping[tuple[str, int], str] = _NO_PLACES
+) -> list[str]:
+    """A function instruction by instruction, with the lines of its source where they begin."""
+    name = function_name(function.key[1], function.key[0])
+    insns = figures.number(Fraction(function.total))
+    lines = ["", f"{name}: {insns} instructions executed"]
+    if not function.insns:
+        return lines
+    lines.append(f"{'executed':>{_COUNT}}  {'address':<{_ADDRESS}} instruction")
+    place, end = None, function.insns[0].address
+    for insn in function.insns:
+        if insn.address > end:
+            lines.append(f"{'':>{_COUNT}}  ({insn.address - end} bytes never executed)")
+        if insn.place and insn.place != place:
+            where = f"{insn.place[0]}:{insn.place[1]}"
+            lines.append(f"{'':>{_COUNT}}  {where}  {places.get(insn.place, '')}".rstrip())
+        place, end = insn.place or place, insn.address + insn.size
+        text = plain_text(insn.text, function.key[1])
+        lines.append(f"{insn.count:>{_COUNT}}  {insn.address:<{_ADDRESS}x} {text}")
+    return lines
+
+
+def side_by_side_lines(
+    name: str, pairs: Sequence[InstructionPair], names: tuple[str, str]
+) -> list[str]:
+    """Two disassemblies side by side: how often, and what; `names` are the function's symbols.
+    A mark between them is | where they differ, < and > where one has no partner.
+    """
+    a = sum(pair.a.count for pair in pairs if pair.a)
+    b = sum(pair.b.count for pair in pairs if pair.b)
+    lines = ["", f"{name}: {a} instructions executed in A, {b} in B, {b - a:+}"]
+    lines.append(f"{_cell(None, 'A', '')}   {_cell(None, 'B', '')}".rstrip())
+    for pair in pairs:
+        left, right = (_side(insn, of) for insn, of in zip((pair.a, pair.b), names, strict=True))
+        mark = "<" if pair.b is None else ">" if pair.a is None else " " if pair.alike else "|"
+        lines.append(f"{left} {mark} {right}".rstrip())
+    return lines
+
+
+def _side(insn: Insn | None, function: str) -> str:
+    if insn is None:
+        return _cell(None, "", "")
+    return _cell(insn.count, "", plain_text(insn.text, function))
+
+
+def _cell(count: int | None, head: str, text: str) -> str:
+    figure = head if count is None else str(count)
+    return f"{figure:>{_SIDE_COUNT}} {text[:_SIDE]:<{_SIDE}}"
+
+
+def no_lines(origins: Sequence[str]) -> list[str]:
+    """That of these nothing is known by line."""
+    if not origins:
+        return []
+    said = f"No debug info, so no source lines: {', '.join(origins)}."
+    return ["", *wrapped(said, "", "")]

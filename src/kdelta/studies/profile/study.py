@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run as a profile: from its counts alone, or from all that can be recorded of it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.cpus.model import CPU
+from kdelta.infer.effects.marks import region_warnings
+from kdelta.infer.profiles.calls import called_profile
+from kdelta.infer.profiles.profile import (
+    RegionProfile,
+    Selection,
+    check_profile,
+    chosen_regions,
+    nameless_text,
+    region_profile,
+)
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.report.model import ReportedRun, Unlike
+from kdelta.spec.run import Mode
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.command import COMMAND_REGION, check_command, command_work
+from kdelta.studies.lab.lab import Done, Lab, Work, traces_of
+from kdelta.studies.lab.reports import unlike
+from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest
+from kdelta.studies.lab.userland import check_needs
+from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.modelled import with_model_cycles
+from kdelta.studies.profile.views import Views, profiles_named, views_of
+from kdelta.studies.recorded.counted import own_regions, run_counts
+from kdelta.studies.recorded.recorded import Recorded, recorded_run, which_recorded
+from kdelta.workloads.catalog import find_workload
+
+KERNEL_CALLS = "kernel"
+NOT_IN_USER_CODE = (
+    "Calls were followed in the kernel alone: who called whom in user code is not known."
+)
+
+
+class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be shown of a run. regions: those that are looked at, none means all. calls: with
+    what each function called, even if the run has to be made again for it. cpu: with misses and
+    model cycles, likewise; data: with what its accesses to data miss. lab: how runs are made.
+    """
+
+    regions: tuple[str, ...] = ()
+    selection: Selection = Selection()
+    views: Views = Views()
+    calls: bool = False
+    cpu: CPU | None = None
+    data: bool = False
+    lab: LabRequest = LabRequest()
+
+    @property
+    def recording(self) -> LabRequest:
+        """How a run is recorded that has all of it."""
+        trace = self.cpu is not None
+        data = self.lab.data_lines or (trace and self.data)
+        return msgspec.structs.replace(
+            self.lab, calls="all", trace=self.lab.trace or trace, data_lines=data
+        )
+
+
+async def run_profile(
+    run: Run, store: Store, progress: Progress, request: ProfileRequest
+) -> ProfileReport:
+    """The profile of a stored run. What its counts do not have is taken from its recording; without
+    one, the same run is made again.
+
+    UserError for a run that did not go well, for a region that it has not, for a function that did
+    nothing, and for a run that cannot be made again; LabError when its counts are gone.
+    """
+    counts = run_counts(run, store)
+    # Known before anything is run: a slip in a region's name.
+    chosen = _chosen(counts, request.regions)
+    found = None
+    asked = request.views.any or request.calls or request.cpu is not None
+    if asked or which_recorded(run, store, request.recording) is not None:
+        found = await recorded_run(run, store, progress, request.recording)
+    return await _report(found or CountedRun(run, counts), chosen, store, progress, request)
+
+
+class ProfileJob(msgspec.Struct, frozen=True):
+    """What a kernel is to run: some operations of a workload, none means all, in that mode, or a
+    command.
+    """
+
+    workload: str = "syscalls"
+    operations: tuple[str, ...] = ()
+    command: RunRequest | None = None
+    mode: Mode = "user"
+
+    def check(self) -> None:
+        """UserError for what is not there."""
+        if self.command is not None:
+            check_command(self.command)
+            return
+        described = find_workload(self.workload)
+        for name in self.operations:
+            described.operation(name)
+
+    def work(self, kernel: Kernel, progress: Progress) -> Work:
+        """That for a kernel; UserError if it cannot run it."""
+        if self.command is not None:
+            return command_work(self.command, kernel)
+        described = find_workload(self.workload)
+        check_needs(described, kernel)
+        return workload_work(described, self.operations, kernel, progress.say, self.mode)
+
+
+async def kernel_profile(
+    spec: str, what: ProfileJob, store: Store, progress: Progress, request: ProfileRequest
+) -> ProfileReport | Run | None:
+    """The profile of a kernel under a workload, of which `regions` are operations, or a command. A
+    run that failed is returned as it is; None if there is no kernel, which is reported to progress.
+    """
+    done = await kernel_run(spec, what, store, progress, request.recording)
+    if done is None or done.counts is None:
+        return done.run if done else None
+    found = await recorded_run(done.run, store, progress, request.recording)
+    found = with_work(found, what, progress)
+    chosen = _chosen(found.counts, request.regions)
+    return await _report(found, chosen, store, progress, request)
+
+
+async def kernel_run(
+    spec: str, what: ProfileJob, store: Store, progress: Progress, lab: LabRequest
+) -> Done | None:
+    """The run of a kernel, which may have failed; None without a kernel, which is reported to
+    progress.
+    """
+    what.check()
+    runner = Lab(lab, store, progress)
+    kernel = runner.kernel(spec)
+    if isinstance(kernel, NoKernel):
+        progress.say(f"no kernel: {kernel.text}")
+        return None
+    return await runner.one(kernel, what.work(kernel, progress), 0)
+
+
+def with_work(found: Recorded, what: ProfileJob, progress: Progress) -> Recorded:
+    """The same with what the run did: of a command the store keeps the name alone."""
+    if found.kernel is None:
+        return found
+    return msgspec.structs.replace(found, work=what.work(found.kernel, progress))
+
+
+def _chosen(counts: RunCounts, regions: Sequence[str]) -> dict[str, RegionCounts]:
+    known = merged_regions(counts)
+    return chosen_regions(known if regions else own_regions(known), regions)
+
+
+class CountedRun(msgspec.Struct, frozen=True):
+    """A run of which nothing but counts is known."""
+
+    run: Run
+    counts: RunCounts
+
+
+async def _report(
+    one: Recorded | CountedRun,
+    chosen: dict[str, RegionCounts],
+    store: Store,
+    progress: Progress,
+    request: ProfileRequest,
+) -> ProfileReport:
+    found = one if isinstance(one, Recorded) else None
+    regions = region_profiles(chosen, found)
+    lines = [line for region in regions for line in region.chosen(request.selection)]
+    report = ProfileReport(
+        run=ReportedRun(one.run, from_store=True),
+        regions=regions,
+        notes=nameless_text(lines),
+        selection=request.selection,
+        left_out=tuple(name for name in merged_regions(one.counts) if name not in chosen),
+        warnings=(
+            *one.counts.warnings,
+            *region_warnings(chosen.values(), COMMAND_REGION),
+        ),
+    )
+    if found is None:
+        return report
+    if request.cpu is not None:
+        regions, notes = with_model_cycles(
+            report.regions,
+            found.profiles,
+            traces_of(store, found.kept),
+            symbols=found.symbols,
+            cpu=request.cpu,
+            progress=progress,
+            data=request.data,
+        )
+        unlike_it = unlike(request.cpu, Done(found.run, found.counts), store)
+        report = msgspec.structs.replace(
+            report,
+            regions=regions,
+            notes=(*report.notes, *notes, *_otherwise(request.cpu, unlike_it)),
+        )
+    calls = next((one.calls for one in profiles_named(found, chosen)), "none")
+    if calls == KERNEL_CALLS:
+        report = msgspec.structs.replace(report, notes=(*report.notes, NOT_IN_USER_CODE))
+    return msgspec.structs.replace(
+        report,
+        calls=calls,
+        views=await views_of(found, list(chosen), request.selection, request.views, progress),
+    )
+
+
+def _otherwise(cpu: CPU, found: Sequence[Unlike]) -> list[str]:
+    """In what the machine was not like that CPU."""
+    if not found:
+        return []
+    names = ", ".join(one.name for one in found)
+    return [f"The kernel did otherwise than on {cpu.name}, as kdelta layout lists: {names}."]
+
+
+def region_profiles(
+    chosen: dict[str, RegionCounts], found: Recorded | None
+) -> tuple[RegionProfile, ...]:
+    """The regions by function, with what they called where that was recorded. LabError unless the
+    recording adds up to the counts.
+    """
+    followed = {one.region: one for one in found.profiles} if found else {}
+    made = []
+    for name, region in chosen.items():
+        profile = called_profile(followed[name]) if name in followed else region_profile(region)
+        check_profile(profile, region)
+        made.append(profile)
+    return tuple(made)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions as one looks through them: ranked, filtered, opened down to what they called or up to
+who called them.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from kdelta.counts.profile import I64
+from kdelta.infer.profiles.calls import Calls
+from kdelta.infer.profiles.matching import Key
+from kdelta.studies.profile.calls_text import node_name
+
+Path = tuple[Key, ...]
+"""A line by the functions that were opened above it, and its own."""
+
+Order = Literal["inclusive", "own", "calls", "name"]
+ORDERS: tuple[Order, ...] = ("inclusive", "own", "calls", "name")
+
+
+class Way(Enum):
+    """Where opening a function leads."""
+
+    CALLEES = "callees"
+    CALLERS = "callers"
+
+
+class TopLine(msgspec.Struct, frozen=True):
+    """A function in the list, or one below an opened one. own: None where it has no meaning, as of
+    a caller. openable: whether there is anything below it.
+    """
+
+    path: Path
+    inclusive: int
+    own: int | None
+    calls: int
+    openable: bool
+    is_open: bool = False
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return node_name(self.path[-1])
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """Nodes behind a line: those that it is (`at`), and those whose cost it shows (`of`)."""
+
+    at: tuple[int, ...]
+    of: tuple[int, ...]
+
+
+class Functions:
+    """A tree of calls by function. `total` is the sum of all that was executed."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls, self.total = calls, calls.total
+        self._children = calls.children()
+        self._own: dict[Key, int] = {}
+        self._times: dict[Key, int] = {}
+        outer: dict[Key, list[int]] = {}
+        outermost = _outermost(calls)
+        for node, key in enumerate(calls.key):
+            self._own[key] = self._own.get(key, 0) + calls.own[node]
+            self._times[key] = self._times.get(key, 0) + calls.calls[node]
+            if outermost[node]:
+                outer.setdefault(key, []).append(node)
+        self._outer = {key: _Group(tuple(nodes), tuple(nodes)) for key, nodes in outer.items()}
+        self._groups: dict[tuple[Way, Path], dict[Key, _Group]] = {}
+
+    def all(self, way: Way, opened: frozenset[Path]) -> list[TopLine]:
+        """Each function once."""
+        return [
+            self._line(way, (key,), group, opened, (self._own[key], self._times[key]))
+            for key, group in self._outer.items()
+        ]
+
+    def below(self, way: Way, path: Path, opened: frozenset[Path]) -> list[TopLine]:
+        """What is below a line."""
+        lines = []
+        for key, group in self._below(way, path).items():
+            own = sum(self.calls.own[node] for node in group.at) if way is Way.CALLEES else None
+            times = sum(self.calls.calls[node] for node in group.of)
+            lines.append(self._line(way, (*path, key), group, opened, (own, times)))
+        return lines
+
+    def _line(
+        self,
+        way: Way,
+        path: Path,
+        group: _Group,
+        opened: frozenset[Path],
+        own_and_times: tuple[int | None, int],
+    ) -> TopLine:
+        if way is Way.CALLEES:
+            further = any(self._children[node] for node in group.at)
+        else:
+            further = any(self.calls.parent[node] >= 0 for node in group.at)
+        inclusive = sum(self.calls.inclusive[node] for node in group.of)
+        return TopLine(path, inclusive, *own_and_times, further, further and path in opened)
+
+    def _below(self, way: Way, path: Path) -> dict[Key, _Group]:
+        if (way, path) not in self._groups:
+            group = (
+                self._outer[path[0]] if len(path) == 1 else self._below(way, path[:-1])[path[-1]]
+            )
+            self._groups[way, path] = self._split(way, group)
+        return self._groups[way, path]
+
+    def _split(self, way: Way, group: _Group) -> dict[Key, _Group]:
+        if way is Way.CALLEES:
+            pairs = [(child, child) for node in group.at for child in self._children[node]]
+        else:
+            rows = zip(group.at, group.of, strict=True)
+            pairs = [(self.calls.parent[at], of) for at, of in rows if self.calls.parent[at] >= 0]
+        found: dict[Key, list[tuple[int, int]]] = {}
+        for at, of in pairs:
+            found.setdefault(self.calls.key[at], []).append((at, of))
+        return {
+            key: _Group(tuple(at for at, _ in rows), tuple(of for _, of in rows))
+            for key, rows in found.items()
+        }
+
+
+def _outermost(calls: Calls) -> list[bool]:
+    """Of each node whether none above it is of its function."""
+    index = {key: number for number, key in enumerate(dict.fromkeys(calls.key))}
+    label: I64 = np.array([index[key] for key in calls.key], np.int64)
+    parent: I64 = np.array(calls.parent, np.int64)
+    found = np.ones(len(calls), bool)
+    nodes, above = np.arange(len(calls)), parent
+    while len(nodes):
+        going = above >= 0
+        nodes, above = nodes[going], above[going]
+        met = label[above] == label[nodes]
+        found[nodes[met]] = False
+        nodes, above = nodes[~met], parent[above[~met]]
+    return [bool(one) for one in found]
+
+
+_KEYS: dict[Order, Callable[[TopLine], tuple[int, str]]] = {
+    "inclusive": lambda line: (-line.inclusive, line.name),
+    "own": lambda line: (-(line.own or 0), line.name),
+    "calls": lambda line: (-line.calls, line.name),
+    "name": lambda line: (0, line.name),
+}
+
+
+def ranked(lines: Iterable[TopLine], order: Order) -> list[TopLine]:
+    """The lines, the most first; of the same figure, by name."""
+    return sorted(lines, key=_KEYS[order])
+
+
+def listed(
+    functions: Functions, way: Way, order: Order, opened: frozenset[Path], words: str = ""
+) -> list[TopLine]:
+    """All lines: the functions whose name has these words, with what is below those opened."""
+    found: list[TopLine] = []
+    wanted = words.lower()
+    tops = [line for line in functions.all(way, opened) if wanted in line.name.lower()]
+    left = ranked(tops, order)[::-1]
+    while left:
+        line = left.pop()
+        found.append(line)
+        if line.is_open:
+            left += ranked(functions.below(way, line.path, opened), order)[::-1]
+    return found

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stored run with all that was recorded of it; what was not is recorded by making it again.
+
+The same run can be made again as long as all that decides its counts is as it was: the kernel, the
+workload with its programs, the machine, and kdelta's own plugin and agent.
+"""
+
+import contextlib
+import itertools
+import shlex
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.counts.profile import Profile
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.machines.tcg import CallsMode, Recording, TraceMode
+from kdelta.replay.kernel_text import Symbol
+from kdelta.spec.errors import KdeltaError, LabError, UserError
+from kdelta.spec.run import MachineOptions
+from kdelta.store.model import Run
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.attachments import has_recorded
+from kdelta.studies.lab.lab import PROFILES, Lab, Work, mode_of, profiles_of, symbols_of
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.recorded.counted import run_counts
+from kdelta.studies.recorded.debug_info import kernel_of
+from kdelta.workloads.catalog import find_workload
+
+COMMAND_PREFIX = "run "
+"""How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
+
+
+_MEMORY_MIB = MachineOptions().memory_mib
+
+
+class Recorded(msgspec.Struct, frozen=True, eq=False):
+    """A run with its profiles, one a region. kept: the same run, which has what was recorded.
+    symbols: of its kernel and modules. kernel, work: as far as they are at hand, and are those of
+    the run.
+    """
+
+    run: Run
+    kept: Run
+    counts: RunCounts
+    profiles: tuple[Profile, ...]
+    symbols: tuple[Symbol, ...]
+    kernel: Kernel | None
+    work: Work | None = None
+
+
+async def recorded_run(run: Run, store: Store, progress: Progress, lab: LabRequest) -> Recorded:
+    """That run with its profiles, made again if they are not there, or its traces if `lab` asks for
+    them. lab: what is recorded, and how runs are made.
+
+    UserError for a run that did not go well, and for one that cannot be made again since something
+    differs: the message says what, and the hint which command makes a new one.
+    """
+    counts = run_counts(run, store)
+    if (kept := which_recorded(run, store, lab)) is not None:
+        return _read(run, kept, store, kernel_of(run, progress.say), None)
+    kernel, work, runner = _remaking(run, counts, store, progress, lab)
+    done = await runner.one(kernel, work, run.perturbation)
+    if done.counts is None:
+        raise UserError(
+            f"run {run.id} went well, and now it ended with {done.run.word}: {done.run.detail}",
+            f"kdelta show {done.run.id} has all that is known of it",
+        )
+    return _read(run, done.run, store, kernel, work)
+
+
+def _read(run: Run, kept: Run, store: Store, kernel: Kernel | None, work: Work | None) -> Recorded:
+    """That run with what the same run has kept."""
+    symbols = tuple(symbols_of(store, kept))
+    counts = run_counts(run, store)
+    return Recorded(run, kept, counts, profiles_of(store, kept), symbols, kernel, work)
+
+
+def which_recorded(run: Run, store: Store, lab: LabRequest) -> Run | None:
+    """That run, or the same one made later, if it has all that `lab` records, and still has it. If
+    none has the calls of user code, one that has the kernel's will do: for what runs for long that
+    is all that is recorded.
+    """
+    every: tuple[CallsMode, ...] = ("all", "kernel")
+    same = [one for one in (run, store.find_run(run.key)) if one is not None]
+    trace: TraceMode = "data" if lab.data_lines else "on" if lab.trace else "off"
+    for calls, one in itertools.product(every, same):
+        wanted = Recording(calls=calls, trace=trace)
+        with contextlib.suppress(LabError):  # a blob that is gone or damaged: it is made again
+            if has_recorded(store, one, wanted) and store.get(one.attachments[PROFILES]):
+                return one
+    return None
+
+
+def work_of_run(run: Run, counts: RunCounts, kernel: Kernel, say: Callable[[str], None]) -> Work:
+    """What a run did; UserError if that cannot be had any more, or is not what it was."""
+    if run.workload.startswith(COMMAND_PREFIX):
+        raise _cannot(run, "of a command the store keeps the name alone, and its files may differ")
+    try:
+        workload = find_workload(run.workload)
+        known = {operation.name for operation in workload.operations}
+        # Which operations were asked for is not kept, and the regions show it.
+        regions = tuple(name for name in merged_regions(counts) if name in known)
+        for names in ((), regions):
+            work = workload_work(workload, names, kernel, say, mode_of(run))
+            if work.identity == run.workload_identity:
+                return work
+    except KdeltaError as error:
+        raise _cannot(run, error.message) from error
+    raise _cannot(run, f"the workload {run.workload} is another one today")
+
+
+def _remaking(
+    run: Run, counts: RunCounts, store: Store, progress: Progress, lab: LabRequest
+) -> tuple[Kernel, Work, Lab]:
+    """What makes that run again, and who. UserError with what differs."""
+    machine = MachineOptions(
+        memory_mib=int(run.machine.get("memory_mib", _MEMORY_MIB)),
+        cpu=str(run.machine.get("cpu", "")),
+        append=str(run.machine.get("append", "")),
+        timeout_seconds=lab.machine.timeout_seconds,
+    )
+    request = msgspec.structs.replace(lab, machine=machine, again=False, mode=mode_of(run))
+    runner = Lab(request, store, progress)
+    kernel = _kernel(run, runner, progress)
+    work = work_of_run(run, counts, kernel, progress.say)
+    qemu = str(runner.guest(kernel).snapshot_facts()["qemu"])
+    if qemu != run.machine.get("qemu"):
+        raise _cannot(run, f"its QEMU was {run.machine.get('qemu')}, and today's is {qemu}")
+    if runner.key(kernel, work, run.perturbation) != run.key:
+        raise _cannot(run, "kdelta's own plugin, agent or machine has changed since it was made")
+    return kernel, work, runner
+
+
+def _kernel(run: Run, runner: Lab, progress: Progress) -> Kernel:
+    if found := kernel_of(run, progress.say):
+        return found
+    try:
+        kernel = runner.kernel(run.kernel_spec)
+    except KdeltaError as error:
+        raise _cannot(run, f"its kernel is not to be had: {error.message}") from error
+    if isinstance(kernel, NoKernel):
+        raise _cannot(run, f"its kernel is not to be had: {kernel.text}")
+    if kernel.identity != run.kernel_identity:
+        raise _cannot(run, f"{run.kernel_spec} is another kernel today")
+    return kernel
+
+
+def _cannot(run: Run, why: str) -> UserError:
+    is_command = run.workload.startswith(COMMAND_PREFIX)
+    how = "-- COMMAND" if is_command else f"-w {run.workload}"
+    facts: Mapping[str, object] = run.machine
+    append = f" --append {shlex.quote(str(facts['append']))}" if facts.get("append") else ""
+    memory = facts.get("memory_mib", _MEMORY_MIB)
+    if memory != _MEMORY_MIB:
+        append += f" --memory {memory}"
+    if mode_of(run) != "user":
+        append += f" --mode {mode_of(run)}"
+    return UserError(
+        f"run {run.id} kept plain counts, and it cannot be made again with more: {why}",
+        f"a new one: kdelta profile {run.kernel_spec} {how}{append}",
+    )

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What ablations, bisections and series have in common: effects, accounts, builds."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects.estimate import Estimate, Quantity
+from kdelta.infer.effects.means import MEAN, bound, is_seen, reach
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Block,
+    Case,
+    Cell,
+    Chart,
+    Column,
+    Document,
+    Fold,
+    Items,
+    Outcome,
+    Point,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.model import Side
+from kdelta.studies.search.account import AccountWords, Part, account_rows, changed_most
+from kdelta.studies.search.means import (
+    Means,
+    apart,
+    apart_text,
+    apart_title,
+    bound_text,
+    cell,
+    spread,
+)
+from kdelta.studies.search.model import (
+    AblatedRegion,
+    AblationBuild,
+    BisectBuild,
+    BisectedRegion,
+    Proof,
+)
+
+SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
+TONES = {SLOWER: "slower", FASTER: "faster", SAME: "same", UNRESOLVED: "unresolved"}
+MOST_ROWS = 60
+"""Rows of a chart; a table has all."""
+
+Region = AblatedRegion | BisectedRegion
+
+_LIMIT = 40
+_OK = "ok"
+
+ACCOUNT = (
+    Column("what", "name"),
+    Column("diff", "number", sums=True),
+    Column("spread", "number"),
+    Column("%", "number", "of the region before"),
+)
+
+
+def tone_of(effect: Estimate) -> str:
+    """What an effect does, as far as its interval says."""
+    if effect.low > 0:
+        return SLOWER
+    return FASTER if effect.high < 0 else SAME
+
+
+def mean_tone(mean: Estimate | None) -> str:
+    """What a mean effect does, as far as its interval says."""
+    return SAME if mean is None else tone_of(mean)
+
+
+def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
+    """A mean effect in per cent, and how far it may be off."""
+    if mean is None:
+        return Cell("", 0), Cell("", 0)
+    far = spread(mean)
+    return percent_cell(mean.value), Cell(far, float(reach(mean)))
+
+
+MEAN_COLUMNS = (
+    Column("% mean", "number", "over all steady regions; a minus is faster"),
+    Column("spread", "number", "how far the mean may be off: spreads of regions add up"),
+)
+
+
+REACH_COLUMNS = (
+    Column("objects", "number", "that it reaches"),
+    Column("executed", "number", "of these, those that executed code depends on"),
+)
+
+
+def reach_cells(objects: int | None, alive: int | None) -> tuple[Cell, Cell]:
+    """The cells of these columns; empty where they are not known."""
+    known = (objects, alive)
+    first, second = (Cell("" if one is None else str(one), one or 0) for one in known)
+    return first, second
+
+
+def interactions_section(texts: Sequence[str]) -> Section:
+    """What does more or less together than each alone."""
+    lead = Prose("Together these do more or less than each alone:")
+    return Section("interactions", "Interactions", (lead, Items(tuple(texts))))
+
+
+def apart_section(regions: Iterable[AblatedRegion]) -> tuple[Section, ...]:
+    """The regions that are in no mean, with what their runs vary between."""
+    found = apart(regions)
+    if not found:
+        return ()
+    lead = Prose(f"{apart_title()[:1].upper()}{apart_title()[1:]}.")
+    texts = tuple(apart_text(one) for one in found)
+    return (Section("apart", "Regions that are in no mean", (lead, Items(texts))),)
+
+
+def unseen_section(
+    named: Sequence[tuple[str, Mapping[str, Estimate]]], means: Means
+) -> tuple[Section, ...]:
+    """What has no effect in the mean, how large it may be, and where it does have one."""
+    if not named:
+        return ()
+    columns = (
+        Column("name", "name"),
+        Column("at most", "number", "in the mean, in either direction"),
+        Column("but in"),
+    )
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(bound_text(mean), float(bound(mean)) if mean else 0.0),
+            Cell("; ".join(f"{where} {cell(part)}" for where, part in means.seen_in(effects))),
+        )
+        for name, effects in named
+        for mean in (means.of(effects),)
+    )
+    lead = Prose("The interval of the mean holds 0.")
+    table = Table("unseen-table", "Without an effect in the mean", columns, rows, filtered=True)
+    return (Section("unseen", "No effect seen", (lead, table)),)
+
+
+def percent_cell(part: Fraction | None) -> Cell:
+    """A change in per cent."""
+    return cells.percent(part)
+
+
+def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tuple[Block, ...]:
+    """A chart of mean effects in per cent with their intervals, one a row; those whose interval
+    holds zero are left out.
+    """
+    known = [(name, mean) for name, mean in rows if mean is not None and is_seen(mean)]
+    shown = known[:MOST_ROWS]
+    if not shown:
+        return ()
+    effects = [
+        Point(name, float(mean.value), float(mean.low), float(mean.high), tone_of(mean))
+        for name, mean in dict(shown).items()
+    ]
+    said = "; ".join(f"{name} {cell(mean)}" for name, mean in dict(shown).items())
+    left = len(known) - len(shown)
+    text = caption + (f" {words.counted(left, 'smaller one is', 'smaller ones are')} in the table."
+                      if left else "")  # fmt: skip
+    return (Chart("effects", tuple(effects), "%", text, f"{caption} {said}", wide=True),)
+
+
+def account_folds(
+    regions: Iterable[AblatedRegion],
+    parts: Callable[[str], Iterable[Part]],
+    accounts: AccountWords,
+) -> tuple[Block, ...]:
+    """Each region that changed, broken down by what did it, in rows that add up to the whole."""
+    return tuple(_account(region, parts(region.name), accounts) for region in changed_most(regions))
+
+
+def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWords) -> Fold:
+    rows = account_rows(region, parts, accounts, _LIMIT)
+    total = figures.scaled(region.whole.value)
+    values = [effect.value for _, effect in rows]
+    printed = figures.shared(region.name, values, region.whole.value, total)
+    each = "a virtual second" if region.rate else "an iteration"
+    part = _part(region, region.whole.value)
+    summary = (
+        f"{region.name}: {figures.fitted(region.before.value)} -> "
+        f"{figures.fitted(region.after.value)} instructions {each} ({figures.percent(part)})"
+    )
+    table = Table(
+        f"account-{region.workload}-{region.name}",
+        f"What changed {region.name}, in instructions {each}",
+        ACCOUNT,
+        tuple(
+            (
+                Cell(name),
+                cells.difference(shown, effect.value),
+                cells.spread(effect),
+                percent_cell(_part(region, effect.value)),
+            )
+            for (name, effect), shown in zip(rows, printed, strict=True)
+        ),
+        (
+            Cell(accounts.total),
+            cells.difference(total, region.whole.value),
+            cells.spread(region.whole),
+            percent_cell(part),
+        ),
+    )  # fmt: skip
+    besides: tuple[Block, ...] = ()
+    if region.lookups.value:
+        more = figures.difference(region.lookups.value)
+        text = f"Besides that {more} in functions that look up addresses, which is placement."
+        besides = (Prose(text),)
+    return Fold(summary, (table, *besides), always=region.rate)
+
+
+def _part(region: AblatedRegion, value: Fraction) -> Fraction | None:
+    return 100 * value / region.before.value if region.before.value else None
+
+
+def suites(
+    names: Sequence[str], ends: Sequence[Side], regions: Iterable[Region], more: Suite
+) -> tuple[Suite, ...]:
+    """Return what a CI reads of a search: the kernels, the regions, and what was searched."""
+    kernels = common.kernels_suite(zip(names, ends, strict=True))
+    cases = tuple(_region_case(region) for region in regions)
+    return tuple(one for one in (kernels, Suite("regions", cases), more) if one.cases)
+
+
+def _region_case(region: Region) -> Case:
+    before, after = ends_of(region)
+    base, other, diff = cells.between(before.value, after.value)
+    part = figures.percent(Quantity(before, after).percent)
+    slower = region.whole.low > 0
+    text = f"{base.text} -> {other.text} {unit_of(region)}, {diff.text}"
+    return Case(
+        region.name,
+        Outcome.SLOWER if slower else Outcome.OK,
+        f"{SLOWER if slower else 'not slower'} ({part})",
+        (f"{text}, {figures.spread(region.whole)}",),
+    )
+
+
+def ends_of(region: Region) -> tuple[Estimate, Estimate]:
+    """Return what a region costs in both ends."""
+    if isinstance(region, AblatedRegion):
+        return region.before, region.after
+    return region.good, region.bad
+
+
+def unit_of(region: Region) -> str:
+    """Return what a region is counted in."""
+    unit = region.unit if isinstance(region, BisectedRegion) else "instructions"
+    return f"{unit} a virtual second" if region.rate else f"{unit} an iteration"
+
+
+def effects_case(name: str, effects: Mapping[str, Estimate], why: str = "") -> Case:
+    """Return what something does, by region."""
+    some = {
+        region: effect
+        for region, effect in effects.items()
+        if region != MEAN and tone_of(effect) != SAME
+    }
+    slower = any(effect.low > 0 for effect in some.values())
+    text = "makes something slower" if slower else "makes nothing slower"
+    lines = tuple(
+        f"{region} {figures.brief(effect.value, 1)} ({figures.spread(effect)})"
+        for region, effect in sorted(some.items(), key=lambda item: -abs(item[1].value))
+    )
+    outcome = Outcome.SLOWER if slower else Outcome.OK
+    return Case(name, outcome, f"{text}; {why}" if why else text, lines)
+
+
+def regions_section(
+    before: str, after: str, regions: Sequence[AblatedRegion]
+) -> tuple[Section, ...]:
+    """Return all regions, those first that changed by more than their spread, and by most."""
+    if not regions:
+        return ()
+
+    def size(region: Region) -> tuple[bool, Fraction]:
+        part = Quantity(*ends_of(region)).percent
+        return tone_of(region.whole) == SAME, -abs(part or Fraction(0))
+
+    rows = tuple(
+        (
+            Cell(region.name),
+            *cells.between(region.before.value, region.after.value),
+            cells.percent(Quantity(region.before, region.after).percent),
+            cells.spread(region.whole),
+        )
+        for region in sorted(regions, key=size)
+    )
+    columns = (
+        Column("region", "name"),
+        *(Column(title, "number") for title in (before, after, "diff", "%", "spread")),
+    )
+    units = dict.fromkeys(map(unit_of, regions))
+    caption = f"In {' or '.join(units)}, of the measured tasks"
+    table = Table("ends-table", caption, columns, rows, filtered=True)
+    return (Section("ends", "Both ends", (table,), detail=True),)
+
+
+def failed(document: Document, failure: str) -> Document:
+    """Return the document of a search that could not begin."""
+    kernels, *_ = document.suites
+    case = Case("search", Outcome.FAILED, failure)
+    return msgspec.structs.replace(
+        document,
+        title=f"{document.title}: {failure.partition(chr(10))[0]}",
+        suites=(kernels, Suite("search", (case,))),
+    )
+
+
+def proof_section(proof: Proof | None) -> tuple[Section, ...]:
+    """The kernel that proves what was ruled out, if there is one."""
+    if proof is None:
+        return ()
+    held = {True: "The proof held. ", False: "The proof did not hold. ", None: ""}[proof.held]
+    tone = {True: FASTER, False: SLOWER, None: ""}[proof.held]
+    return (Section("proof", "Proof", (Prose(held + proof.text, tone),)),)
+
+
+def builds_section(
+    builds: Sequence[AblationBuild | BisectBuild], instead: str = ""
+) -> tuple[Section, ...]:
+    """The kernels that were built, and why some were not. instead: how many it would have been."""
+    if not builds:
+        return ()
+    built = [one for one in builds if one.seconds is not None]
+    minutes = sum(one.seconds or 0 for one in built) / 60
+    text = f"{words.counted(len(builds), 'kernel')}"
+    if cached := sum(map(_is_cached, builds)):
+        text += f", {cached} of them from the cache"
+    if built:
+        text += f", {minutes:.0f} minutes of building"
+    text += f"; {instead}" if instead else ""
+    columns = (
+        Column("kernel", "name"),
+        Column("status", "word"),
+        Column("seconds", "number"),
+        Column("detail"),
+    )
+    rows = tuple(
+        (
+            Cell(_build_name(one)),
+            Cell(one.status, tone="" if one.status == _OK else "unresolved"),
+            _seconds_cell(one),
+            Cell(one.detail),
+        )
+        for one in builds
+    )
+    table = Table("builds-table", "Kernels that were built", columns, rows, filtered=len(rows) > 9)
+    return (
+        Section(
+            "builds", "Builds", (Prose(f"{text}."), Fold("All of them", (table,))), detail=True
+        ),
+    )
+
+
+def _build_name(build: AblationBuild | BisectBuild) -> str:
+    if isinstance(build, AblationBuild):
+        return build.label
+    named = f'{build.commit[:12]} ("{build.subject}")' if build.subject else build.commit[:12]
+    return f"{build.label} {named}".strip()
+
+
+def _is_cached(build: AblationBuild | BisectBuild) -> bool:
+    return build.seconds is None and build.status == _OK
+
+
+def _seconds_cell(build: AblationBuild | BisectBuild) -> Cell:
+    if build.seconds is None:
+        return Cell("cache" if _is_cached(build) else "-", 0)
+    return Cell(f"{build.seconds:.0f}", build.seconds)

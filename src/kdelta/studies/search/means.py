@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Means over regions in a report of a search: which regions are in them, how they are shown."""
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+import msgspec
+
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.means import (
+    MEAN,
+    NARROW,
+    STEADY,
+    Adds,
+    bound,
+    is_seen,
+    mean_percent,
+    reach,
+)
+from kdelta.infer.search.search_model import RegionSum
+from kdelta.report import figures
+from kdelta.studies.search.model import AblatedRegion
+
+_TWO_PLACES = 10
+"""Below so many per cent a spread has two decimals."""
+
+
+def percents(part: Fraction) -> str:
+    """A part of a whole in per cent: a limit in words."""
+    return f"{float(100 * part):g} %"
+
+
+def averaged(regions: Iterable[AblatedRegion], workload: str | None = None) -> list[AblatedRegion]:
+    """The regions that means are over, of one workload or of all."""
+    return [
+        one
+        for one in regions
+        if not one.rate
+        and one.before.value
+        and one.steady
+        and (workload is None or one.workload == workload)
+    ]
+
+
+def apart(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
+    """The regions that are in no mean, since runs of one kernel vary there."""
+    return [one for one in regions if not one.rate and one.before.value and not one.steady]
+
+
+class MeanAccount(msgspec.Struct, frozen=True):
+    """Means over all steady regions, in per cent of the region in the base, with intervals that
+    reach as far as all regions' together. `regions`: how many.
+    """
+
+    regions: int
+    whole: Estimate
+    explained: Estimate
+    remainder: Estimate
+    sums: Adds
+
+
+class Means(msgspec.Struct, frozen=True):
+    """Means over the regions of a report, in per cent of the base. None without a region. `known`:
+    that of the whole, where runs have it.
+    """
+
+    regions: tuple[AblatedRegion, ...]
+    known: RegionSum | None = None
+
+    def of(self, effects: Mapping[str, Estimate], workload: str | None = None) -> Estimate | None:
+        """The mean of an effect, over one workload's regions or all."""
+        costs = {one.name: one.before for one in averaged(self.regions, workload)}
+        found = mean_percent(effects, costs)
+        told = effects.get(MEAN)
+        every = len(costs) == len(averaged(self.regions))
+        if found is None or told is None or not every or told.value != found.value:
+            return found
+        return told
+
+    def whole(self, workload: str | None = None) -> Estimate | None:
+        """From one end to the other."""
+        return self.of(self.wholes, workload)
+
+    def explained(self, workload: str | None = None) -> Estimate | None:
+        """What the parts add up to."""
+        return self.of(self.sums, workload)
+
+    def remainder(self, workload: str | None = None) -> Estimate | None:
+        """What they leave."""
+        return self.of(self.rests, workload)
+
+    @property
+    def wholes(self) -> dict[str, Estimate]:
+        """From one end to the other, by region."""
+        told = {MEAN: self.known.whole} if self.known else {}
+        return {one.name: one.whole for one in self.regions} | told
+
+    @property
+    def sums(self) -> dict[str, Estimate]:
+        """What the parts add up to, by region."""
+        told = {MEAN: self.known.explained} if self.known else {}
+        return {one.name: one.explained for one in self.regions} | told
+
+    @property
+    def rests(self) -> dict[str, Estimate]:
+        """What they leave, by region."""
+        told = {MEAN: self.known.remainder} if self.known else {}
+        return {one.name: one.remainder for one in self.regions} | told
+
+    @property
+    def adds(self) -> Adds | None:
+        """Whether parts add up to the whole in the mean."""
+        rest = self.remainder()
+        if rest is None:
+            return None
+        if is_seen(rest):
+            return Adds.LEFT_OVER
+        return Adds.ADDS_UP if rest.high - rest.low <= 100 * NARROW else Adds.CANNOT_TELL
+
+    @property
+    def account(self) -> MeanAccount | None:
+        """The whole, its parts and what they leave; None without a region."""
+        whole, explained, remainder = self.whole(), self.explained(), self.remainder()
+        if whole is None or explained is None or remainder is None or self.adds is None:
+            return None
+        return MeanAccount(len(averaged(self.regions)), whole, explained, remainder, self.adds)
+
+    def sees(self, effects: Mapping[str, Estimate]) -> bool:
+        """Whether the interval of an effect's mean excludes zero."""
+        mean = self.of(effects)
+        return mean is not None and is_seen(mean)
+
+    def size(self, effects: Mapping[str, Estimate]) -> Fraction:
+        """How large an effect is in the mean, in either direction."""
+        mean = self.of(effects)
+        return abs(mean.value) if mean else Fraction(0)
+
+    def seen_in(self, effects: Mapping[str, Estimate]) -> list[tuple[str, Estimate]]:
+        """The regions where an effect's interval excludes zero, with the effect in per cent of the
+        region, the largest first.
+        """
+        found = [
+            (region.name, part_of(effects[region.name], region))
+            for region in self.regions
+            if region.name in effects
+            and not region.rate
+            and region.before.value
+            and is_seen(effects[region.name])
+        ]
+        return sorted(found, key=lambda row: -abs(row[1].value))
+
+    def most_in(self, effects: Mapping[str, Estimate]) -> str:
+        """The region where an effect is the largest part of it, and that part; "" without one."""
+        found = self.seen_in(effects)
+        return f"{found[0][0]} {cell(found[0][1])}" if found else ""
+
+
+def part_of(effect: Estimate, region: AblatedRegion) -> Estimate:
+    """An effect in per cent of what the region costs in the base."""
+    cost = abs(region.before.value)
+    ends = [100 * one / cost for one in (effect.value, effect.low, effect.high)]
+    return Estimate(ends[0], ends[1], ends[2], effect.n)
+
+
+def spread(mean: Estimate) -> str:
+    """How far a mean in per cent may be off: rounded up, so that the interval is not narrower."""
+    if mean.n < 2:
+        return "n=1" if mean.n else ""
+    if mean.exact:
+        return "exact"
+    far = reach(mean)
+    places = 2 if far < _TWO_PLACES else 1
+    return f"+-{math.ceil(far * 10**places) / 10**places:.{places}f}"
+
+
+def cell(mean: Estimate | None) -> str:
+    """A mean with its spread; "-" without a region."""
+    return "-" if mean is None else f"{figures.percent(mean.value)} {spread(mean)}".rstrip()
+
+
+def bound_text(mean: Estimate | None) -> str:
+    """How large a mean may be."""
+    if mean is None:
+        return "unknown"
+    if mean.n < 2:
+        return "one run"
+    far = bound(mean)
+    return f"{math.ceil(far * 100) / 100:.2f} %" if far else "exactly 0"
+
+
+def apart_title() -> str:
+    """What stands over the regions that are in no mean."""
+    return f"in no mean: runs of one kernel vary by more than {percents(STEADY)}"
+
+
+def apart_text(region: AblatedRegion) -> str:
+    """Between what figures the runs of a kernel vary, and what the whole does there."""
+    varies = region.varies
+    low, high = figures.number(varies.low), figures.number(varies.high)
+    return (
+        f"{region.name}: {low} to {high} instructions in {varies.n} runs; from end to end "
+        f"{cell(part_of(region.whole, region))}"
+    )
+
+
+def remainder_words(adds: Adds) -> str:
+    """What a remainder says; `about` has the limit."""
+    return {
+        Adds.ADDS_UP: "within the spread",
+        Adds.LEFT_OVER: "more than the spread",
+        Adds.CANNOT_TELL: "cannot tell",
+    }[adds]
+
+
+def about(count: int, base: str) -> str:
+    """How means are made."""
+    return (
+        f"Mean over {count} {'region' if count == 1 else 'regions'}, in per cent of {base}, of the "
+        "instructions of the measured tasks; a minus is faster. Behind it how far it may be off: "
+        "the range over runs, or where these are not known the spreads of regions, which add up. "
+        "What is left over is within the spread if that holds 0 and "
+        f"is no wider than {percents(NARROW)}; if it is wider, one cannot tell."
+    )
+
+
+def left_over(means: Means) -> str:
+    """What is left over in the mean, in words; "" where it is exactly nothing."""
+    rest, word = means.remainder(), means.adds
+    if rest is None or word is None or not (rest.value or reach(rest)):
+        return ""
+    return remainder_words(word)
+
+
+Total = tuple[str, Mapping[str, Estimate], str]
+"""A row below a table of parts: a name, an effect by region, a word on what is left over."""
+
+
+def totals(means: Means, whole: str, rest: str) -> list[Total]:
+    """Return the rows of what parts add up to, of the whole, and of what is left over, if anything
+    is.
+
+    whole, rest: what these are called.
+    """
+    rows: list[Total] = [("sum of these", means.sums, ""), (whole, means.wholes, "")]
+    word = left_over(means)
+    return [*rows, (rest, means.rests, word)] if word else rows

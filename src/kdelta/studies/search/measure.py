@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of one tree that differ by their configs: built, run, and what each of them executes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kdelta.counts.executed import decode_executed
+from kdelta.counts.model import RegionCounts
+from kdelta.cpus.model import CPU
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import lab_errors, write_atomic
+from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.doubt import region_runs
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.paths import RegionPath, background_rates, function_paths, region_paths
+from kdelta.infer.search.search_model import Failed, Outcome
+from kdelta.infer.search.search_model import Measured as Run
+from kdelta.kernels.build.built import DIGEST, BuiltKernel, forget, load_built
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.config.kconfig import (
+    Config,
+    is_whole,
+    parse_config,
+    render_config,
+    without_modules,
+)
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.objects.digest_file import is_current
+from kdelta.spec.change import ConfigFileChange
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.identity import identity
+from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_changes
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.compare.study import workload_work
+from kdelta.studies.lab.lab import EXECUTED, Done, Lab
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.search.model import AblationBuild
+from kdelta.studies.tracing.comparable import judged_ends
+from kdelta.studies.tracing.cycles import recorded_runs
+from kdelta.workloads.catalog import Workload
+
+RATE_NAMES = {"interrupts": "interrupts", "other": "other tasks"}
+
+
+class SearchedRegion(msgspec.Struct, frozen=True):
+    """A region's path, or (rate) what interrupts or other tasks do a virtual second."""
+
+    workload: str
+    path: RegionPath
+    rate: bool = False
+
+
+class MeasuredKernel(msgspec.Struct, frozen=True):
+    """A kernel or why there is none, its runs, and what they executed by region, and by region and
+    function; nothing if it failed, see `failure` and `status`. `runs`: the regions run by
+    run, by which differences are judged.
+    """
+
+    label: str
+    found: Kernel | NoKernel
+    done: tuple[Done, ...]
+    regions: dict[str, SearchedRegion]
+    failure: str = ""
+    status: RunStatus = RunStatus.OK
+    parts: dict[str, dict[str, Estimate]] = {}
+    runs: dict[str, tuple[RegionCounts, ...]] = {}
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel, if there is one."""
+        return None if isinstance(self.found, NoKernel) else self.found
+
+    @property
+    def code(self) -> dict[str, Estimate]:
+        """The path of each region, without lookups by address."""
+        return {name: region.path.code for name, region in self.regions.items()}
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a search is given of it."""
+        if self.failure:
+            return Failed(self.status, self.failure)
+        return Run(self.code, self.parts, self.runs)
+
+    @property
+    def built(self) -> BuiltKernel:
+        """The record of its kernel; LabError when it was removed meanwhile."""
+        found = load_built(self.kernel.built) if self.kernel and self.kernel.built else None
+        if found is None:
+            raise LabError(f"{self.label} is not in the cache any more", "run this again")
+        return found
+
+    def without(self, names: Collection[str]) -> "MeasuredKernel":
+        """The same without these regions."""
+        regions, parts, runs = (
+            {name: one for name, one in of.items() if name not in names}
+            for of in (self.regions, self.parts, self.runs)
+        )
+        return msgspec.structs.replace(self, regions=regions, parts=parts, runs=runs)
+
+    def config(self) -> Config:
+        """The config that it was granted."""
+        built = self.built
+        with lab_errors("reading", built.path):
+            return parse_config((built.path / built.config).read_text())
+
+
+class Bench:
+    """Builds and measures, and keeps the list of kernels."""
+
+    def __init__(
+        self,
+        tree: str,
+        workloads: Sequence[Workload],
+        request: LabRequest,
+        store: Store,
+        progress: Progress,
+    ) -> None:
+        spec = parse_kernel_spec(tree)
+        if isinstance(spec, DebSpec | ImageSpec):
+            raise UserError(
+                f"not a source tree: {tree}",
+                "an ablation builds kernels: name PATH, git:PATH@REV or deb-src:PACKAGE",
+            )
+        self._spec = spec
+        self._workloads = workloads
+        self._request = request
+        self._store = store
+        self._progress = progress
+        self.left_out: frozenset[str] = frozenset()
+        self.builds: list[AblationBuild] = []
+
+    def build(self, label: str, config: Path, *, digest: bool = False) -> Kernel | NoKernel:
+        """The kernel of a whole config in a file; built again if its digest is needed, and is one
+        that an earlier kdelta made.
+        """
+        lab = Lab(self._request, self._store, self._progress)
+        spec = with_changes(self._spec, [ConfigFileChange(str(config))])
+        known = {build.identity for build in self.builds}
+        self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
+        found = lab.kernel(str(spec))
+        if digest and not isinstance(found, NoKernel):
+            built = load_built(found.built or "")
+            if built and not is_current(built.path / DIGEST):
+                self._progress.say(f"{label}: its digest was made by another kdelta: built again")
+                forget(built)
+                found = lab.kernel(str(spec))
+        self.builds.append(_entry(label, found, known))
+        return found
+
+    def note(self, measured: MeasuredKernel) -> None:
+        """Enters how the runs of the kernel that was built last ended, if they failed."""
+        if measured.failure and measured.kernel is not None:
+            failed = msgspec.structs.replace(
+                self.builds[-1], status=measured.status.value, detail=measured.failure
+            )
+            self.builds[-1] = failed
+
+    async def measure(
+        self, label: str, kernel: Kernel | NoKernel, *, append: str = "", runs: int | None = None
+    ) -> MeasuredKernel:
+        """Runs all workloads under a kernel, with words added to its command line: then nothing is
+        traced, even if the request says that one run is to be.
+        """
+        if isinstance(kernel, NoKernel):
+            return MeasuredKernel(label, kernel, (), {}, kernel.text, kernel.status)
+        request = self._request
+        if append:
+            words = f"{request.machine.append} {append}".strip()
+            machine = msgspec.structs.replace(request.machine, append=words)
+            request = msgspec.structs.replace(request, machine=machine, trace=False)
+        if runs:
+            request = msgspec.structs.replace(request, perturbations=runs)
+        works = [workload_work(one, (), kernel, mode=request.mode) for one in self._workloads]
+        kernels = [kernel] * len(works)
+        if request.trace:
+            results = await recorded_runs(request, self._store, self._progress, kernels, works)
+        else:
+            results = await Lab(request, self._store, self._progress).runs(kernels, works)
+        return self._measured(label, kernel, results)
+
+    def _measured(
+        self, label: str, kernel: Kernel, results: Sequence[list[Done]]
+    ) -> MeasuredKernel:
+        regions: dict[str, SearchedRegion] = {}
+        parts: dict[str, dict[str, Estimate]] = {}
+        runs: dict[str, tuple[RegionCounts, ...]] = {}
+        failures, status = [], RunStatus.OK
+        for workload, done in zip(self._workloads, results, strict=True):
+            counts = [one.counts for one in done if one.counts is not None]
+            if not counts:
+                run = done[0].run
+                failures.append(f"{workload.name}: {run.word}: {run.detail}")
+                status = run.status or RunStatus.WORKLOAD_FAILED
+                continue
+            for name, path in region_paths(counts).items():
+                regions[self._named(name, workload)] = SearchedRegion(workload.name, path)
+            for name, functions in function_paths(counts).items():
+                parts[self._named(name, workload)] = functions
+            for name, held in region_runs(counts).items():
+                runs[self._named(name, workload)] = held
+            for context, rate in background_rates(counts).items():
+                name = f"{RATE_NAMES[context]} ({workload.name})"
+                nothing = Estimate(ZERO, ZERO, ZERO, rate.n)
+                regions[name] = SearchedRegion(
+                    workload.name, RegionPath(rate, rate, nothing), rate=True
+                )
+                parts[name] = {name: rate}
+        every = tuple(one for done in results for one in done)
+        if failures:
+            return MeasuredKernel(label, kernel, every, {}, "; ".join(failures), status)
+        found = MeasuredKernel(label, kernel, every, regions, parts=parts, runs=runs)
+        return found.without(self.left_out)
+
+    def comparable(
+        self, ends: tuple[MeasuredKernel, MeasuredKernel], cpu: CPU | None
+    ) -> tuple[MeasuredKernel, MeasuredKernel]:
+        """Both ends without the regions that a path decides which one of them has lost in the
+        guest, and without model cycles of regions that have such a path at all; kernels that are
+        measured later are without them, too. UserError if none is left.
+        """
+        decided: dict[str, str] = {}
+        cycles: list[str] = []
+        for workload, judged in judged_ends((ends[0].done, ends[1].done), cpu, self._store).items():
+            decided |= {self.named(name, workload): why for name, why in judged.decided.items()}
+            if cpu is not None:
+                cycles += [cycles_name(self.named(name, workload), cpu) for name in judged.lost]
+        self.left_out = frozenset((*decided, *cycles))
+        kept = ends[0].without(self.left_out), ends[1].without(self.left_out)
+        if decided and all(region.rate for region in kept[0].regions.values()):
+            raise UserError(
+                f"the ends are not comparable: {next(iter(decided.values()))}",
+                "name operations whose paths both ends have",
+            )
+        return kept
+
+    async def more_runs(self, measured: MeasuredKernel) -> MeasuredKernel:
+        """The same kernel with as many runs as leave nothing to chance; as it was if they fail."""
+        if measured.kernel is None:
+            return measured
+        runs = max(ENOUGH, self._request.perturbations)
+        self._progress.say(f"{measured.label}: runs may differ so by chance; {runs} of it")
+        again = await self.measure(measured.label, measured.kernel, runs=runs)
+        return measured if again.failure else again
+
+    def named(self, region: str, workload: str) -> str:
+        """What a region of that workload is called here."""
+        owner = next(one for one in self._workloads if one.name == workload)
+        return self._named(region, owner)
+
+    def _named(self, region: str, workload: Workload) -> str:
+        owners = [one for one in self._workloads if region in _names(one)]
+        return f"{workload.name}/{region}" if len(owners) > 1 else region
+
+    def executed(self, measured: MeasuredKernel) -> frozenset[str]:
+        """The functions of a kernel that its runs executed since power-on, by name."""
+        names: frozenset[str] = frozenset()
+        for done in measured.done:
+            blob = done.run.attachments.get(EXECUTED)
+            if done.counts is not None and blob is None:
+                raise LabError(
+                    f"run {done.run.id} does not say what was executed", "make it again: --again"
+                )
+            if blob is not None:
+                names |= decode_executed(self._store.get(blob)).names()
+        return names
+
+
+def cycles_name(region: str, cpu: CPU) -> str:
+    """What the model cycles of a region are called among regions."""
+    return f"{region} on {cpu.name}"
+
+
+def _names(workload: Workload) -> set[str]:
+    return {operation.name for operation in workload.operations}
+
+
+def _entry(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
+    if isinstance(found, NoKernel):
+        return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
+    built = load_built(found.built) if found.built else None
+    seconds = built.seconds if built and found.identity not in known else None
+    size = built.image_bytes if built else None
+    return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
+
+
+def config_file(name: str, config: Mapping[str, str]) -> Path:
+    """A file with a whole config, in the cache; the same path for the same config."""
+    text = f"# Linux Kernel Configuration\n{render_config(config)}"
+    path = cache_dir("configs") / f"{name}-{identity(text)[:12]}.config"
+    write_atomic(path, text.encode())
+    return path
+
+
+def end_config(path: Path, *, no_modules: bool) -> Path:
+    """A config that the user names, as a file that counts as a whole one; UserError if there is
+    none. What it leaves out is as the tree has it by default, as in a defconfig.
+    """
+    try:
+        text = path.expanduser().read_text(errors="replace")
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}", "it must be a .config"
+        ) from error
+    if not parse_config(text):
+        raise UserError(f"{path} has no options", "it must be a .config, whole or a defconfig")
+    if no_modules:
+        text = render_config(without_modules(parse_config(text)))
+    if is_whole(text, path.name) and not no_modules:
+        return path.expanduser().absolute()
+    kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}_defconfig"
+    write_atomic(kept, text.encode())
+    return kept

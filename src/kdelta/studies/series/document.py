@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The document of a series: what each patch does, which were ruled out and why, what needs what."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.search.minimal import PatchRole
+from kdelta.infer.search.series_model import PatchFate, PatchGroup, View, ViewAnswer
+from kdelta.report import cells, figures, words
+from kdelta.report import parts as common
+from kdelta.report.document import (
+    Answer,
+    Block,
+    Case,
+    Cell,
+    Chip,
+    Column,
+    Document,
+    Items,
+    Outcome,
+    Prose,
+    Section,
+    Suite,
+    Table,
+)
+from kdelta.report.stored import Stored
+from kdelta.studies.search import document as searched
+from kdelta.studies.search.means import about, averaged, cell, totals
+from kdelta.studies.series.held import Holds, held
+from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
+from kdelta.studies.series.parts import (
+    HEADS,
+    WORDS,
+    means_of,
+    most_in,
+    parts_of,
+    unseen_rows,
+    verdict_text,
+)
+
+_TONES = {
+    PatchFate.UNRESOLVED: "unresolved",
+    PatchFate.TOGETHER: "unresolved",
+    PatchFate.RULED_OUT: "same",
+    PatchFate.CLEARED: "same",
+}
+
+
+def document(stored: Stored, report: SeriesReport) -> Document:
+    """Return the document of a series of patches."""
+    ends = tuple(zip(("without", "with all"), report.ends, strict=True))
+    patches = Suite("patches", tuple(map(_case, report.rows)))
+    count = words.counted(len(report.rows), "patch", "patches")
+    title = f"{' '.join(report.workloads)}: {count}"
+    found = Document(
+        title=title if report.failure else f"{title} on {report.tree}",
+        made=common.made_of(stored),
+        answers=(_answer(report),),
+        facts=(
+            ("tree", report.tree),
+            ("patches", " ".join(report.words)),
+            *((who, common.kernel_fact(side)) for who, side in ends),
+            ("workload", ", ".join(report.workloads)),
+        ),
+        sections=tuple(_sections(report)),
+        environment=common.environment(stored, report.machine, ends),
+        suites=searched.suites(("without", "with all"), report.ends, report.regions, patches),
+        failures=common.failures(ends),
+        notes=report.notes,
+        warnings=report.warnings,
+    )
+    return searched.failed(found, report.failure) if report.failure else found
+
+
+def _case(row: SeriesRow) -> Case:
+    answer = row.answer
+    if answer.fate in (PatchFate.UNRESOLVED, PatchFate.TOGETHER):
+        return Case(row.name, Outcome.UNKNOWN, answer.text or str(answer.fate))
+    why = answer.text or row.why or str(answer.fate)
+    return searched.effects_case(row.name, answer.effects, why)
+
+
+def _answer(report: SeriesReport) -> Answer:
+    if report.failure:
+        return Answer((report.failure,), tone="unresolved")
+    fates = Counter(row.answer.fate for row in report.rows)
+    chips = tuple(Chip(fate.value, count) for fate, count in fates.items())
+    sentences = [verdict_text(report)]
+    if report.minimal and report.minimal.answer.members:
+        names = [one.name for one in report.minimal.answer.members]
+        sentences.append(f"The smallest set with the effect: {words.listed(names)}.")
+    sentences += [f"Proof: {report.proof.text}"] if report.proof else []
+    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole()))
+
+
+def _sections(report: SeriesReport) -> Iterator[Section]:
+    if report.failure:
+        yield from searched.builds_section(report.builds)
+        return
+    every = means_of(report)
+    means = [(row.name, every.of(row.answer.effects)) for row in report.rows if row.answer.effects]
+    means += [
+        (f"group {number}", every.of(group.effects))
+        for number, group in enumerate(report.groups, start=1)
+    ]
+    chart = searched.means_chart(
+        means, "Mean over all regions, of what each patch does on top of those before it."
+    )
+    lead = Prose(about(len(averaged(report.regions)), "the tree without patches"))
+    yield Section("patches", "Patches and what they do", (*chart, _patches_table(report), lead))
+    unseen = [(row.name, row.answer.effects) for row in unseen_rows(report)]
+    yield from searched.unseen_section(unseen, every)
+    yield from searched.apart_section(report.regions)
+    if report.minimal:
+        yield Section("minimal", "The smallest set", tuple(_minimal(report, report.minimal)))
+    if report.groups:
+        texts = tuple(
+            f"group {number}: {', '.join(group.patches)}; {group.reason}"
+            for number, group in enumerate(report.groups, start=1)
+        )
+        yield Section("groups", "Not split", (Items(texts),))
+    yield from _ruled_out(report)
+    yield from _held(report)
+    folds = searched.account_folds(report.regions, lambda name: parts_of(name, report), WORDS)
+    if folds and report.minimal is None:
+        lead = Prose("What did it in each region that changed; rows add up to all patches.")
+        yield Section("regions", "Regions", (lead, *folds), detail=True)
+    yield from searched.regions_section("without", "with all", report.regions)
+    yield from _needs(report)
+    if report.interactions:
+        texts = tuple(
+            f"{' + '.join(one.units)}: most in {most_in(one.effects, report) or 'nowhere'}; "
+            f"{one.text}"
+            for one in report.interactions
+        )
+        yield searched.interactions_section(texts)
+    yield from searched.proof_section(report.proof)
+    yield from _kept(report)
+    instead = f"one build a patch would be {len(report.rows) + 1}" if report.rows else ""
+    yield from searched.builds_section(report.builds, instead)
+
+
+def _patches_table(report: SeriesReport) -> Table:
+    views = [view for view in HEADS if view in report.views or view is View.ORDER]
+    columns = (
+        Column("patch", "name"),
+        Column("what became of it", "word"),
+        *(
+            column
+            for view in views
+            for column in (Column(f"% {HEADS[view]}", "number"), Column("spread", "number"))
+        ),
+        Column("most in"),
+        Column("subject"),
+        Column("how it is known"),
+    )
+    rows = [_patch_row(row, views, report) for row in report.rows]
+    rows += [
+        _group_row(f"group {number}", group, views, report)
+        for number, group in enumerate(report.groups, start=1)
+    ]
+    foot = tuple(
+        (
+            Cell(name),
+            Cell(word),
+            *searched.mean_cells(means_of(report).of(effects)),
+            *[cells.NOTHING] * (2 * len(views) + 1),
+        )
+        for name, effects, word in totals(means_of(report), WORDS.total, WORDS.remainder)
+    )
+    caption = "Mean over all regions, in per cent of the tree without patches; a minus is faster"
+    return Table("patches-table", caption, columns, tuple(rows), foot=foot, filtered=True)
+
+
+def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
+    answer = row.answer
+    mean = means_of(report).of(answer.effects)
+    tone = _TONES.get(answer.fate, searched.TONES[searched.mean_tone(mean)])
+    effects = {View.ORDER: answer.effects, View.LEFT_OUT: _of(answer.left_out),
+             View.ALONE: _of(answer.alone)}  # fmt: skip
+    return (
+        Cell(row.name),
+        Cell(answer.fate.value, tone=tone),
+        *(one for view in views for one in _mean_cells(effects[view], report)),
+        Cell(most_in(answer.effects, report)),
+        Cell(row.subject),
+        Cell(answer.text or row.why),
+    )
+
+
+def _group_row(
+    name: str, group: PatchGroup, views: list[View], report: SeriesReport
+) -> tuple[Cell, ...]:
+    effects = {View.ORDER: group.effects, View.LEFT_OUT: _of(group.left_out),
+             View.ALONE: _of(group.alone)}  # fmt: skip
+    return (
+        Cell(name),
+        Cell(words.counted(len(group.patches), "patch", "patches"), tone="unresolved"),
+        *(one for view in views for one in _mean_cells(effects[view], report)),
+        Cell(most_in(group.effects, report)),
+        cells.NOTHING,
+        Cell(group.reason),
+    )
+
+
+def _of(view: ViewAnswer | None) -> Mapping[str, Estimate]:
+    return view.effects if view else {}
+
+
+def _mean_cells(effects: Mapping[str, Estimate], report: SeriesReport) -> tuple[Cell, Cell]:
+    return searched.mean_cells(means_of(report).of(effects) if effects else None)
+
+
+def _minimal(report: SeriesReport, minimal: Minimal) -> Iterator[Block]:
+    answer = minimal.answer
+    if not answer.members:
+        yield Prose(f"No set was found that has the effect. {answer.note}")
+        return
+    within = figures.percent(100 * minimal.within).lstrip("+")
+    count = words.counted(len(answer.members), "patch has", "patches have")
+    text = f"{count} the effect of all, within {within} of it."
+    if not answer.complete:
+        text = f"{count} to be there, and perhaps more."
+    yield Prose(text)
+    yield Items(
+        tuple(
+            f"{one.name}: {'' if one.role is PatchRole.CULPRIT else 'needed: '}{one.text}"
+            for one in answer.members
+        )
+    )
+    tried = words.counted(answer.tests, "kernel")
+    text = f"{tried} tried for it, {words.counted(answer.refused, 'set')} refused without one."
+    if answer.confirmed:
+        text += " Left out one by one, none of them can be spared."
+    yield Prose(f"{text} {answer.note}".rstrip())
+    if minimal.effects:
+        mean = cell(means_of(report).of(minimal.effects))
+        most = most_in(minimal.effects, report)
+        yield Prose(f"Together, without the others: {mean} in the mean, most in {most}.")
+
+
+def _ruled_out(report: SeriesReport) -> Iterator[Section]:
+    rows = report.of(PatchFate.RULED_OUT)
+    if not rows:
+        return
+    columns = (Column("patch", "name"), *searched.REACH_COLUMNS, Column("why"))
+    shown = tuple(
+        (
+            Cell(row.name),
+            *searched.reach_cells(row.objects, row.alive),
+            Cell(row.why or "no executed code depends on it"),
+        )
+        for row in rows
+    )
+    text = f"{words.counted(len(rows), 'patch', 'patches')} needed no kernel of their own."
+    table = Table("out-table", "Patches that were ruled out", columns, shown, filtered=True)
+    yield Section("ruled-out", "Ruled out, and why", (Prose(text), table))
+
+
+def _held(report: SeriesReport) -> Iterator[Section]:
+    """What became of effects that were measured before, on another base."""
+    found = held(report)
+    if not found:
+        return
+    counted = {word: sum(one.word is word for one in found) for word in Holds}
+    lead = ", ".join(f"{count} {word.value}" for word, count in counted.items() if count)
+    columns = (
+        Column("patch", "name"),
+        Column("region"),
+        Column("% earlier", "number"),
+        Column("% now", "number"),
+        Column("it", "word"),
+    )
+    rows = tuple(
+        (
+            Cell(one.patch),
+            Cell(one.region),
+            searched.percent_cell(Fraction(f"{one.earlier:.4f}")),
+            searched.percent_cell(Fraction(f"{one.now:.4f}")) if one.now is not None else Cell("?"),
+            Cell(one.word.value),
+        )
+        for one in found
+    )
+    table = Table("held-table", "Effects that were measured before", columns, rows)
+    yield Section("earlier", "What still holds", (Prose(f"{lead}."), table))
+
+
+def _needs(report: SeriesReport) -> Iterator[Section]:
+    if report.needs:
+        columns = (Column("patch", "name"), Column("needs"), Column("why"))
+        rows = tuple(
+            (Cell(one.patch), Cell(", ".join(one.needs)), Cell(one.reason)) for one in report.needs
+        )
+        table = Table("needs-table", "Patches that cannot be had without others", columns, rows)
+        yield Section("needs", "What needs what", (table,))
+
+
+def _kept(report: SeriesReport) -> Iterator[Section]:
+    if kept := report.kept:
+        text = f"{kept.branch}, {words.counted(len(kept.kept), 'commit')}, tip {kept.tip[:12]}."
+        for word, names in (("Dropped", kept.dropped), ("Marked", kept.marked)):
+            if names:
+                text += f" {word}, since slower: {', '.join(names)}."
+        yield Section("kept", "The branch that was kept", (Prose(text),))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`kdelta series` as a kind of study: its report, question and JSON."""
+
+from collections.abc import Sequence
+
+from kdelta.infer.search.minimal import MinimalAnswer
+from kdelta.infer.search.series_model import InteractionAnswer, PatchAnswer, PatchGroup, ViewAnswer
+from kdelta.report.document import Document
+from kdelta.report.json import Shape
+from kdelta.report.kind import Kind, listed
+from kdelta.report.shapes import BY_REGION, by_region
+from kdelta.report.shortened import explained
+from kdelta.report.stored import Stored
+from kdelta.studies.search.shapes import after, before, mean, means, seen
+from kdelta.studies.series.document import document
+from kdelta.studies.series.held import held
+from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
+
+
+def _question(reports: Sequence[SeriesReport]) -> str:
+    (one,) = reports
+    what = f"each of {len(one.rows)} patches" if len(one.rows) != 1 else one.rows[0].name
+    return f"What does {what} do on {one.tree} under {listed(one.workloads)}?"
+
+
+_SHAPES: dict[type, Shape] = {
+    InteractionAnswer: Shape(adds={"patches": "units", "effects": by_region}),
+    KeptBranch: Shape(adds={"patches": "kept"}),
+    Minimal: Shape(adds={"effects": by_region}, flat=("answer",)),
+    MinimalAnswer: Shape(adds={"patches": "members"}),
+    PatchAnswer: Shape(
+        adds={"effects": by_region, "mean": mean, "seen": seen},
+        omits=("text",),
+        later=("mean", "seen"),
+    ),
+    PatchGroup: BY_REGION,
+    SeriesReport: Shape(
+        adds={"before": before, "after": after, "patches": "rows", "held": held, "means": means},
+        omits=("ends", "mean"),
+        later=("means",),
+    ),
+    SeriesRow: Shape(flat=("answer",)),
+    ViewAnswer: BY_REGION,
+}
+
+
+def _document(stored: Stored) -> Document:
+    return document(stored, stored.one(SeriesReport))
+
+
+KIND = Kind(
+    report=SeriesReport,
+    json="kdelta.series/1",
+    document=_document,
+    printed=explained(_document, "regions", "folds", 8),
+    question=_question,
+    shapes=_SHAPES,
+)

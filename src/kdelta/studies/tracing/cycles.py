@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Model cycles of two kernels on one CPU: traced runs, layouts drawn alike, effects, verdicts."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from kdelta.counts.model import RunCounts
+from kdelta.cpus.model import CPU
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles.ensembles import RegionCost
+from kdelta.infer.cycles.placement import placement_effects
+from kdelta.infer.cycles.placement_model import (
+    CodeChange,
+    ComparedRegion,
+    CycleVerdict,
+    PlacementEffect,
+)
+from kdelta.infer.cycles.prices import FIXED, prices_of
+from kdelta.infer.effects.effects import Word
+from kdelta.kernels.model import Kernel
+from kdelta.report.cut import cut_note
+from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.store.store import Store
+from kdelta.studies.lab.lab import Done, Lab, Work
+from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.lab.same_code import Known, codes_of
+from kdelta.studies.tracing import front_end
+from kdelta.studies.tracing.placement import (
+    L2,
+    PAGES,
+    CountedMisses,
+    Drawn,
+    PlacedKernel,
+    costs,
+    drawn_pairs,
+    notes_on_l2,
+    placed_run,
+    policies_of,
+    tracing,
+    without_l2,
+)
+from kdelta.studies.tracing.whole import counted_whole, cut_misses, not_counted
+
+SEED = 1
+"""Of the layouts: the same ones always, so that asking again gives the same verdicts."""
+
+
+class Cycles(msgspec.Struct, frozen=True):
+    """The effects on model cycles. `codes`: how the code that a region executes differs. `notes`:
+    what is to be known about regions. `regions`: what was judged. `cut`: the regions whose trace
+    was cut off; those without any have no effect, but a verdict there.
+    """
+
+    effects: tuple[PlacementEffect, ...]
+    codes: dict[str, CodeChange] = {}
+    notes: tuple[str, ...] = ()
+    regions: tuple[ComparedRegion, ...] = ()
+    cut: tuple[CutRegion, ...] = ()
+
+
+class Traced(msgspec.Struct, frozen=True, eq=False):
+    """A kernel's runs, and its code as placed; None where the traced run did not go well."""
+
+    done: tuple[Done, ...]
+    placed: PlacedKernel | None = None
+
+    @property
+    def counts(self) -> tuple[RunCounts, ...]:
+        """What the runs counted that went well."""
+        return tuple(one.counts for one in self.done if one.counts is not None)
+
+
+async def recorded_runs(
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    kernels: Sequence[Kernel],
+    works: Sequence[Work],
+) -> list[list[Done]]:
+    """All runs of each kernel, the first of which is traced. A traced run is a run like any other,
+    so the first is made once; but asked for `again`, it is first made as it was.
+    """
+    lab = Lab(msgspec.structs.replace(request, trace=False, data_lines=False), store, progress)
+    first = await lab.runs(kernels, works) if request.again else None
+    known = msgspec.structs.replace(tracing(request), again=False)
+    recorded = await Lab(known, store, progress).runs(kernels, works)
+    every = first or await lab.runs(kernels, works)
+    return [[*one, *done[1:]] for one, done in zip(recorded, every, strict=True)]
+
+
+async def traced_runs(
+    request: LabRequest,
+    store: Store,
+    progress: Progress,
+    kernels: Sequence[Kernel],
+    works: Sequence[Work],
+    *,
+    cpu: CPU | None = None,
+) -> list[Traced]:
+    """The same, and where the code of each kernel lies; with a CPU also what regions whose trace
+    was cut off miss in its L1I, by one run more. UserError for a kernel whose symbols do not say
+    where its code is.
+    """
+    found = await recorded_runs(request, store, progress, kernels, works)
+    with interruptible():
+        traced = [
+            Traced(tuple(done), placed_run(kernel, done[0], store) if done[0].counts else None)
+            for kernel, done in zip(kernels, found, strict=True)
+        ]
+    if cpu is None:
+        return traced
+    cut = [at for at, one in enumerate(traced) if one.placed and one.placed.truncated]
+    counted = await counted_whole(
+        request,
+        cpu.l1i,
+        [kernels[at] for at in cut],
+        [works[at] for at in cut],
+        store=store,
+        progress=progress,
+    )
+    whole = dict(zip(cut, counted, strict=True))
+    return [_with(one, whole.get(at)) for at, one in enumerate(traced)]
+
+
+def _with(one: Traced, counted: CountedMisses | None) -> Traced:
+    """The same with what its regions miss as linked, where that was counted."""
+    if one.placed is None or counted is None:
+        return one
+    placed = msgspec.structs.replace(one.placed, counted=counted)
+    return msgspec.structs.replace(one, placed=placed)
+
+
+def cycles_between(
+    base: Traced,
+    other: Traced,
+    cpu: CPU,
+    *,
+    layouts: int,
+    margin: float,
+    progress: Progress,
+    data: bool = False,
+) -> Cycles | None:
+    """The effects on the model cycles of the regions that both have; None without traced runs.
+
+    layouts: how many are drawn for each. margin: which differences matter, as a fraction. data:
+    misses of the L2 are in them, since accesses to data were traced.
+    """
+    if base.placed is None or other.placed is None:
+        return None
+    step = f"replay {other.placed.kernel.release} on {cpu.name}"
+    progress.begin(step)
+    kernels = ((base, base.placed), (other, other.placed))
+    with interruptible():
+        drawn = drawn_pairs(base.placed, other.placed, layouts, SEED)
+
+        def replayed(model: CPU) -> list[dict[str, RegionCost]]:
+            """What both kernels cost on a CPU."""
+            return [
+                _costs(one, placed, model, mine, data=data, step=step, progress=progress)
+                for (one, placed), mine in zip(kernels, drawn, strict=True)
+            ]
+
+        sides = replayed(cpu)
+        besides = replayed(cpu.least_recent) if policies_of(cpu) else None
+        codes = codes_of(_known(base.placed), _known(other.placed))
+    regions = _regions(sides, codes)
+    effects = placement_effects(regions, prices_of(cpu), margin)
+    if besides:
+        by_lru = placement_effects(_regions(besides, codes), prices_of(cpu), margin)
+        effects = tuple(map(_with_lru, effects, by_lru))
+    progress.end(step, f"{layouts} layouts of each kernel")
+    counted = besides or sides  # what runs count is counted by LRU
+    cut = _cut({"base": (base.placed, counted[0]), "other": (other.placed, counted[1])})
+    return Cycles(
+        effects=effects,
+        codes={name: codes[name] for name in _named(regions, cut) if name in codes},
+        notes=(
+            *(cut_note(one) for one in cut),
+            *not_counted(base.placed, "base"),
+            *not_counted(other.placed, "other"),
+            *([PAGES] if any(_misses_pages(one) for one in regions) else []),
+            *(_on_l2(cpu, regions) if data else ()),
+            *front_end.note_on_front_end(
+                cpu, {one.name: (one.base.shipped, one.other.shipped) for one in regions}
+            ),
+            *notes_on_replacement(cpu, effects),
+        ),
+        regions=tuple(regions),
+        cut=cut,
+    )
+
+
+def _costs(
+    one: Traced,
+    placed: PlacedKernel,
+    cpu: CPU,
+    layouts: Drawn,
+    *,
+    data: bool,
+    step: str,
+    progress: Progress,
+) -> dict[str, RegionCost]:
+    return costs(
+        placed,
+        cpu,
+        layouts,
+        runs=one.counts,
+        data=data,
+        front_end=True,
+        doing=lambda region: progress.doing(step, region),
+    )
+
+
+def _with_lru(effect: PlacementEffect, lru: PlacementEffect) -> PlacementEffect:
+    return msgspec.structs.replace(effect, lru=lru.verdict)
+
+
+def _regions(
+    sides: Sequence[Mapping[str, RegionCost]], codes: Mapping[str, CodeChange]
+) -> list[ComparedRegion]:
+    return [
+        ComparedRegion(
+            name, *_alike(sides[0][name], sides[1][name]), codes.get(name, CodeChange.DIFFERENT)
+        )
+        for name in sides[0]
+        if name in sides[1]
+    ]
+
+
+def notes_on_replacement(cpu: CPU, effects: Sequence[PlacementEffect]) -> list[str]:
+    """Whether verdicts depend on how the CPU's caches replace."""
+    policies = policies_of(cpu)
+    if not policies or not effects:
+        return []
+    kinds = ", ".join(f"{kind} {policy}" for kind, policy in policies.items())
+    other = [
+        f"{one.region} {one.lru.word.value}"
+        for one in effects
+        if one.lru is not None and one.lru.word is not one.verdict.word
+    ]
+    found = (
+        f"under LRU these verdicts are others: {', '.join(other)}"
+        if other
+        else ("under LRU all verdicts are the same")
+    )
+    return [f"replacement on {cpu.name} is not LRU ({kinds}); {found}"]
+
+
+def _cut(
+    kernels: Mapping[str, tuple[PlacedKernel, Mapping[str, RegionCost]]],
+) -> tuple[CutRegion, ...]:
+    """The regions whose trace was cut off in any of these; costs: of each."""
+    held: dict[str, dict[str, CutMisses]] = {}
+    for who, (placed, cost_of) in kernels.items():
+        first = {name: cost.shipped["l1i"] for name, cost in cost_of.items()}
+        for name, found in cut_misses(placed, first).items():
+            held.setdefault(name, {})[who] = found
+    return tuple(CutRegion(name, found, _verdict(found)) for name, found in held.items())
+
+
+def _verdict(found: Mapping[str, CutMisses]) -> CycleVerdict | None:
+    """Unresolved, where a kernel has no trace of the region; None where both have."""
+    untraced = [who for who, one in found.items() if one.first is None]
+    if not untraced:
+        return None
+    reason = f"its trace did not fit in {' and '.join(untraced)}, so other layouts are not known"
+    return CycleVerdict(Word.UNRESOLVED, reason=reason)
+
+
+def _named(regions: Sequence[ComparedRegion], cut: Sequence[CutRegion]) -> dict[str, None]:
+    return dict.fromkeys([*(one.name for one in regions), *(one.name for one in cut)])
+
+
+def _alike(base: RegionCost, other: RegionCost) -> tuple[RegionCost, RegionCost]:
+    """Both without misses of the L2, if one has none; and with those of data that both have; and
+    with what both have of the front end.
+    """
+    base, other = front_end.alike(base, other)
+    if (L2 in base.shipped) != (L2 in other.shipped):
+        base, other = without_l2(base), without_l2(other)
+    unknown = {kind for kind in FIXED if (kind in base.executed) != (kind in other.executed)}
+    return _without(base, unknown), _without(other, unknown)
+
+
+def _without(cost: RegionCost, kinds: Collection[str]) -> RegionCost:
+    executed = {name: amount for name, amount in cost.executed.items() if name not in kinds}
+    return msgspec.structs.replace(cost, executed=executed)
+
+
+def _misses_pages(region: ComparedRegion) -> bool:
+    sides = (region.base, region.other)
+    return any(side.shipped["itlb"] or side.ensemble.misses["itlb"].any() for side in sides)
+
+
+def _on_l2(cpu: CPU, regions: Sequence[ComparedRegion]) -> list[str]:
+    return notes_on_l2(cpu, [one.name for one in regions if L2 not in one.base.shipped])
+
+
+def _known(one: PlacedKernel) -> Known:
+    kernel, program = one.kernel, one.run.workload_identity
+    return Known(kernel.identity, one.digest, one.counts, program, kernel.parameters)

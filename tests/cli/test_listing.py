@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The commands that list what is there: runs, kernels, workloads."""
+
+from pathlib import Path
+
+from kdelta.spec.run import RunStatus
+from kdelta.store.store import Store
+from kdelta.studies.documents import read_document
+from tests.cli.studies import Captured, kdelta, make_run
+
+
+def test_runs_and_show(own_data: Path, capsys: Captured) -> None:
+    assert kdelta("runs") == 0
+    assert capsys.readouterr().out.startswith("no runs yet")
+    with Store.open(own_data) as store:
+        good = make_run(store, RunStatus.OK).run
+        bad = make_run(store, RunStatus.TIMED_OUT, 1, detail="no end after 600 s").run
+    assert kdelta("runs") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [bad.id[:8], good.id[:8]]
+    assert "timed-out       6.1.0-a" in lines[1]
+    assert kdelta("runs", "--json", "-n", "1") == 0
+    listed = read_document(capsys.readouterr().out)
+    assert [run.id for run in listed.runs] == [bad.id]
+
+    assert kdelta("show") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("The run has no counts: timed-out: no end after 600 s.")
+    assert "  | console 18\n" in shown
+    assert "console 17\n" not in shown
+    assert kdelta("show", "--console") == 0
+    assert capsys.readouterr().out.startswith("console 0\n")
+    assert kdelta("show", good.id[:6], "-o", "open-close") == 0
+    assert "open-close: 3209.27 instructions an iteration" in capsys.readouterr().out
+    assert kdelta("show", good.id, "--json") == 0
+    document = read_document(capsys.readouterr().out)
+    assert document.run.id == good.id
+    assert kdelta("show", "zzz") == 2
+    assert capsys.readouterr().err == (
+        "kdelta: no run is called 'zzz'\nhint: kdelta runs lists them\n"
+    )
+    assert kdelta("show", good.id, "-o", "frobnicate") == 2
+
+
+def test_a_damaged_blob(own_data: Path, capsys: Captured) -> None:
+    with Store.open(own_data) as store:
+        blob = make_run(store, RunStatus.OK).run.counts_blob
+    assert blob is not None
+    (own_data / "blobs" / blob[:2] / blob[2:]).write_bytes(b"garbage")
+    assert kdelta("show") == 3
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_workloads_and_kernels(own_cache: Path, capsys: Captured) -> None:
+    assert own_cache.is_dir()
+    assert kdelta("workloads") == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("aes: ")
+    assert "\nsyscalls: " in shown
+    assert "\n    getppid " in shown
+    assert "\n    -w wisconsin:loops=N " in shown
+    assert shown.count("\n    join-aselb ") == 1
+    assert "\n    the operations of wisconsin\n" in shown
+    assert kdelta("kernels") == 0
+    assert capsys.readouterr().out.startswith("no kernels here yet")
