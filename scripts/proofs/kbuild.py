@@ -26,14 +26,15 @@ from kdelta.infer.profiles.processes import Processes
 from kdelta.infer.profiles.profile import Part, Selection, Sort, region_profile
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
+from kdelta.report.text import table_lines
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import MachineOptions
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Lab, open_store
 from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.processes.document import region_table
 from kdelta.studies.processes.study import run_processes
-from kdelta.studies.processes.text import processes_lines
 from kdelta.workloads.catalog import find_workload
 
 SPECS = ("deb:linux-image-cloud-amd64", "deb:linux-image-6.12-cloud-amd64")
@@ -176,7 +177,7 @@ def record_of(operation: str, a: Counted, b: Counted, small: Counted) -> tuple[R
         tuple(programs_of(small.processes[0])),
         tuple(Line(one.match.origin, one.match.name, int(one.a), int(one.b)) for one in lines),
     )
-    table = [small.side.release, *processes_lines(small.processes[0])]
+    table = [small.side.release, *table_lines(region_table(small.processes[0]))]
     return record, "".join(f"{line}\n" for line in table)
 
 

@@ -23,7 +23,7 @@ def test_the_table_the_document_and_the_page_say_the_same(
     run = stored(own_data, [made()])
     assert kdelta("profile", run.id, "--processes") == 0
     table = capsys.readouterr().out
-    assert "kernel residency without idle: 81 of 421 instructions, 19.2%" in table
+    assert "make: the kernel executed 81 of 421 instructions (19.2 %)." in table
     file = tmp_path / "page.html"
     assert kdelta("profile", "last", "--processes", "--json", "--html", str(file)) == 0
     shown = capsys.readouterr().out

@@ -26,7 +26,7 @@ def test_a_profile(own_data: Path, capsys: Captured) -> None:
     assert kdelta("profile", "--sort", "loads", "--context", "all", "--only", "kernel") == 0
     shown = capsys.readouterr().out
     assert "do_sys_openat2.isra.0" in shown
-    assert "Left out below: modules and user code (--only)." in shown
+    assert "Left out of the functions: modules and user code (--only)." in shown
     assert kdelta("profile", "last", "--json", "-o", "getppid") == 0
     document = read_document(capsys.readouterr().out)
     assert document.run.id == made.id

@@ -7,7 +7,7 @@ import pytest
 from kdelta.counts.model import Cost
 from kdelta.infer.profiles.processes import ProgramCost, processes
 from kdelta.spec.errors import LabError
-from kdelta.studies.processes.text import processes_text
+from kdelta.studies.processes.document import region_table
 from tests.infer.made_processes import STACKS, counted, made
 
 
@@ -37,16 +37,9 @@ def test_what_does_not_add_up_is_refused() -> None:
 
 def test_table() -> None:
     profile = made()
-    text = processes_text([processes(profile, counted(profile, 1000))])
-    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line[:2] == "  "}
-    assert rows["cc1"] == ["0", "300", "60", "85.5%", "16.7%"]
-    assert rows["kernel"] == ["(other)", "0", "0", "9", "2.1%", "100.0%"]
-    assert rows["interrupts"] == ["0", "7", "1.7%", "100.0%"]
-    assert rows["total"] == ["340", "81", "100.0%", "19.2%"]
-    assert "kernel residency without idle: 81 of 421 instructions, 19.2%" in text
-    assert "idle: 579 ns" in text
-    assert all(len(line) < 81 for line in text.splitlines())
-
-
-def test_without_regions_there_is_no_table() -> None:
-    assert processes_text([]) == ""
+    table = region_table(processes(profile, counted(profile, 1000)))
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in (*table.rows, table.total)}
+    assert rows["cc1"] == ["measured", "0", "300", "60", "85.5 %", "16.7 %"]
+    assert rows["kernel"] == ["other", "0", "0", "9", "2.1 %", "100.0 %"]
+    assert rows["interrupts"] == ["interrupts", "", "0", "7", "1.7 %", "100.0 %"]
+    assert rows["total"] == ["", "", "340", "81", "100.0 %", "19.2 %"]

@@ -5,13 +5,13 @@ import msgspec
 
 from kdelta.report.stored import Stored
 from kdelta.studies.forms import text
-from kdelta.studies.kinds import question_of
+from kdelta.studies.kinds import KINDS, question_of
 
 
 def stored(kind: str, *reports: msgspec.Struct) -> Stored:
     return Stored(
         kind,
-        question_of(kind, reports),
+        question_of(kind, reports) if KINDS[kind].question else f"A {kind}?",
         "kdelta compare 'a b' c",
         1_767_225_600.0,
         "0.1",

@@ -20,23 +20,41 @@ from kdelta.infer.profiles.profile import (
     summed,
 )
 from kdelta.infer.profiles.source import SourceLine, line_changes
-from kdelta.report.document import Table
+from kdelta.report.document import Table, blocks
 from kdelta.report.model import ReportedRun
+from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
 from kdelta.spec.run import RunStatus
 from kdelta.studies.diff.document import document as diff_document
 from kdelta.studies.diff.model import DiffReport
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.forms import text as printed
+from kdelta.studies.profile.document import ON_A_PAGE, FunctionsAsked, document
 from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.parts import usual_columns
 from kdelta.studies.profile.source_text import changed_lines
-from kdelta.studies.profile.text import profile_text
 from tests.report.example import base_counts, other_counts, stored
 from tests.report.shown import shown, unwrapped
 from tests.report.shown import stored as kept_as
 from tests.report.test_text import against_golden, fits_a_mail
 
 OWN = Selection()
+
+
+def profile_text(report: ProfileReport, limit: int = 20, by: Sort = Sort.INSNS) -> str:
+    asked = FunctionsAsked(limit, by, usual_columns(report, by))
+    return text_of(document(kept_as("profile", report), report, asked))
+
+
+def functions_of(report: ProfileReport, asked: FunctionsAsked = ON_A_PAGE) -> list[dict[str, str]]:
+    """The rows of the table of functions by column, the total last."""
+    found = document(kept_as("profile", report), report, asked).sections
+    (table,) = (t for t in blocks(found) if isinstance(t, Table) and t.id == "functions-table")
+    heads = [column.title for column in table.columns]
+    rows = (*table.rows, table.total)
+    return [dict(zip(heads, [cell.text for cell in row], strict=True)) for row in rows]
+
+
 ALL = Selection(contexts=("own", "interrupts", "other"))
 
 
@@ -70,20 +88,6 @@ def diff_report(
     )
 
 
-def listing(text: str) -> list[list[str]]:
-    """The rows of the listing, head left out; what has no room in its line is joined to it."""
-    block = re.search(r"\n +(?:added|insns) +%.*?\n(.*? total[^\n]*)", text, re.DOTALL)
-    assert block
-    rows: list[list[str]] = []
-    for line in block[1].splitlines():
-        words = line.split()
-        if len(words) > 1 and words[1].endswith("%"):
-            rows.append(words)
-        else:
-            rows[-1] += words
-    return rows
-
-
 def differences(report: DiffReport, functions: int = 0) -> list[list[str]]:
     """The rows of a difference's table, the total last."""
     (table,) = [
@@ -95,17 +99,16 @@ def differences(report: DiffReport, functions: int = 0) -> list[list[str]]:
 
 
 def test_golden() -> None:
-    against_golden("profile.txt", profile_text(profile_report("open-close"), functions=5))
+    against_golden("profile.txt", profile_text(profile_report("open-close"), 5))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 100])
 @pytest.mark.parametrize("by", list(Sort))
 def test_lines_of_a_profile_add_up(limit: int, by: Sort) -> None:
     report = profile_report("getppid", "open-close", selection=ALL)
-    text = profile_text(report, limit, by)
-    *rows, total = listing(text)
-    assert sum(int(row[0]) for row in rows) == int(total[0])
-    assert int(total[0]) == sum(
+    *rows, total = functions_of(report, FunctionsAsked(limit, by))
+    assert sum(int(row["insns"]) for row in rows) == int(total["insns"])
+    assert int(total["insns"]) == sum(
         row.cost.insns
         for region in merged_regions(base_counts(0)).values()
         if region.name in ("getppid", "open-close")
@@ -115,19 +118,19 @@ def test_lines_of_a_profile_add_up(limit: int, by: Sort) -> None:
 
 def test_what_is_not_looked_at_is_reported() -> None:
     text = profile_text(profile_report("getppid"))
-    assert "kernel                  23700       400000         5000\n" in text
-    assert "Left out below: interrupts and other tasks (--context all).\n" in text
+    assert re.search(r"\nkernel +23700 +400000 +5000\n", text)
+    assert "Left out of the functions: interrupts and other tasks (--context all).\n" in text
     assert "sysvec_apic_timer_interrupt" not in text
     everything = profile_text(profile_report("getppid", selection=ALL))
     assert "Left out" not in everything
     assert "sysvec_apic_timer_interrupt" in everything
     users = Selection(parts=(Part.USER,))
-    text = profile_text(profile_report("getppid", selection=users))
-    assert listing(text) == [
-        ["10000", "100.0%", "-", "-", "-", "-", "getppid", "syscalls"],
-        ["10000", "100.0%", "-", "-", "-", "-", "total"],
+    report = profile_report("getppid", selection=users)
+    assert [[*row.values()] for row in functions_of(report)] == [
+        ["getppid syscalls", "user code", "10000", "100.0%"],
+        ["total", "", "10000", "100.0%"],
     ]
-    assert "kernel and modules (--only)" in " ".join(text.split())
+    assert "kernel and modules (--only)" in " ".join(profile_text(report).split())
 
 
 def test_functions_are_ranked_by_what_is_asked_for() -> None:

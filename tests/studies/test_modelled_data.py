@@ -8,11 +8,12 @@ from kdelta.counts.model import Cost
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, MissPrice
 from kdelta.infer.profiles.profile import FIGURES, FunctionLine, RegionProfile, Sort
 from kdelta.studies.lab.requests import Silent
+from kdelta.studies.profile.document import FunctionsAsked
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.modelled import with_model_cycles
-from kdelta.studies.profile.parts import function_lines, usual_columns
+from kdelta.studies.profile.parts import usual_columns
 from tests.replay.streaming import CORE, streaming
-from tests.report.test_profile_report import profile_report
+from tests.report.test_profile_report import functions_of, profile_report
 
 LINES = MissPrice(2, 10, calibrated=True)
 SYMBOLS = [(0, "t", "f0", "kernel"), (0x10000, "t", "f1", "kernel")]
@@ -85,9 +86,10 @@ def test_the_columns_that_are_shown() -> None:
         Sort.CYCLES,
     )
     assert Sort.L1D not in usual_columns(shown(data=False), Sort.INSNS)
-    head, *rows = function_lines(shown(data=True), 20, Sort.L1D)
-    assert head.split()[:6] == ["insns", "%", "misses", "l1d", "dtlb", "cycles"]
-    assert rows[0].split()[2:5] == ["-", "8192", "-"]
-    assert all(len(row) <= 80 for row in rows)
-    blank = function_lines(shown(data=False), 20, Sort.INSNS, (Sort.L1D,))
-    assert blank[1].split() == ["100", "50.0%", "f0"]
+    both = shown(data=True)
+    asked = FunctionsAsked(by=Sort.L1D, columns=usual_columns(both, Sort.L1D))
+    first = functions_of(both, asked)[0]
+    assert [*first] == ["function", "insns", "%", "misses", "l1d", "dtlb", "cycles"]
+    assert [*first.values()][3:6] == ["", "8192", ""]
+    (first, *_) = functions_of(shown(data=False), FunctionsAsked(columns=(Sort.L1D,)))
+    assert first == {"function": "f0", "insns": "100", "%": "50.0%", "l1d": ""}

@@ -15,9 +15,9 @@ from kdelta.studies.diff.study import DiffRequest, run_diff
 from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_profile
-from kdelta.studies.profile.text import profile_text
 from kdelta.studies.profile.views import Views
 from tests.machines.bench import OLD
+from tests.report.shown import shown
 
 pytestmark = pytest.mark.guest
 
@@ -104,5 +104,5 @@ def test_a_program_of_ones_own(tmp_path: Path, program: Path) -> None:
     (annotated,) = views.annotated
     assert {insn.count for insn in annotated.insns} == {PASSES}
     assert [insn.text for insn in annotated.insns].count("nop") >= 1
-    assert "calls, from the top" in profile_text(report)
+    assert "calls, from the top" in shown("profile", report)
     assert [line for line in diff.lines if line.added] == []

@@ -19,12 +19,14 @@ from kdelta.cli.html import HtmlFile
 from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import write_unkept
+from kdelta.cli.publish import unkept, write_unkept
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import OF_DATA, Part, Selection, Sort, chosen_regions
+from kdelta.report.stored import Stored
+from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.model import Run
@@ -33,13 +35,15 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.reports import reported_run
 from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.processes.document import document as processes_document
 from kdelta.studies.processes.model import ProcessesReport
 from kdelta.studies.processes.study import processes_of_kernel, processes_of_run
-from kdelta.studies.processes.text import processes_text
+from kdelta.studies.profile.document import FunctionsAsked
+from kdelta.studies.profile.document import document as profile_document
 from kdelta.studies.profile.exported import ExportedRun, kernel_recording, run_recording
 from kdelta.studies.profile.model import ProfileReport
+from kdelta.studies.profile.parts import usual_columns
 from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_profile, run_profile
-from kdelta.studies.profile.text import profile_text
 from kdelta.studies.profile.views import Views
 
 _RUN = re.compile(rf"{LAST}|[0-9a-f]{{1,12}}")
@@ -213,9 +217,11 @@ def profile(
         return 0
     if not isinstance(report, ProfileReport):
         return failed(report if isinstance(report, Run) else None)
-    text = profile_text(report, functions, sort, tuple(columns or ()))
+    stored = _as_stored("profile", "Where do the instructions go", report, functions)
+    table = FunctionsAsked(functions, sort, tuple(columns or usual_columns(report, sort)))
+    text = text_of(profile_document(stored, report, None if report.views.any else table))
     if html is not None:
-        _write_page(html, "profile", "Where do the instructions go", report, functions)
+        _write_page(html, stored)
     emit(document_text(report, __version__) if json else text)
     return 0
 
@@ -244,20 +250,17 @@ def _modelled(cpu: str, shown: Set[Sort], *, data: bool) -> CPU | None:
     return model
 
 
-def _write_page(
-    path: Path, kind: str, asks: str, report: ProfileReport | ProcessesReport, functions: int
-) -> None:
+def _as_stored(
+    kind: str, asks: str, report: ProfileReport | ProcessesReport, functions: int = 0
+) -> Stored:
     run = report.run.run
+    question = f"{asks} of {run.workload} on {run.kernel_release}?"
+    return unkept(kind, question, [report], run.started, functions)
+
+
+def _write_page(path: Path, stored: Stored) -> None:
     with open_store() as store:
-        write_unkept(
-            path,
-            store,
-            kind=kind,
-            question=f"{asks} of {run.workload} on {run.kernel_release}?",
-            reports=[report],
-            started=run.started,
-            functions=functions,
-        )
+        write_unkept(path, stored, store)
 
 
 def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None) -> Selection:
@@ -326,9 +329,11 @@ def _by_process(
             return failed(run)
         wanted = chosen_regions({one.region: one for one in found}, request.regions)
         report = ProcessesReport(reported_run(run, store, stored=True), tuple(wanted.values()))
-    emit(document_text(report, __version__) if json else processes_text(report.regions))
+    stored = _as_stored("processes", "Which processes execute the instructions", report)
+    text = text_of(processes_document(stored, report))
+    emit(document_text(report, __version__) if json else text)
     if html is not None:
-        _write_page(html, "processes", "Which processes execute the instructions", report, 0)
+        _write_page(html, stored)
     return 0
 
 

@@ -89,14 +89,9 @@ def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: P
 
 def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions: int) -> None:
     """Writes the page of runs, which are no study and are kept alone."""
+    started = reports[0].run.run.started
     write_unkept(
-        path,
-        store,
-        kind="run",
-        question=question_of("run", reports),
-        reports=reports,
-        started=reports[0].run.run.started,
-        functions=functions,
+        path, unkept("run", question_of("run", reports), reports, started, functions), store
     )
 
 
@@ -104,36 +99,29 @@ def runs_printed(reports: Sequence[RunReport], asked: RunDetail) -> str:
     """What is printed of runs, one after the other."""
     texts = []
     for one in reports:
-        stored = _unkept("run", question_of("run", (one,)), (one,), one.run.run.started)
+        stored = unkept("run", question_of("run", (one,)), (one,), one.run.run.started)
         texts.append(text_of(run_document(stored, (one,), asked)))
     return "\n".join(texts)
 
 
-def write_unkept(
-    path: Path,
-    store: Store,
-    *,
-    kind: str,
-    question: str,
-    reports: Sequence[msgspec.Struct],
-    started: float,
-    functions: int,
-) -> None:
+def write_unkept(path: Path, stored: Stored, store: Store) -> None:
     """Writes the page of what is no study of its own, and made from what is kept."""
-    stored = _unkept(kind, question, reports, started, {"functions": functions})
     write_page(path, stored, store)
     talk(f"{path}: html")
 
 
-def _unkept(
+def unkept(
     kind: str,
     question: str,
     reports: Sequence[msgspec.Struct],
     started: float,
-    shown: Mapping[str, int] | None = None,
+    functions: int = 0,
 ) -> Stored:
-    line = _now.line
-    return Stored(kind, question, line, started, __version__, tuple(reports), dict(shown or {}))
+    """Return reports as a study is stored, of what is kept in another way; `functions`: how many
+    have flame graphs.
+    """
+    shown = {"functions": functions} if functions else {}
+    return Stored(kind, question, _now.line, started, __version__, tuple(reports), shown)
 
 
 def command_line(words: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 """Verdicts' words: in which order they are listed, what colour they have; and words in lists."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from kdelta.infer.effects.effects import OPEN, Word
 from kdelta.report.document import Outcome
@@ -69,8 +70,15 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def listed(texts: list[str]) -> str:
+def listed(texts: Sequence[str]) -> str:
     """Texts in a sentence."""
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """The first texts, and how many more there are, if there are several more."""
+    if len(texts) <= most + 1:
+        return listed(texts)
+    return listed([*texts[:most], f"{len(texts) - most} more"])

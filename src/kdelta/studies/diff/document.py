@@ -108,7 +108,7 @@ def _sections(report: DiffReport, functions: int) -> Iterator[Section]:
         if hints := tuple(hint_texts(report)):
             yield Section("hints", "Perhaps, by their callers", (Items(hints),))
     left_out = left_out_text(report.selection)
-    less = (Prose(left_out.replace("Left out below:", "Left out of the functions:")),)
+    less = (Prose(left_out),)
     blocks = (_parts(report), *(less if left_out else ()))
     yield Section("whose", "Whose work, and whose code", blocks)
 

@@ -10,9 +10,14 @@ from kdelta.report.document import Answer, Cell, Column, Document, Prose, Sectio
 from kdelta.report.model import Side
 from kdelta.report.stored import Stored
 from kdelta.studies.processes.model import ProcessesReport
-from kdelta.studies.processes.text import NOTE
 
 _NAMED = 3
+_MEANING = (
+    "A process belongs to the program that it executes, from its start or its last exec on; a "
+    "shell's child is a shell until then. Ended: how many processes ended as that program. Kernel: "
+    "system calls, faults and switches on their behalf; in it: that part of the line. All figures "
+    "are instructions; a string operation is one."
+)
 _MEASURED, _OTHER, _INTERRUPTS = "measured", "other", "interrupts"
 
 _COLUMNS = (
@@ -43,7 +48,7 @@ def document(stored: Stored, report: ProcessesReport) -> Document:
         ),
         sections=(
             *sections,
-            Section("meaning", "What is a process here", (Prose(NOTE),)),
+            Section("meaning", "What is a process here", (Prose(_MEANING),)),
         ),
         environment=common.environment(stored, run.machine, (("kernel", side),)),
     )
@@ -65,20 +70,23 @@ def _part(part: int, whole: int) -> str:
 
 
 def _section(index: int, region: Processes) -> Section:
-    rows = tuple(_rows(region))
-    user = region.insns - region.residency
-    table = Table(
-        f"processes-{index}",
-        f"Who executed what in {region.region}",
-        _COLUMNS,
-        rows,
-        _row("total", "", None, (user, region.residency), region.insns),
-        filtered=True,
-    )
-    blocks: list[Table | Prose] = [table]
+    blocks: list[Table | Prose] = [region_table(region, f"processes-{index}")]
     if region.idle_ticks is not None:
         blocks.append(Prose(f"Nothing was executed for {region.idle_ticks} ns of guest time."))
     return Section(f"region-{index}", f"{region.region}, by process", tuple(blocks))
+
+
+def region_table(region: Processes, id_: str = "processes") -> Table:
+    """Return the table of one region. LabError if its lines do not add up."""
+    user = region.insns - region.residency
+    return Table(
+        id_,
+        f"Who executed what in {region.region}",
+        _COLUMNS,
+        tuple(_rows(region)),
+        _row("total", "", None, (user, region.residency), region.insns),
+        filtered=True,
+    )
 
 
 def _rows(region: Processes) -> Iterator[tuple[Cell, ...]]:

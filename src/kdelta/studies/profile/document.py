@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The document of a run's profile: its functions, all regions together."""
+"""The document of a run's profile: its functions, all regions together, and other views."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.profiles.profile import (
     FIGURES,
+    OF_DATA,
     FunctionLine,
     Part,
     Sort,
@@ -16,41 +19,75 @@ from kdelta.infer.profiles.profile import (
 )
 from kdelta.report import cells, words
 from kdelta.report import parts as common
-from kdelta.report.document import Answer, Cell, Column, Document, Fold, Prose, Section, Table
+from kdelta.report.document import (
+    Answer,
+    Cell,
+    Column,
+    Document,
+    Fold,
+    Prose,
+    Section,
+    Table,
+    Verbatim,
+)
 from kdelta.report.lines import function_name
 from kdelta.report.model import Side
 from kdelta.report.stored import Stored
-from kdelta.studies.profile.model import ProfileReport
-from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, left_out_text
+from kdelta.studies.profile.calls_text import callers_lines, calls_lines
+from kdelta.studies.profile.model import ProfileReport, ProfileViews
+from kdelta.studies.profile.parts import (
+    CODE,
+    COUNTED,
+    WORK,
+    as_one,
+    cycles,
+    left_out_text,
+    percent,
+)
+from kdelta.studies.profile.source_text import annotated_lines, no_lines, source_lines
+
+_REGIONS = 12
+"""So many regions are named."""
 
 _NAMED = 3
 _MOST = 500
-"""Rows of the table; what is left is in one."""
-
-Figure = Callable[[FunctionLine], float | None]
+"""Rows of a page's table; what is left is in one."""
 
 
-def document(stored: Stored, report: ProfileReport) -> Document:
-    """Return the document of a profile. LabError if the functions do not add up."""
+class FunctionsAsked(msgspec.Struct, frozen=True):
+    """Of the table of functions: how many are named, what they are ranked by, and the figures that
+    are shown of them; None is all that are known, and whose code they are.
+    """
+
+    limit: int = _MOST
+    by: Sort = Sort.INSNS
+    columns: tuple[Sort, ...] | None = None
+
+
+ON_A_PAGE = FunctionsAsked()
+
+
+def document(
+    stored: Stored, report: ProfileReport, asked: FunctionsAsked | None = ON_A_PAGE
+) -> Document:
+    """Return the document of a profile, without the table of functions if `asked` is None.
+    LabError if the functions do not add up.
+    """
     run = report.run.run
     side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
     lines = [line for region in report.regions for line in region.chosen(report.selection)]
-    rows = ranked(summed(lines))
-    left_out = tuple(Prose(said) for said in (left_out_text(report.selection),) if said)
+    rows = ranked(summed(lines), asked.by if asked else Sort.INSNS)
+    left_out = [Prose(text) for text in (left_out_text(report.selection),) if text]
+    functions = (_table(rows, asked),) if asked and rows else ()
     return Document(
         title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by function",
         made=common.made_of(stored),
         answers=(_answer(report, rows),),
-        facts=(
-            ("kernel", common.kernel_fact(side)),
-            ("run", f"{run.id}, {run.started_text} UTC, perturbation {run.perturbation}"),
-            ("workload", run.workload),
-            ("regions", words.listed([region.name for region in report.regions])),
-            ("counted", COUNTED),
-        ),
+        facts=tuple(_facts(report, side)),
         sections=(
-            Section("functions", "Functions", (*left_out, _table(rows))),
-            Section("whose", "Whose work, and whose code", (_parts(report),)),
+            *_views(report.views, asked.limit if asked else _MOST),
+            Section("functions", "Functions", functions),
+            Section("whose", "Whose work, and whose code", (_parts(report), *left_out)),
         ),
         environment=common.environment(stored, run.machine, (("kernel", side),)),
         notes=report.notes,
@@ -58,13 +95,40 @@ def document(stored: Stored, report: ProfileReport) -> Document:
     )
 
 
+def _facts(report: ProfileReport, side: Side) -> Iterator[tuple[str, str]]:
+    run = report.run.run
+    yield "kernel", common.kernel_fact(side)
+    yield "run", f"{run.id}, {run.started_text} UTC, perturbation {run.perturbation}"
+    yield "workload", run.workload
+    regions = [f"{one.name} x{one.iterations}" for one in report.regions]
+    yield "regions", words.some(regions, _REGIONS)
+    if report.left_out:
+        yield "without", words.some(report.left_out, _REGIONS)
+    yield "counted", COUNTED
+
+
+def _views(views: ProfileViews, limit: int) -> Iterator[Section]:
+    """Calls, source lines and instructions, as far as they were asked for."""
+    lines = calls_lines(views.tree, views.part) if views.tree else []
+    lines += callers_lines(views.callers, views.part)
+    if views.lines is not None:
+        lines += source_lines(views.lines, limit, views.texts)
+        lines += no_lines(views.unlined)
+    for function in views.annotated:
+        lines += annotated_lines(function, views.places)
+    if lines:
+        text = "\n".join(line.rstrip() for line in lines).strip("\n")
+        yield Section("views", "Calls, lines and instructions", (Verbatim(text, wide=True),))
+
+
 def _answer(report: ProfileReport, rows: Sequence[FunctionLine]) -> Answer:
     if not rows:
         return Answer(("Nothing was executed there.",), tone="unresolved")
     whole = as_one(rows).cost.insns
+    most = ranked(rows)[:_NAMED]
     named = [
-        f"{function_name(row.name, row.origin)} ({_part(row.cost.insns, whole)})"
-        for row in rows[:_NAMED]
+        f"{function_name(row.name, row.origin)} ({percent(row.cost.insns, whole) or '0%'})"
+        for row in most
     ]
     text = (
         f"{words.counted(whole, 'instruction')} in {words.counted(len(report.regions), 'region')} "
@@ -73,65 +137,57 @@ def _answer(report: ProfileReport, rows: Sequence[FunctionLine]) -> Answer:
     return Answer((text,), tone="same")
 
 
-def _part(insns: int, whole: int) -> str:
-    return f"{100 * insns / whole:.1f} %" if whole else "0 %"
+def _table(rows: Sequence[FunctionLine], asked: FunctionsAsked) -> Table:
+    named = rows if len(rows) <= asked.limit + 1 else rows[: asked.limit]
+    total, rest = as_one(rows), rows[len(named) :]
+    whole = total.cost.insns
+    shown = asked.columns
+    if shown is None:
+        known = [sort for sort in COLUMNS if any(_cell(row, sort, whole).text for row in rows)]
+        shown = tuple(known)
 
+    def row(line: FunctionLine, name: str, code: str = "") -> tuple[Cell, ...]:
+        return (
+            Cell(name),
+            *((Cell(code, tone="same" if code else ""),) if asked.columns is None else ()),
+            cells.number(line.cost.insns),
+            Cell(percent(line.cost.insns, whole), float(line.cost.insns)),
+            *(_cell(line, sort, whole) for sort in shown),
+        )
 
-def _table(rows: Sequence[FunctionLine]) -> Table:
-    columns: list[tuple[Column, Figure]] = [
+    others = f"other functions ({len(rest)})"
+    return Table(
+        "functions-table",
+        "What each function executed, in all regions together",
         (
-            Column("own", "number", "instructions of the function itself", sums=True),
-            lambda r: r.cost.insns,
+            Column("function", "name"),
+            *((Column("code", "word"),) if asked.columns is None else ()),
+            Column("insns", "number", "instructions of the function itself", sums=True),
+            Column("%", "number", "of all instructions"),
+            *(COLUMNS[sort] for sort in shown),
         ),
-        (Column("inclusive", "number", "with all that it called"), lambda r: r.inclusive),
-        (Column("calls", "number"), lambda r: r.calls),
-        (Column("loads", "number"), lambda r: r.cost.loads),
-        (Column("stores", "number"), lambda r: r.cost.stores),
-        (Column("string bytes", "number"), lambda r: r.cost.string_bytes),
-        (Column("special", "number", "special instructions"), _specials),
-        (Column("misses", "number", "on the CPU, of all kinds"), _misses),
-    ]
-    known = [(column, figure) for column, figure in columns if any(map(figure, rows))]
-    named, rest = rows[:_MOST], rows[_MOST:]
-    total = as_one(rows) if rows else None
-    whole = total.cost.insns if total else 0
-    figures = [figure for _, figure in known]
-    shown = [
-        _row(function_name(row.name, row.origin), CODE[part_of(row.origin)], row, whole, figures)
-        for row in named
-    ]
-    if rest:
-        name = words.counted(len(rest), "other function")
-        shown.append(_row(name, "", as_one(rest), whole, figures))
-    foot = _row("total", "", total, whole, figures) if total else ()
-    heads = (
-        Column("function", "name"),
-        Column("code", "word"),
-        Column("%", "number", "of all instructions"),
-        *(column for column, _ in known),
-    )
-    caption = "What each function executed, in all regions together"
-    return Table("functions-table", caption, heads, tuple(shown), foot, filtered=True)
+        (
+            *(row(one, function_name(one.name, one.origin), CODE[part_of(one.origin)])
+              for one in named),
+            *((row(as_one(rest), others),) if rest else ()),
+        ),
+        row(total, "total"),
+        filtered=True,
+    )  # fmt: skip
 
 
-def _specials(row: FunctionLine) -> int:
-    return sum(row.cost.specials.values())
-
-
-def _misses(row: FunctionLine) -> float | None:
-    return FIGURES[Sort.MISSES](row) if row.modelled else None
-
-
-def _row(
-    name: str, code: str, row: FunctionLine, whole: int, figures: Sequence[Figure]
-) -> tuple[Cell, ...]:
-    values = [figure(row) for figure in figures]
-    return (
-        Cell(name),
-        Cell(code, tone="same" if code else ""),
-        Cell(_part(row.cost.insns, whole), float(row.cost.insns)),
-        *(cells.number(value) for value in values),
-    )
+def _cell(line: FunctionLine, column: Sort, whole: int) -> Cell:
+    """A figure of a function; nothing where it is zero or not known."""
+    figure = FIGURES[column](line)
+    if column in OF_DATA and (line.modelled is None or "l1d" not in line.modelled.misses):
+        return cells.NOTHING
+    if not figure:
+        return cells.NOTHING
+    if column is Sort.INCLUSIVE:
+        return Cell(percent(line.inclusive, whole), figure)
+    if column is Sort.CYCLES and line.modelled:
+        return Cell(cycles(line.modelled), figure)
+    return cells.number(figure)
 
 
 def _parts(report: ProfileReport) -> Fold:
@@ -141,13 +197,25 @@ def _parts(report: ProfileReport) -> Fold:
         *(Column(WORK[one], "number", sums=True) for one in CONTEXTS),
     )
     rows = tuple(
-        (
-            Cell(CODE[part]),
-            *(cells.number(counts[part, one]) for one in CONTEXTS),
-        )
-        for part in Part
+        (Cell(CODE[part]), *(cells.number(counts[part, one]) for one in CONTEXTS)) for part in Part
     )
     totals = [sum(counts[part, one] for part in Part) for one in CONTEXTS]
-    foot = (Cell("total"), *(cells.number(total) for total in totals))
-    table = Table("parts-table", "Instructions, whatever was picked above", columns, rows, foot)
+    total = (Cell("total"), *(cells.number(total) for total in totals))
+    table = Table("parts-table", "Instructions, whatever was picked above", columns, rows, total)
     return Fold("Instructions of tasks, interrupts and others", (table,), open=True)
+
+
+COLUMNS = {
+    Sort.INCLUSIVE: Column("incl. %", "number", "with all that it called"),
+    Sort.CALLS: Column("calls", "number"),
+    Sort.LOADS: Column("loads", "number"),
+    Sort.STORES: Column("stores", "number"),
+    Sort.STRING: Column("string", "number", "bytes of string operations"),
+    Sort.SPECIAL: Column("special", "number", "special instructions"),
+    Sort.MISSES: Column("misses", "number", "of code, on the CPU"),
+    Sort.L1D: Column("l1d", "number", "misses of data"),
+    Sort.L2D: Column("l2d", "number", "misses of data"),
+    Sort.DTLB: Column("dtlb", "number", "misses of data"),
+    Sort.CYCLES: Column("cycles", "number", "of the model, with misses hidden and not"),
+}
+"""The figures of a function besides its instructions."""
