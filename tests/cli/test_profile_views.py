@@ -49,9 +49,9 @@ def test_what_each_function_called(own_data: Path, own_cache: Path, capsys: Capt
     assert own_cache.is_dir()
     recorded(own_data, A)
     assert kdelta("profile") == 0
-    lines = shown(capsys)
-    assert "        insns      %   incl.  calls   loads  stores  function" in lines
-    assert "          100  59.9%   89.8%      1       -       -  vfs_read" in lines
+    lines = [line.split() for line in shown(capsys)]
+    assert ["function", "insns", "%", "incl.", "%", "calls", "loads", "stores"] in lines
+    assert ["vfs_read", "100", "59.9%", "89.8%", "1"] in lines
     assert kdelta("profile", "--sort", "inclusive", "--json") == 0
     document = read_document(capsys.readouterr().out)
     assert document.calls == "all"
@@ -207,7 +207,8 @@ def test_a_recording_that_was_pruned(own_data: Path, own_cache: Path, capsys: Ca
     blob = made.attachments[PROFILES]
     (own_data / "blobs" / blob[:2] / blob[2:]).unlink()
     assert kdelta("profile") == 0
-    assert "        insns      %   loads  stores  string special  function" in shown(capsys)
+    heads = ["function", "insns", "%", "loads", "stores", "string", "special"]
+    assert heads in [line.split() for line in shown(capsys)]
     assert kdelta("profile", "--calls") == 2
     assert "it cannot be made again with more" in capsys.readouterr().err
 

@@ -219,7 +219,7 @@ def profile(
         return failed(report if isinstance(report, Run) else None)
     stored = _as_stored("profile", "Where do the instructions go", report, functions)
     table = FunctionsAsked(functions, sort, tuple(columns or usual_columns(report, sort)))
-    text = text_of(profile_document(stored, report, None if report.views.any else table))
+    text = text_of(profile_document(stored, report, table))
     if html is not None:
         _write_page(html, stored)
     emit(document_text(report, __version__) if json else text)

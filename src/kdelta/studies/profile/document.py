@@ -67,25 +67,25 @@ class FunctionsAsked(msgspec.Struct, frozen=True):
 ON_A_PAGE = FunctionsAsked()
 
 
-def document(
-    stored: Stored, report: ProfileReport, asked: FunctionsAsked | None = ON_A_PAGE
-) -> Document:
-    """Return the document of a profile, without the table of functions if `asked` is None.
-    LabError if the functions do not add up.
+def document(stored: Stored, report: ProfileReport, asked: FunctionsAsked = ON_A_PAGE) -> Document:
+    """Return the document of a profile. Other views that were asked for stand in place of the
+    functions where their columns are named, and above them on a page. LabError if the functions do
+    not add up.
     """
     run = report.run.run
     side = Side(run.kernel_spec, run.kernel_identity, run.kernel_release, (report.run,))
     lines = [line for region in report.regions for line in region.chosen(report.selection)]
-    rows = ranked(summed(lines), asked.by if asked else Sort.INSNS)
+    rows = ranked(summed(lines), asked.by)
     left_out = [Prose(text) for text in (left_out_text(report.selection),) if text]
-    functions = (_table(rows, asked),) if asked and rows else ()
+    hidden = report.views.any and asked.columns is not None
+    functions = (_table(rows, asked),) if rows and not hidden else ()
     return Document(
         title=f"{run.workload} on {run.kernel_release or run.kernel_spec}: by function",
         made=common.made_of(stored),
         answers=(_answer(report, rows),),
         facts=tuple(_facts(report, side)),
         sections=(
-            *_views(report.views, asked.limit if asked else _MOST),
+            *_views(report.views, asked.limit),
             Section("functions", "Functions", functions),
             Section("whose", "Whose work, and whose code", (_parts(report), *left_out)),
         ),
