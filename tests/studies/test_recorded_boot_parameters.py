@@ -29,6 +29,7 @@ def test_both_sides_are_one_kernel_and_functions_add_up(one: Record) -> None:
     assert one.trial in TRIALS
     assert one.other == f"{one.base} +cmdline:{one.trial.parameter}"
     assert one.identities[1] == booted_identity(one.identities[0], [one.trial.parameter])
+    assert len(one.rows) == 44
     assert {row.operation for row in one.rows} >= set(OPERATIONS)
     for row in one.rows:
         assert row.base + row.diff == pytest.approx(row.other, abs=2e-4)
@@ -44,7 +45,7 @@ def test_both_sides_are_one_kernel_and_functions_add_up(one: Record) -> None:
         ("mitigations-off-skylake", "getppid", {"its_return_thunk": -4, "entry_SYSCALL_64": -4}),
         ("spectre_v2-off", "poll-10", {"__x86_indirect_thunk_rax": -30, "do_sys_poll": 10}),
         ("init_on_alloc-0", "chdir", {"memset_orig": -724}),
-        ("hardened_usercopy-off", "chdir", {"__check_object_size": -67, "__virt_addr_valid": -50}),
+        ("hardened_usercopy-off", "chdir", {"__check_object_size": -68, "__virt_addr_valid": -50}),
         (
             "randomize_kstack_offset-off",
             "getppid",
@@ -53,7 +54,7 @@ def test_both_sides_are_one_kernel_and_functions_add_up(one: Record) -> None:
         (
             "cgroup_disable-memory",
             "page-fault",
-            {"__mod_memcg_lruvec_state": -46, "__cgroup_rstat_updated": -42},
+            {"__mod_memcg_lruvec_state": -62.224, "__cgroup_rstat_updated": -42},
         ),
         ("audit-1", "getppid", {"__audit_syscall_entry": 51, "syscall_trace_enter": 39}),
     ],
@@ -67,12 +68,8 @@ def test_the_functions_of_a_known_cause_are_named(
 
 
 @pytest.mark.parametrize("trial", ["randomize_kstack_offset-on", "audit-0", "without-effect"])
-def test_without_effect_there_is_only_where_objects_lie(trial: str) -> None:
-    for row in rows(trial).values():
-        if row.word != "same":
-            assert row.operation in ("chdir", "open-close", "stat")
-            assert round(row.diff) in (2, 3)
-            assert list(named(row))[:2] == ["kmem_cache_free", "__check_object_size"]
+def test_without_effect_all_operations_are_the_same(trial: str) -> None:
+    assert {row.word for row in rows(trial).values()} == {"same"}
 
 
 def test_spectre_v2_is_warned_of_and_the_kernel_says_that_it_took_it() -> None:
