@@ -7,18 +7,21 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.blobs import Blobs
 from kdelta.store.model import NewRun, NewStudy, Run, Study
 from kdelta.store.store import DATABASE, Store
-from kdelta.store.tables import REVISION, metadata
+from kdelta.store.tables import REVISION
 from tests.synthetic import own, region, run
 
 COUNTS = run(region("getppid", {own("sys_getppid"): 33700}))
@@ -221,14 +224,21 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
         store.check()
 
 
-def test_the_migrations_make_the_tables_that_the_code_names(tmp_path: Path) -> None:
+def test_the_migrations_make_the_tables_that_a_new_store_has(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
-    migrated = sa.create_engine(f"sqlite:///{tmp_path / DATABASE}")
-    named = sa.create_engine("sqlite://")
-    metadata.create_all(named)
-    shapes = [_shape(engine) for engine in (migrated, named)]
+    made = sa.create_engine(f"sqlite:///{tmp_path / DATABASE}")
+    migrated = sa.create_engine(f"sqlite:///{tmp_path / 'migrated'}")
+    settings = Config()
+    settings.set_main_option("script_location", str(files("kdelta.store") / "migrations"))
+    settings.set_main_option("path_separator", "os")
+    with migrated.begin() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "head")
+    shapes = [_shape(engine) for engine in (made, migrated)]
     assert shapes[0] == shapes[1]
-    assert set(shapes[0]) == {"runs", "studies"}
+    assert set(shapes[0]) == {"alembic_version", "runs", "studies"}
+    with Store.open(tmp_path) as store:
+        assert store.runs() == []
 
 
 def _shape(engine: sa.Engine) -> dict[str, object]:
@@ -246,7 +256,6 @@ def _shape(engine: sa.Engine) -> dict[str, object]:
             ),
         )
         for table in inspector.get_table_names()
-        if table != "alembic_version"
     }
     engine.dispose()
     return shape

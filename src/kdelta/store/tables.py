@@ -44,3 +44,8 @@ studies = sa.Table(
     sa.Column("report_blob", sa.String(64), nullable=False),
     sa.Index("studies_by_start", "started"),
 )
+
+alembic_version = sa.Table(
+    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
+)
+"""Which migration the tables are of: alembic's own table."""
