@@ -11,9 +11,10 @@ from hypothesis import settings
 
 from tests.marks import MARKS, Marks
 
-# How long an example takes depends on the host's load, and is tested nowhere. `make test-all` asks
-# for the thorough profile. Both try the same examples in every run, so that a change fails for what
-# it did; `make campaign-properties` looks for new ones.
+# How long an example takes depends on the host's load, and is tested nowhere. `make test-fast` asks
+# for the quick profile, `make test-all` for the thorough one. All try the same examples in every
+# run, so that a change fails for what it did; `make campaign-properties` looks for new ones.
+settings.register_profile("quick", deadline=None, max_examples=8, derandomize=True)
 settings.register_profile("kdelta", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=1000, print_blob=True)
