@@ -28,7 +28,7 @@ test: setup  ## the tests, with real kernels in QEMU: 10 minutes on 2 cores
 	$(BIN)/pytest -m "$(QUICK)" $(PYTEST_FLAGS)
 
 test-fast: setup  ## those of them that need no guest, no network and no kernel build: 2 minutes
-	$(BIN)/pytest -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=quick -m "$(QUICK) and not guest and not network and not build" $(PYTEST_FLAGS)
 
 # A real kernel's build uses all cores, so these tests run one at a time.
 test-all: setup-tests  ## every test: with outside programs, many guests and builds of kernels
