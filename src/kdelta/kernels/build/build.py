@@ -4,12 +4,13 @@
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
@@ -61,8 +62,6 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
 from kdelta.spec.run import RunStatus
-
-Talk = Callable[[str], None]
 
 FORMAT = 1
 DEVICE_TREES = "arch/{arch}/boot/dts"

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kdelta.host.command import Talk
 from kdelta.host.files import make_folder, remove
 from kdelta.host.lock import locked
 from kdelta.kernels.build.build import granted_in
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.git import GitStore
-from kdelta.kernels.sources.source import Source, Talk
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.kernel import SourceSpec
 
 PURPOSE = "granted-"

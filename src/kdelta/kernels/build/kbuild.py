@@ -3,18 +3,16 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Result, run
+from kdelta.host.command import Result, Talk, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
 from kdelta.kernels.build.failure import first_error, lab_failure
 from kdelta.kernels.build.toolchain import Toolchain, build_environment
-
-Talk = Callable[[str], None]
 
 OUT = "out-"
 NICENESS = "5"

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How modules that are not part of a kernel are built against it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kdelta.host.command import Talk
 from kdelta.kernels.build.built import load_built
 from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.headers import headers_build
 from kdelta.spec.errors import UserError
 
-Talk = Callable[[str], None]
 ModuleCommand = tuple[list[str], dict[str, str]]
 """argv and environment; M=FOLDER modules go after argv."""
 

@@ -4,18 +4,17 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import PARTIAL, lab_errors, remove
 from kdelta.host.lock import locked_if_free
 from kdelta.kernels.build.built import PREFIX, unused
 from kdelta.spec.errors import UserError
-
-Talk = Callable[[str], None]
 
 GIB = 1 << 30
 LIMIT_SETTING = "KDELTA_CACHE_GIB"

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import run
+from kdelta.host.command import Talk, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.kernels.build.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.build.order_file import read_order
 from kdelta.kernels.build.toolchain import takes, toolchain
 from kdelta.kernels.objects.elf import read_elf
-from kdelta.kernels.sources.source import Source, Talk, source_file, with_files
+from kdelta.kernels.sources.source import Source, source_file, with_files
 from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange
 from kdelta.spec.errors import LabError, UserError
 

@@ -2,12 +2,13 @@
 """A built kernel's tree once more: what it makes of other configs, some objects, other modules."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
@@ -24,8 +25,6 @@ from kdelta.kernels.objects.lines import without_lines
 from kdelta.kernels.objects.objects import read_object
 from kdelta.kernels.sources.source import Source, checked_out
 from kdelta.spec.errors import LabError
-
-Talk = Callable[[str], None]
 
 CONFIGS = "configs-"
 """Output folders in which configs are only asked for: nothing is compiled there."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kdelta.host.command import quiet, run
+from kdelta.host.command import Talk, quiet, run
 from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.kernels.config.configure import Make, olddefconfig
@@ -21,7 +21,7 @@ _ASKING = 'kdelta := $(shell,env -0 >"{file}")\nconfig KDELTA\n\tbool\n'
 
 
 def fast_olddefconfig(
-    out: Path, make: Make, talk: Callable[[str], None] = quiet
+    out: Path, make: Make, talk: Talk = quiet
 ) -> Callable[[Mapping[str, str]], Config]:
     """What the tree makes of a config, as olddefconfig() in the same output folder would say it,
     sooner from the second on. The first is asked in both ways; where they differ, or the tree is
@@ -45,9 +45,7 @@ def fast_olddefconfig(
     return normalize
 
 
-def _direct(
-    out: Path, make: Make, talk: Callable[[str], None]
-) -> Callable[[Mapping[str, str]], Config] | None:
+def _direct(out: Path, make: Make, talk: Talk) -> Callable[[Mapping[str, str]], Config] | None:
     environment = _environment(out, make)
     if environment is None or not (out / _PROGRAM).is_file():
         return None
@@ -85,7 +83,7 @@ def _environment(out: Path, make: Make) -> dict[str, str] | None:
     return {name: value for name, value in found.items() if re.fullmatch(r"\w+", name)}
 
 
-def answers_library(talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+def answers_library(talk: Talk = quiet, *, strict: bool = False) -> Path:
     """The library that remembers answers, compiled unless the cache has it."""
     folder = native_folder() / "answers"
     flags = (*PLUGIN_FLAGS, "-Wl,--no-as-needed,-ldl")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.kernels.config.kconfig import (
     OFF,
     PREFIX,
@@ -80,7 +81,7 @@ def find_units(
     after: Mapping[str, str],
     normalize: Normalize,
     kconfig: Kconfig,
-    talk: Callable[[str], None] | None = None,
+    talk: Talk | None = None,
 ) -> tuple[Unit, ...]:
     """The units of the differences between two granted configs, those needed before those that
     need them. Each is checked: A with the unit and its needs flipped is granted, and all together

@@ -2,13 +2,13 @@
 """The distribution's packages through apt: what there is, and downloads that apt verifies."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import localtime, sleep, strftime
 
 import msgspec
 
-from kdelta.host.command import Result, run
+from kdelta.host.command import Result, Talk, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import remove
 from kdelta.host.target import host_target
@@ -121,7 +121,7 @@ class Apt:
                 "run this again later; it loads them again",
             )
 
-    def update(self, talk: Callable[[str], None], start: str) -> None:
+    def update(self, talk: Talk, start: str) -> None:
         """Loads kdelta's own lists again. apt keeps the older ones of those that the mirror does
         not deliver, and `talk` gets that. LabError if no package then has a name that starts so.
         """
@@ -176,9 +176,7 @@ class Apt:
         found = (_offer(stanza) for stanza in re.split(r"\n\s*\n", said))
         return {offer.package: offer for offer in found if offer and offer.package in words}
 
-    def download(
-        self, package: str, version: str, folder: Path, talk: Callable[[str], None]
-    ) -> Path:
+    def download(self, package: str, version: str, folder: Path, talk: Talk) -> Path:
         """Downloads a package into an empty folder; apt verifies it against the signed lists.
 
         OutdatedListsError when the mirror no longer has it; LabError for any other failure.
@@ -200,7 +198,7 @@ class Apt:
 
 def run_apt_get(
     argv: Sequence[str],
-    talk: Callable[[str], None],
+    talk: Talk,
     *,
     cwd: Path | None = None,
     seconds: float | None = None,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.files import new_folder, remove, sha256_file, write_atomic
 from kdelta.host.lock import locked
 from kdelta.host.target import targets
@@ -13,7 +14,7 @@ from kdelta.kernels.model import Kernel, kernel_identity
 from kdelta.kernels.packages.cache import RECORD, CachedKernel, cached_kernels, kernel_folder, load
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import inspect
-from kdelta.kernels.packages.packages import Shelf, Talk
+from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import DEVICE_TREES, unpack_kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec

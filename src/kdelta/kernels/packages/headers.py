@@ -3,11 +3,11 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kdelta.host.command import find_program, install_hint, run
+from kdelta.host.command import Talk, find_program, install_hint, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, new_folder, remove
 from kdelta.host.lock import locked
@@ -17,8 +17,6 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSpec, parse_kernel_spec
-
-Talk = Callable[[str], None]
 
 IMAGES, HEADERS, SCRIPTS = "linux-image-", "linux-headers-", "linux-kbuild-"
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import write_atomic
 from kdelta.host.lock import locked
@@ -17,7 +18,6 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec, DebSrcSpec
 
-Talk = Callable[[str], None]
 PackageSpec = DebSpec | DebSrcSpec
 Entry = TypeVar("Entry")
 

@@ -8,13 +8,11 @@ import difflib
 import os
 import re
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
+from kdelta.host.command import Talk
 from kdelta.kernels.sources.git import GitResult, GitStore, copy_objects, read_repository
 from kdelta.spec.errors import LabError, UserError
-
-Talk = Callable[[str], None]
 
 _MANY = 1000
 """So many new files are better stored as one pack than one by one."""

@@ -2,11 +2,12 @@
 """The words that name a series of patches -> the patches, in order, each with a name of its own."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.kernels.sources.diffs import Diff, read_diff
 from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
 from kdelta.kernels.sources.patches import Patch, has_diff, read_patches
@@ -25,9 +26,7 @@ _NEAR_LINES = 20
 _SUSPECTS = 5
 
 
-def read_series(
-    words: Sequence[str], tree: Path | None, talk: Callable[[str], None]
-) -> "PatchSeries":
+def read_series(words: Sequence[str], tree: Path | None, talk: Talk) -> "PatchSeries":
     """The patches that words name, one word after the other; `tree` is the folder in which A..B is
     looked for. UserError for what names none, and for what cannot be read.
     """

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
 from kdelta.host.lock import locked
@@ -38,7 +39,6 @@ __all__ = [
     "with_files",
 ]
 
-Talk = Callable[[str], None]
 
 _VERSION = re.compile(rb"^VERSION\s*=\s*\d", re.MULTILINE)
 _MAKE_CANNOT = re.compile(r"[^A-Za-z0-9/._+@,~^-]")

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import read_diff
 from kdelta.kernels.sources.git import GitStore
 from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patch
-from kdelta.kernels.sources.source import Source, Talk, store_of
+from kdelta.kernels.sources.source import Source, store_of
 
 _MANY = 500
 _NONE = "0" * 40
