@@ -61,7 +61,7 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
             continue
         found = found or Relink()
         if isinstance(change, OrderChange):
-            names = read_order(Path(change.path).expanduser()).names
+            names = read_order(Path(change.path).expanduser())
             found = msgspec.structs.replace(found, order=names)
         elif isinstance(change, ShuffleChange):
             found = msgspec.structs.replace(found, seed=change.seed)
