@@ -10,7 +10,8 @@ import pytest
 
 from kdelta.guests.modules import modules_for, modules_if_there, with_dependencies
 from kdelta.host.command import talk_to_stderr
-from kdelta.kernels import Kernel, obtain
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSpec
 

@@ -4,7 +4,8 @@
 import pytest
 
 from kdelta.host.command import talk_to_stderr
-from kdelta.kernels import Kernel, obtain
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import DebSpec
 
 

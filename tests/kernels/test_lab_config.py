@@ -9,7 +9,6 @@ import pytest
 
 from kdelta.host.command import Result
 from kdelta.kernels.arches import kernel_arches
-from kdelta.kernels.config.config import missing_options
 from kdelta.kernels.config.configure import (
     ConfigFailed,
     ConfigStep,
@@ -24,7 +23,12 @@ from kdelta.kernels.config.kconfig import (
     render_config,
     without_modules,
 )
-from kdelta.kernels.config.lab_config import lab_options, parse_lab_config, small_options
+from kdelta.kernels.config.lab_config import (
+    lab_options,
+    missing_options,
+    parse_lab_config,
+    small_options,
+)
 from tests.kernels.fake_conf import FakeConf, FakeOption
 
 ARCHES = tuple(kernel_arches())

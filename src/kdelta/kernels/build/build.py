@@ -12,7 +12,7 @@ import msgspec
 
 from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
+from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_json
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
 from kdelta.kernels.arches import KernelArch, kernel_arch
@@ -46,11 +46,11 @@ from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.config.lab_config import lab_options, small_options
 from kdelta.kernels.model import Kernel, kernel_identity
-from kdelta.kernels.objects.banner import banner_of
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
+from kdelta.kernels.packages.inspect import banner_of
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -357,7 +357,7 @@ def _build(
         made = msgspec.structs.replace(
             made, seconds=seconds, modules_left=modules_left, linked=linked
         )
-        write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
+        write_json(folder / RECORD, made)
     talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
     return made
 

@@ -13,7 +13,6 @@ import msgspec
 from kdelta.host.command import Result
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.kernels.arches import NO_CONFIG, KernelArch, kernel_arch
-from kdelta.kernels.config.config import MissingOption, missing_options
 from kdelta.kernels.config.kconfig import (
     OFF,
     PREFIX,
@@ -27,7 +26,13 @@ from kdelta.kernels.config.kconfig import (
     render_config,
 )
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
-from kdelta.kernels.config.lab_config import LabOption, lab_options, small_options
+from kdelta.kernels.config.lab_config import (
+    LabOption,
+    MissingOption,
+    lab_options,
+    missing_options,
+    small_options,
+)
 from kdelta.kernels.config.reasons import Refused, refused, unknown
 
 Make = Callable[[Sequence[str]], Result]

@@ -3,8 +3,6 @@
 
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kdelta.host.command import Talk, find_program, install_hint, run
@@ -27,8 +25,7 @@ _INCLUDE = re.compile(r"^include /usr/src/([^/\s]+)/Makefile$", re.MULTILINE)
 _NOT_FOR_MAKE = re.compile(r"[\s:=#$%]")
 
 
-@contextmanager
-def headers_build(kernel: Kernel, talk: Talk) -> Iterator[tuple[list[str], dict[str, str]]]:
+def headers_command(kernel: Kernel, talk: Talk) -> tuple[list[str], dict[str, str]]:
     """The command that builds modules against a kernel that was not built here, as argv and
     environment: M=FOLDER modules go after it.
 
@@ -42,7 +39,7 @@ def headers_build(kernel: Kernel, talk: Talk) -> Iterator[tuple[list[str], dict[
     find_program("make")
     spec = parse_kernel_spec(kernel.spec)
     folder = _fetched(spec, talk) if isinstance(spec, DebSpec) else _besides(kernel)
-    yield ["make", "-C", str(folder), f"CC={_compiler(kernel, folder)}", *_WITHOUT], {}
+    return ["make", "-C", str(folder), f"CC={_compiler(kernel, folder)}", *_WITHOUT], {}
 
 
 def _besides(kernel: Kernel) -> Path:

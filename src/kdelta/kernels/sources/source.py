@@ -15,7 +15,7 @@ import msgspec
 
 from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
+from kdelta.host.files import lab_errors, make_folder, read_json, remove, write_json
 from kdelta.host.lock import locked
 from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import extract_source
@@ -225,7 +225,7 @@ def _of_archive(file: Path, folder: Path, talk: Talk) -> Source:
             talk(f"reading {file}")
             known = _Imported(origin, import_archive(store, file))
             _must_be_kernel(store, known.tree, str(file))
-            _write_record(folder, known)
+            write_json(_record_file(folder), known)
     return Source(folder, known.tree, file.name)
 
 
@@ -234,13 +234,7 @@ def _record_file(folder: Path) -> Path:
 
 
 def _read_record(folder: Path) -> _Imported | None:
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(_record_file(folder).read_bytes(), type=_Imported)
-    return None
-
-
-def _write_record(folder: Path, record: _Imported) -> None:
-    write_atomic(_record_file(folder), msgspec.json.format(msgspec.json.encode(record)))
+    return read_json(_record_file(folder), _Imported)
 
 
 def _must_look_like_kernel(folder: Path) -> None:
@@ -335,5 +329,6 @@ class _Sources(Shelf[Source]):
             finally:
                 remove(partial)
             _must_be_kernel(store, tree, str(spec))
-            _write_record(folder, _Imported(str(spec), tree, package, version))
+            imported = _Imported(str(spec), tree, package, version)
+            write_json(_record_file(folder), imported)
         return Source(folder, tree, f"{package} {version}")
