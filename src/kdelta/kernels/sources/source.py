@@ -5,10 +5,10 @@ Every tree becomes a git tree in a store of kdelta's own, and its hash is what t
 by. The folder, repository or archive that it comes from is only read.
 """
 
-import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -112,11 +112,9 @@ def source_folder(origin: str, name: str) -> Path:
     return folder
 
 
-@contextlib.contextmanager
-def store_of(source: Source, talk: Talk) -> Iterator[GitStore]:
+def store_of(source: Source, talk: Talk) -> AbstractContextManager[GitStore]:
     """The store of a source's tree, for this process alone during the body."""
-    with _importing(source.folder, talk) as store:
-        yield store
+    return _importing(source.folder, talk)
 
 
 def source_file(source: Source, path: str) -> str | None:
@@ -152,24 +150,14 @@ def checked_out(source: Source, talk: Talk) -> Path:
     """
     store = GitStore(source.folder)
     src = make_folder(source.folder / "src")
-    index = store.index("src")
-    remove(index.with_name(f"{index.name}.lock"))
-    if not index.exists():
+    if not store.index("src").exists():
         talk(f"writing the files of {source.name}")
-    # Where times are other than git remembers, in a copied cache, it must look at the content.
-    store.attempt("update-index", "-q", "--refresh", index="src", work=src)
-    words = ("read-tree", "--reset", "-u", source.tree)
-    if not store.attempt(*words, index="src", work=src).ok:
-        # The index may be damaged; without it all files are written again.
-        remove(index)
-        store.git(*words, index="src", work=src)
-    # What an interrupted change of trees left behind would be found by make.
-    store.git("clean", "-ffdxq", index="src", work=src)
+    store.check_out(source.tree, "src", src)
     remove(src / ".git")
     return src
 
 
-@contextlib.contextmanager
+@contextmanager
 def _importing(folder: Path, talk: Talk) -> Iterator[GitStore]:
     """The store of that folder, for this process alone."""
     with locked(f"source-{folder.name}", f"reading the source {folder.name}", talk):
@@ -271,12 +259,11 @@ def _is_kernel(folder: Path) -> bool:
 def _must_be_kernel(store: GitStore, tree: str, named: str) -> None:
     if _holds_kernel(store, f"{tree}:"):
         return
-    hint = "name the topmost folder of a kernel's source"
     listed = store.git("ls-tree", "-d", "--name-only", "-z", tree).stdout
-    for folder in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        if _holds_kernel(store, f"{tree}:{folder}/"):
-            hint = f"there is one in its folder {folder}: name that"
-            break
+    folders = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    inner = (one for one in folders if _holds_kernel(store, f"{tree}:{one}/"))
+    hints = (f"there is one in its folder {folder}: name that" for folder in inner)
+    hint = next(hints, "name the topmost folder of a kernel's source")
     raise UserError(f"{named} is no kernel tree: {_MISSING}", hint)
 
 
@@ -301,9 +288,8 @@ class _Sources(Shelf[Source]):
         known = _read_record(folder)
         if known is None or known.origin != str(spec):
             return None
-        if not GitStore(folder).has(f"{known.tree}^{{tree}}"):
-            return None
-        return Source(folder, known.tree, f"{package} {version}")
+        is_there = GitStore(folder).has(f"{known.tree}^{{tree}}")
+        return Source(folder, known.tree, f"{package} {version}") if is_there else None
 
     def cached(self) -> list[tuple[str, str, float]]:
         records = [

@@ -68,12 +68,6 @@ class Stack:
         words = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames")
         return self._store.git(*words, self._source.tree, tree).stdout
 
-    @contextmanager
-    def held(self, talk: Talk) -> Iterator["Stack"]:
-        """The stack once more, with the store for this process alone during the body."""
-        with store_of(self._source, talk):
-            yield self
-
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """For each patch, in order, the earlier ones without which it does not apply, and what
         these need in turn. A patch that does not apply on top of all earlier ones has none.
@@ -146,7 +140,7 @@ class Stack:
             listed = self._store.git("ls-files", "-s", "-z", index="patch")
         finally:
             remove(self._store.index("patch"))
-        after = dict(_listed(listed.stdout))
+        after = {name: f"{mode} {blob}" for name, (mode, blob, _) in _listed(listed.stdout)}
         return tuple(after.get(file, "") for file in before)
 
     def _enter(self, entries: dict[str, Entry]) -> None:
@@ -172,17 +166,13 @@ def _entries(store: GitStore, tree: str, files: Sequence[str]) -> dict[str, Entr
     for start in range(0, len(files), _MANY):
         part = files[start : start + _MANY]
         listed = store.git("--literal-pathspecs", "ls-tree", "-r", "-z", tree, "--", *part)
-        for row in listed.stdout.split(b"\0"):
-            head, _, name = row.decode("utf-8", "surrogateescape").partition("\t")
-            if name in found:
-                mode, _kind, blob = head.split()
-                found[name] = f"{mode} {blob}"
+        rows = _listed(listed.stdout)
+        found |= {name: f"{mode} {blob}" for name, (mode, _, blob) in rows if name in found}
     return found
 
 
-def _listed(text: bytes) -> Iterator[tuple[str, Entry]]:
-    for row in text.split(b"\0"):
+def _listed(text: bytes) -> Iterator[tuple[str, list[str]]]:
+    """The files that git ls-files or ls-tree lists: their names, and what stands before those."""
+    for row in text.split(b"\0")[:-1]:
         head, _, name = row.decode("utf-8", "surrogateescape").partition("\t")
-        if name:
-            mode, blob, _stage = head.split()
-            yield name, f"{mode} {blob}"
+        yield name, head.split()
