@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Any kernel spec -> kernel."""
 
-from typing import overload
-
 import msgspec
 
 from kdelta.host.command import Talk
@@ -20,14 +18,6 @@ from kdelta.spec.kernel import (
     with_changes,
     without_parameters,
 )
-
-
-@overload
-def obtain(spec: DebSpec | ImageSpec, talk: Talk) -> Kernel: ...
-
-
-@overload
-def obtain(spec: KernelSpec, talk: Talk) -> Kernel | NoKernel: ...
 
 
 def obtain(spec: KernelSpec, talk: Talk) -> Kernel | NoKernel:

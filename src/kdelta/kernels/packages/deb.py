@@ -118,13 +118,13 @@ class _Kernels(Shelf[CachedKernel]):
     def load(self, package: str, version: str) -> CachedKernel | None:
         folder = kernel_folder(package, version, self.architecture)
         entry = read_json(folder / RECORD, CachedKernel)
-        if entry is None or not (folder / entry.image).is_file():
-            return None
-        if sha256_file(folder / entry.image) != entry.image_sha256:
-            return None
-        if any(path and not (folder / path).exists() for path in (entry.config, entry.modules)):
-            return None
-        return entry
+        is_whole = (
+            entry is not None
+            and (folder / entry.image).is_file()
+            and sha256_file(folder / entry.image) == entry.image_sha256
+            and all(not path or (folder / path).exists() for path in (entry.config, entry.modules))
+        )
+        return entry if is_whole else None
 
     def cached(self) -> list[tuple[str, str, float]]:
         return [

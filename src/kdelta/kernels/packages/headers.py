@@ -88,9 +88,8 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
     except OutdatedListsError:
         remove(folder)
         make_folder(folder)
-        apt = _updated(talk)
         try:
-            _unpack_all(apt, wanted, folder, talk)
+            _unpack_all(_updated(talk), wanted, folder, talk)
         except OutdatedListsError as error:
             raise LabError(
                 f"the mirror does not have {wanted.package} {wanted.version}: {error}"

@@ -87,10 +87,8 @@ def inspect(path: Path) -> ImageFacts:
         raise UserError(f"no such file: {path}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    for offset, magic, what in _OTHERS:
-        if head.startswith(magic, offset):
-            raise _refusal(path, what)
-    raise _refusal(path, "not a kernel")
+    known = (what for offset, magic, what in _OTHERS if head.startswith(magic, offset))
+    raise _refusal(path, next(known, "not a kernel"))
 
 
 def _inspect_known(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts | None:
@@ -111,13 +109,9 @@ def _refusal(path: Path, what: str, hint: str = "") -> UserError:
 
 
 def _image_below(folder: Path) -> str:
-    for below in (
-        "arch/x86/boot/bzImage", "arch/arm/boot/zImage", "arch/arm64/boot/Image",
-        "arch/riscv/boot/Image", "vmlinux",
-    ):  # fmt: skip
-        if (folder / below).is_file():
-            return f"write image:{folder / below}"
-    return ""
+    boot = ("x86/boot/bzImage", "arm/boot/zImage", "arm64/boot/Image", "riscv/boot/Image")
+    places = (*(folder / "arch" / below for below in boot), folder / "vmlinux")
+    return next((f"write image:{place}" for place in places if place.is_file()), "")
 
 
 def _has(head: bytes | mmap.mmap, sign: tuple[int, bytes]) -> bool:

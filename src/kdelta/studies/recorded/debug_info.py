@@ -48,7 +48,7 @@ def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
         found = obtain(spec, say) if isinstance(spec, ImageSpec) else None
     except KdeltaError:
         return None
-    return found if found and found.identity == wanted else None
+    return found if isinstance(found, Kernel) and found.identity == wanted else None
 
 
 def read_lines(
