@@ -102,9 +102,13 @@ def load_built(key: str) -> BuiltKernel | None:
     if not use(folder):
         return None
     found = read_json(folder / RECORD, BuiltKernel)
-    if found is None or found.format != FORMAT or not (folder / found.image).is_file():
-        return None
-    if sha256_file(folder / found.image) != found.image_sha256:
+    is_whole = (
+        found is not None
+        and found.format == FORMAT
+        and (folder / found.image).is_file()
+        and sha256_file(folder / found.image) == found.image_sha256
+    )
+    if not is_whole:
         return None
     with lab_errors("using", folder):
         os.utime(folder)

@@ -62,10 +62,12 @@ class Kbuild(msgspec.Struct, frozen=True):
         return done
 
     def make(self, targets: Sequence[str], log: Path, talk: Talk) -> str | None:
-        """Builds; None, or what went wrong first. `log` has all that was printed.
+        """Builds; None, or what went wrong first. `log` then has all that was printed, and says how
+        far it was when the build is ended.
 
         LabError for a full disk, or when a program or header that it needs is missing.
         """
+        log.unlink(missing_ok=True)
         unfinished = self._enter() / UNFINISHED
         if unfinished.is_file():
             _remove_since(unfinished, self.out)

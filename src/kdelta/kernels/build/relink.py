@@ -55,11 +55,9 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
 
     UserError for an ordering file that cannot be read.
     """
-    found: Relink | None = None
-    for change in changes:
-        if not isinstance(change, RelinkChange):
-            continue
-        found = found or Relink()
+    asked = [change for change in changes if isinstance(change, RelinkChange)]
+    found = Relink()
+    for change in asked:
         if isinstance(change, OrderChange):
             names = read_order(Path(change.path).expanduser())
             found = msgspec.structs.replace(found, order=names)
@@ -67,7 +65,7 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
             found = msgspec.structs.replace(found, seed=change.seed)
         elif isinstance(change, AlignChange):
             found = msgspec.structs.replace(found, align=change.bytes)
-    return found
+    return found if asked else None
 
 
 def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[str, str]:

@@ -17,9 +17,9 @@ from kdelta.kernels.build.built import BuiltKernel, load_built
 from kdelta.kernels.build.kbuild import Kbuild
 from kdelta.kernels.build.toolchain import build_environment, toolchain
 from kdelta.kernels.config.conf import fast_olddefconfig
+from kdelta.kernels.config.kconfig import Normalize
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.mentions import Mentions, find_mentions
-from kdelta.kernels.config.units import Normalize
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest, ObjectDigest, digest_of
 from kdelta.kernels.objects.lines import without_lines
@@ -78,9 +78,7 @@ class Workbench:
     def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
         """Some objects and generated files as that config has them; or what went wrong first."""
         self.use(config)
-        log = cache_dir("logs") / "recompile.log"
-        log.unlink(missing_ok=True)
-        wrong = self._kbuild.make(targets, log, self._talk)
+        wrong = self._kbuild.make(targets, cache_dir("logs") / "recompile.log", self._talk)
         return wrong or digest_of(self._kbuild.out, targets)
 
     def compile_at(
@@ -111,7 +109,6 @@ class Workbench:
         """
         self.use(config)
         log = cache_dir("logs") / "modules-prepare.log"
-        log.unlink(missing_ok=True)
         wrong = self._kbuild.make(["modules_prepare"], log, self._talk)
         if wrong:
             raise LabError(f"preparing for modules failed: {wrong}", f"all it said is in {log}")
