@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import talk_to_stderr
-from kdelta.kernels import Kernel, obtain
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import parse_kernel_spec
 
 SPEC = os.environ.get("KDELTA_KERNEL_MODE") or "deb-src:linux-source-6.12 +kernel-mode"

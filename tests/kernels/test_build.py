@@ -7,9 +7,9 @@ from shutil import which
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.kernels import Kernel
 from kdelta.kernels.build.built import built_kernels
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus

@@ -19,7 +19,7 @@ from kdelta.kernels.build.built import (
     load_built,
     release,
 )
-from kdelta.kernels.build.module_tree import module_build
+from kdelta.kernels.build.workbench import module_build
 from kdelta.spec.errors import LabError, UserError
 from tests.kernels.trees import fake_tree, kernel
 

@@ -15,8 +15,10 @@ import pytest
 
 from kdelta.cli.listing import kernels_text
 from kdelta.host.target import host_target
-from kdelta.kernels import Kernel, cached_kernels, obtain
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.kernels.packages.apt import Apt, Dependency, parse_dependencies
+from kdelta.kernels.packages.deb import cached_kernels
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from tests.conftest import FakeProgram, wait_for
@@ -336,7 +338,7 @@ def test_cached_kernels_are_listed(lab: Lab) -> None:
 
 FETCH = """
 import pathlib, sys
-from kdelta.kernels import obtain
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import parse_kernel_spec
 def talk(line):
     if line.startswith("waiting for another kdelta"):

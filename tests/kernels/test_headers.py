@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels.build.module_tree import module_build
+from kdelta.kernels.build.workbench import module_build
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.packages.headers import headers_build
+from kdelta.kernels.packages.headers import headers_command
 from kdelta.spec.errors import LabError, UserError
 from tests.conftest import FakeProgram
 from tests.kernels import fake_apt
@@ -89,9 +89,9 @@ class Lab:
         (self.folder / "apt.json").write_text(json.dumps(self.state))
 
     def command(self) -> list[str]:
-        with headers_build(self.kernel, quiet) as (argv, env):
-            assert env == {}
-            return argv
+        argv, env = headers_command(self.kernel, quiet)
+        assert env == {}
+        return argv
 
     def calls(self) -> list[str]:
         path = Path(self.state["calls"])
@@ -193,10 +193,10 @@ def test_an_image_has_what_its_modules_lead_to(lab: Lab) -> None:
     (folder / "build").mkdir(parents=True)
     image = Kernel("id", "image:/i", "/i", "x86_64", "x", lab.kernel.config, str(folder))
     with pytest.raises(UserError, match="without what modules are built against"):
-        headers_build(image, quiet).__enter__()
+        headers_command(image, quiet)
     (folder / "build/Makefile").write_text(RULES)
-    with headers_build(image, quiet) as (argv, _):
-        assert argv[:3] == ["make", "-C", str(folder / "build")]
+    argv, _ = headers_command(image, quiet)
+    assert argv[:3] == ["make", "-C", str(folder / "build")]
 
 
 def test_a_cache_whose_path_make_does_not_take(

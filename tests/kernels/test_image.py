@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.command import quiet
-from kdelta.kernels import Kernel, missing_options, obtain
+from kdelta.kernels.config.lab_config import missing_options
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import parse_kernel_spec
 from tests.kernels.samples import RELEASE, bzimage

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels import Kernel
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.packages.inspect import inspect
 from kdelta.spec.errors import UserError
 from tests.kernels.samples import BANNER, RELEASE, bzimage, elf_header

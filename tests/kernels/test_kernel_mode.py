@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.kernels import Kernel
 from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources import mode_series
 from kdelta.spec.change import KernelModeChange, parse_change
 from kdelta.spec.errors import LabError, UserError

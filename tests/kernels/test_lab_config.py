@@ -9,7 +9,6 @@ import pytest
 
 from kdelta.host.command import Result
 from kdelta.kernels.arches import kernel_arches
-from kdelta.kernels.config.config import missing_options
 from kdelta.kernels.config.configure import (
     ConfigFailed,
     ConfigStep,
@@ -24,7 +23,12 @@ from kdelta.kernels.config.kconfig import (
     render_config,
     without_modules,
 )
-from kdelta.kernels.config.lab_config import lab_options, parse_lab_config, small_options
+from kdelta.kernels.config.lab_config import (
+    lab_options,
+    missing_options,
+    parse_lab_config,
+    small_options,
+)
 from tests.kernels.fake_conf import FakeConf, FakeOption
 
 ARCHES = tuple(kernel_arches())
@@ -176,7 +180,7 @@ def test_last_whole_config_is_the_base(tree: FakeTree) -> None:
     found = tree.configure(
         whole("one.config", BFQ="y"), option("DEBUG", "y"), whole("two.config"), own="CONFIG_BFQ=y"
     )
-    assert (found.base, found.unused) == ("two.config", ("one.config",))
+    assert found.base == "two.config"
     assert parse_config(found.text)["CONFIG_BFQ"] == "n"
     # An option is asked for whatever stands before or after it.
     assert parse_config(found.text)["CONFIG_DEBUG"] == "y"
@@ -264,10 +268,6 @@ def test_target_that_fails_is_data(tree: FakeTree) -> None:
     steps = [whole(), ConfigStep("target", "x.config")]
     found = configure(tree.out, tree.tree, steps, tree.make)
     assert found == ConfigFailed("x.config", "x.config is not there")
-
-
-def test_unknown_option_that_should_be_off(tree: FakeTree) -> None:
-    assert tree.configure(whole(), option("DEBUG_LIS", "n")).unknown == ("CONFIG_DEBUG_LIS",)
 
 
 def test_normalizing(tree: FakeTree) -> None:

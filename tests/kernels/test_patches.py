@@ -340,5 +340,4 @@ def test_files_and_hunks_of_a_diff(tree: Path, patch: Callable[..., Path]) -> No
         ("new.c", 1, 0),
     ]
     assert found.hunks[2].added == (b"int -- a;", b"int b;")
-    assert found.hunks[2].removed == (b"int line_30;",)
     assert found.hunks[1].last == 10

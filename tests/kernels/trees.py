@@ -14,8 +14,10 @@ import shutil
 from pathlib import Path
 
 from kdelta.host.command import talk_to_stderr
-from kdelta.kernels import Kernel, NoKernel, obtain
 from kdelta.kernels.build.built import LOG, BuiltKernel, load_built
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.obtain import obtain
 from kdelta.spec.kernel import parse_kernel_spec
 from kdelta.spec.words import parse_kernel_words
 

@@ -10,8 +10,9 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.paths import RegionPath
-from kdelta.kernels import Kernel, NoKernel
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 

@@ -11,9 +11,10 @@ from kdelta.infer.effects.chance import ENOUGH
 from kdelta.infer.effects.doubt import region_runs
 from kdelta.infer.effects.means import Adds
 from kdelta.infer.effects.paths import region_paths
-from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.build.built import DIGEST, built_kernels
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config, parse_config
+from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate

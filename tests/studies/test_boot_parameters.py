@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kdelta.kernels.model import Kernel, booted_with
-from kdelta.kernels.packages.cache import CachedKernel
+from kdelta.kernels.packages.deb import CachedKernel
 from kdelta.machines.arch import arch_machine, supported_arches
 from kdelta.machines.tcg import Guest
 from kdelta.spec.errors import UserError

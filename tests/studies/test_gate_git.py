@@ -18,7 +18,7 @@ _GATE = """\
 import sys
 from pathlib import Path
 from kdelta.cli import main as cli
-from kdelta.kernels import Kernel
+from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
 from kdelta.studies import compare

@@ -10,7 +10,7 @@ import pytest
 from kdelta.cli.place import weights_of
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.replay.order_file import read_order
+from kdelta.kernels.build.order_file import read_order
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
@@ -87,7 +87,7 @@ def test_an_order_of_a_real_kernel_is_better_by_prediction_and_is_written(tmp_pa
     assert report.costs[report.method] == min(report.costs.values())
     assert found.predicted.high < found.shipped.high
     assert found.predicted.low == found.shipped.low
-    assert len(read_order(tmp_path / "order.txt").names) == report.functions > 50
+    assert len(read_order(tmp_path / "order.txt")) == report.functions > 50
     assert "open-close" in shown("place", report)
     assert '"kdelta.place/2"' in document_text(report, "0")
 

@@ -8,7 +8,7 @@ from kdelta.cli.output import emit
 from kdelta.host.dirs import data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target
-from kdelta.kernels.packages.cache import cached_kernels
+from kdelta.kernels.packages.deb import cached_kernels
 from kdelta.machines.kvm import why_no_kvm
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store

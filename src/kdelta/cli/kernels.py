@@ -10,9 +10,11 @@ from kdelta.cli.guard import RUNS_FAILED
 from kdelta.cli.listing import built_text, differences_text, kernels_text, removed_text
 from kdelta.cli.output import echo_commands, emit, talk
 from kdelta.cli.progress import shown_progress
-from kdelta.kernels import NoKernel, cached_kernels, obtain
 from kdelta.kernels.build.built import built_kernels, find_built
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.build.prune import limit_bytes, prune, usage
+from kdelta.kernels.obtain import obtain
+from kdelta.kernels.packages.deb import cached_kernels
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.configs import compare_configs

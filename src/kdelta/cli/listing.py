@@ -3,11 +3,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.build.built import BuiltKernel, load_built
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.build.prune import Cached
 from kdelta.kernels.config.kconfig import line_of
-from kdelta.kernels.packages.cache import CachedKernel
+from kdelta.kernels.model import Kernel
+from kdelta.kernels.packages.deb import CachedKernel
 from kdelta.report.lines import ascii_only, wrapped
 from kdelta.spec.identity import short
 from kdelta.spec.kernel import DebSpec

@@ -15,7 +15,7 @@ from kdelta.guests.job import JobFile
 from kdelta.host.command import start
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, sha256_file, write_atomic
-from kdelta.kernels import Kernel
+from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 
 MODULE_ENDINGS = (".ko", ".ko.gz", ".ko.xz", ".ko.zst")

@@ -37,6 +37,9 @@ PACKAGES = {
 }
 """The Debian package that holds a program, where its name differs or is worth telling."""
 
+Talk = Callable[[str], None]
+"""Gets a line about what takes long, for the user."""
+
 _echo: list[Callable[[str], None]] = []
 
 

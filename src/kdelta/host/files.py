@@ -10,10 +10,13 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from kdelta.spec.errors import LabError
+
+T = TypeVar("T")
 
 _HINTS = {
     errno.ENOSPC: "free some space, or set {setting} to a folder on another disk",
@@ -119,6 +122,18 @@ def write_atomic(path: Path, content: bytes, mode: int = 0o644) -> None:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """What a JSON file holds; None if it cannot be read or is of another kind."""
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    return None
+
+
+def write_json(path: Path, content: msgspec.Struct) -> None:
+    """Writes it as `write_atomic` does, indented for people."""
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(content)))
 
 
 def copy_sparse(source: Path, target: Path) -> None:

@@ -61,13 +61,13 @@ class KernelArch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def kernel_arches() -> dict[str, KernelArch]:
     """All architectures by their folder."""
-    found = {}
-    for name, read in tables("build", KernelArch).items():
-        of = target(name)
-        found[read.folder] = msgspec.structs.replace(
-            read, machine=name, cross_compile=f"{of.triple}-", bits=of.bits
+    rows = ((read, target(name)) for name, read in tables("build", KernelArch).items())
+    return {
+        read.folder: msgspec.structs.replace(
+            read, machine=of.name, cross_compile=f"{of.triple}-", bits=of.bits
         )
-    return found
+        for read, of in rows
+    }
 
 
 @functools.cache

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Any kernel spec -> kernel."""
 
-from collections.abc import Callable
-from typing import overload
-
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.kernels.build.build import build_kernel
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel, booted_with
@@ -22,15 +20,7 @@ from kdelta.spec.kernel import (
 )
 
 
-@overload
-def obtain(spec: DebSpec | ImageSpec, talk: Callable[[str], None]) -> Kernel: ...
-
-
-@overload
-def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel: ...
-
-
-def obtain(spec: KernelSpec, talk: Callable[[str], None]) -> Kernel | NoKernel:
+def obtain(spec: KernelSpec, talk: Talk) -> Kernel | NoKernel:
     """The kernel that a spec names, fetched or built unless the cache has it; or why its build did
     not make one. `talk` is called with what takes long.
 

@@ -21,7 +21,7 @@ from kdelta.host.native import (
     native_folder,
 )
 from kdelta.host.target import Target, target
-from kdelta.kernels.build.module_tree import module_build
+from kdelta.kernels.build.workbench import module_build
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.cmdfiles import read_cmd
 from kdelta.spec.errors import KdeltaError, LabError

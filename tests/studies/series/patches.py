@@ -11,8 +11,9 @@ import pytest
 
 from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.search.series_model import PatchFate
-from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.build.built import BuiltKernel, load_built
+from kdelta.kernels.build.failure import NoKernel
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store

@@ -4,14 +4,15 @@
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_atomic
+from kdelta.host.files import lab_errors, make_folder, new_folder, sha256_file, write_json
 from kdelta.host.lock import locked
 from kdelta.host.machine import cores
 from kdelta.kernels.arches import KernelArch, kernel_arch
@@ -28,10 +29,10 @@ from kdelta.kernels.build.built import (
     load_built,
     use,
 )
-from kdelta.kernels.build.failure import NoKernel, refused_text
+from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.build.kbuild import Kbuild
 from kdelta.kernels.build.linked_map import linked_map
-from kdelta.kernels.build.prune import make_room
+from kdelta.kernels.build.prune import limit_bytes, prune
 from kdelta.kernels.build.relink import (
     Relink,
     link_words,
@@ -45,11 +46,11 @@ from kdelta.kernels.config.configure import ConfigFailed, ConfigStep, Configured
 from kdelta.kernels.config.kconfig import Config, modules_of, parse_config
 from kdelta.kernels.config.lab_config import lab_options, small_options
 from kdelta.kernels.model import Kernel, kernel_identity
-from kdelta.kernels.objects.banner import banner_of
 from kdelta.kernels.objects.dependencies import dependencies_of, save_dependencies
 from kdelta.kernels.objects.digest import Digest, digest_of
 from kdelta.kernels.objects.digest_file import is_current, load_digest, save_digest
 from kdelta.kernels.packages.image import hash_modules
+from kdelta.kernels.packages.inspect import banner_of
 from kdelta.kernels.sources.mode_series import (
     FRAGMENT_NAME,
     kernel_mode_fragment,
@@ -61,8 +62,6 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import SourceSpec, TreeSpec
 from kdelta.spec.run import RunStatus
-
-Talk = Callable[[str], None]
 
 FORMAT = 1
 DEVICE_TREES = "arch/{arch}/boot/dts"
@@ -144,8 +143,7 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
         return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), detail)
     relink = relink_of(spec.changes)
     if relink is not None:
-        arch = toolchain(_variables(spec)).folder
-        changed = relinkable(source, arch, talk)
+        changed = relinkable(source, toolchain(_variables(spec)).folder, talk)
         if isinstance(changed, str):
             return NoKernel(str(spec), RunStatus.BUILD_FAILED, identity(str(spec)), changed)
         source = changed
@@ -161,7 +159,7 @@ def build_kernel(spec: SourceSpec, talk: Talk) -> Kernel | NoKernel:
     memo.remember(made.key)
     if relink is not None:
         Memo(request.family).remember(made.key)
-    make_room(talk, keep=(built_folder(made.key), source.folder))
+    prune(limit_bytes(), talk, keep={made.path, source.folder})
     return made.kernel(str(spec))
 
 
@@ -180,7 +178,8 @@ def _configured_and_built(request: _Request, talk: Talk) -> BuiltKernel | NoKern
         detail = f"make {config.target}: {config.detail}"
         return request.failed(RunStatus.CONFIG_REFUSED, detail)
     if config.refused:
-        refused = request.failed(RunStatus.CONFIG_REFUSED, refused_text(config.refused))
+        detail = "; ".join(map(str, config.refused))
+        refused = request.failed(RunStatus.CONFIG_REFUSED, detail)
         return msgspec.structs.replace(refused, refused=config.refused)
     arch = kernel_arch(request.tools.arch)
     if arch.bits == 64 and parse_config(config.text).get("CONFIG_64BIT") != "y":
@@ -234,21 +233,17 @@ def _taken_over(sibling: BuiltKernel, kbuild: Kbuild) -> Configured:
     return Configured(
         text=text,
         base=sibling.base,
-        unused=(),
         asked=sibling.asked,
         refused=(),
-        unknown=(),
         lab=sibling.lab,
         missing=sibling.missing,
         changed=sibling.changed,
     )
 
 
-@contextmanager
-def held(source: Source, talk: Talk) -> Iterator[None]:
+def held(source: Source, talk: Talk) -> AbstractContextManager[None]:
     """Holds the lock of a source tree's work tree and output folders."""
-    with locked(f"tree-{source.folder.name}", f"building {source.name}", talk):
-        yield
+    return locked(f"tree-{source.folder.name}", f"building {source.name}", talk)
 
 
 def _kbuild(request: _Request, tree: Path) -> Kbuild:
@@ -264,13 +259,12 @@ def _read(spec: SourceSpec, source: Source, relink: Relink | None) -> _Request:
     if relink is not None:
         variables = relinking_variables(variables, relink)
     own = Path(spec.path).expanduser() / ".config" if isinstance(spec, TreeSpec) else None
-    has_own = own is not None and own.is_file()
     return _Request(
         spec=str(spec),
         source=source,
         tools=toolchain(variables),
         steps=tuple(_steps(spec)),
-        own_config=own.read_text(errors="replace") if own is not None and has_own else None,
+        own_config=own.read_text(errors="replace") if own and own.is_file() else None,
         relink=relink,
     )
 
@@ -306,9 +300,11 @@ def _steps(spec: SourceSpec) -> Iterator[ConfigStep]:
 def _targets(granted: str, arch: KernelArch, tree: Path) -> tuple[list[str], int]:
     """What to build, and how many options' modules are left out."""
     options = parse_config(granted)
-    image = arch.image(options).name
     modules = len(modules_of(options))
-    targets = [image, *(found for name in arch.device_trees if (found := _dtb(tree, arch, name)))]
+    targets = [
+        arch.image(options).name,
+        *(found for name in arch.device_trees if (found := _dtb(tree, arch, name))),
+    ]
     if options.get("CONFIG_MODULES") != "y" or modules > MOST_MODULES:
         return targets, modules
     return [*targets, "modules"], 0
@@ -333,9 +329,7 @@ def _build(
     key = request.key(config.text)
     arch = kernel_arch(request.tools.arch)
     targets, modules_left = _targets(config.text, arch, kbuild.tree)
-    # It stays when the build is ended, and says then how far it was.
     log = cache_dir("logs") / f"build-{key[:12]}.log"
-    log.unlink(missing_ok=True)
     talk(f"building {request.source.name} ({key[:12]}), log: {log}")
     started = time.monotonic()
     wrong = kbuild.make(targets, log, talk)
@@ -358,7 +352,7 @@ def _build(
         made = msgspec.structs.replace(
             made, seconds=seconds, modules_left=modules_left, linked=linked
         )
-        write_atomic(folder / RECORD, msgspec.json.format(msgspec.json.encode(made)))
+        write_json(folder / RECORD, made)
     talk(f"built {made.release} ({key[:12]}) in {seconds:.0f} s")
     return made
 
@@ -367,8 +361,7 @@ def _keep_dependencies(
     digest: Digest, kbuild: Kbuild, sibling: BuiltKernel | None, folder: Path, *, boot: bool
 ) -> None:
     """Writes down which files the objects were made from."""
-    known = sibling.path / DEPENDENCIES if sibling else None
-    if known is not None and known.is_file():
+    if sibling and (known := sibling.path / DEPENDENCIES).is_file():
         with lab_errors("copying to", folder):
             shutil.copyfile(known, folder / DEPENDENCIES)
     else:
@@ -388,10 +381,10 @@ def _install(
     out = kbuild.out
     arch = kernel_arch(request.tools.arch)
     booted = arch.image(parse_config(config.text))
-    image = out / booted.path
+    image = folder / booted.name
     trees = out / DEVICE_TREES.format(arch=arch.folder)
     with lab_errors("copying a kernel to", folder):
-        shutil.copyfile(image, folder / image.name)
+        shutil.copyfile(out / booted.path, image)
         (folder / "config").write_text(config.text)
         # vmlinux: for its symbols, which are in the order of the link.
         for name in ("System.map", "Module.symvers", VMLINUX):
@@ -402,9 +395,8 @@ def _install(
                 shutil.copyfile(trees / name, make_folder(folder / DTBS) / Path(name).name)
     release, banner = banner_of(out / VMLINUX)
     # The folder may have modules of another config, which this one did not ask for.
-    wanted = "modules" in targets
-    modules = _install_modules(kbuild, folder, release) if wanted else None
-    sha256 = sha256_file(folder / image.name)
+    modules = _install_modules(kbuild, folder, release) if "modules" in targets else None
+    sha256 = sha256_file(image)
     present = folder / modules if modules else None
     return BuiltKernel(
         key=key,
@@ -431,7 +423,7 @@ def _install(
         missing=config.missing,
         modules_left=0,
         seconds=0.0,
-        image_bytes=(folder / image.name).stat().st_size,
+        image_bytes=image.stat().st_size,
     )
 
 
@@ -439,7 +431,7 @@ def _install_modules(kbuild: Kbuild, folder: Path, release: str) -> str | None:
     """Puts the modules that were built below lib/modules; None if there are none."""
     order = kbuild.out / "modules.order"
     names = order.read_text().split() if order.is_file() else []
-    objects = [kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names]
+    objects = (kbuild.out / f"{name.removesuffix('.o').removesuffix('.ko')}.ko" for name in names)
     found = [path for path in objects if path.is_file()]
     if not found:
         return None

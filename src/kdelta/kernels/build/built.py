@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import PARTIAL, lab_errors, remove, sha256_file, write_atomic
+from kdelta.host.files import PARTIAL, lab_errors, read_json, remove, sha256_file, write_atomic
 from kdelta.kernels.arches import kernel_arch
 from kdelta.kernels.build.linked_map import Linked
-from kdelta.kernels.config.config import MissingOption
 from kdelta.kernels.config.kconfig import Config, OptionFlip
+from kdelta.kernels.config.lab_config import MissingOption
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 
@@ -101,10 +101,14 @@ def load_built(key: str) -> BuiltKernel | None:
     folder = built_folder(key)
     if not use(folder):
         return None
-    found = _read(folder)
-    if found is None or found.format != FORMAT or not (folder / found.image).is_file():
-        return None
-    if sha256_file(folder / found.image) != found.image_sha256:
+    found = read_json(folder / RECORD, BuiltKernel)
+    is_whole = (
+        found is not None
+        and found.format == FORMAT
+        and (folder / found.image).is_file()
+        and sha256_file(folder / found.image) == found.image_sha256
+    )
+    if not is_whole:
         return None
     with lab_errors("using", folder):
         os.utime(folder)
@@ -177,7 +181,8 @@ def built_kernels() -> list[BuiltKernel]:
     with lab_errors("reading", root):
         folders = [path for path in root.glob(f"{PREFIX}*") if not path.name.endswith(PARTIAL)]
         folders.sort(key=_last_used, reverse=True)
-    return [found for folder in folders if (found := _read(folder)) is not None]
+    records = (read_json(folder / RECORD, BuiltKernel) for folder in folders)
+    return [found for found in records if found is not None]
 
 
 def _last_used(folder: Path) -> float:
@@ -203,12 +208,6 @@ def find_built(name: str) -> BuiltKernel:
         keys = ", ".join(built.key[:12] for built in found)
         raise UserError(f"{name!r} is more than one kernel: {keys}", "write more of its key")
     raise UserError(f"no built kernel is called {name!r}", "kdelta kernels lists those there are")
-
-
-def _read(folder: Path) -> BuiltKernel | None:
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode((folder / RECORD).read_bytes(), type=BuiltKernel)
-    return None
 
 
 class Memo:

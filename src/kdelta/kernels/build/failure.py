@@ -4,7 +4,6 @@ said.
 """
 
 import errno
-import functools
 import os
 import re
 from collections.abc import Sequence
@@ -102,10 +101,8 @@ def first_error(lines: Sequence[str], tree: Path | None = None) -> str:
     """
     # Compilers name files as they are given, and ccache gives them relative names.
     places = [f"{tree}/", "../src/"] if tree else ["../src/"]
-    lines = [
-        functools.reduce(lambda text, place: text.replace(place, ""), places, line)
-        for line in lines
-    ]
+    in_tree = re.compile("|".join(map(re.escape, places)))
+    lines = [in_tree.sub("", line) for line in lines]
     kinds = (
         (_KILLED, "the compiler was killed: too little memory for so many at a time (-j)"),
         (_COMPILE_ERROR, "{0}: {1}"),
@@ -125,8 +122,3 @@ def first_error(lines: Sequence[str], tree: Path | None = None) -> str:
             own = [before.strip() for before in lines[:at] if not before.startswith("make")]
             return f"{own[-1]} (make: {found[1]})" if own else f"make: {found[1]}"
     return lines[-1].strip() if lines else "make said nothing"
-
-
-def refused_text(refused: Sequence[Refused]) -> str:
-    """The refused options in a line."""
-    return "; ".join(str(one) for one in refused)

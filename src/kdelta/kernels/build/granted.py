@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kdelta.host.command import Talk
 from kdelta.host.files import make_folder, remove
 from kdelta.host.lock import locked
 from kdelta.kernels.build.build import granted_in
 from kdelta.kernels.config.kconfig import Config
 from kdelta.kernels.sources.git import GitStore
-from kdelta.kernels.sources.source import Source, Talk
+from kdelta.kernels.sources.source import Source
 from kdelta.spec.kernel import SourceSpec
 
 PURPOSE = "granted-"
@@ -55,8 +56,7 @@ class _Grants:
         """The tree of those files of a tree that configuring needs."""
         listed = self._store.git("ls-tree", "-r", "-z", "--full-tree", tree).stdout
         rows = [row for row in listed.split(b"\0") if _NEEDED.fullmatch(row.partition(b"\t")[2])]
-        index = self._store.index(_PICKED)
-        remove(index)
+        remove(self._store.index(_PICKED))
         text = b"\0".join([*rows, b""])
         self._store.git("update-index", "-z", "--index-info", index=_PICKED, stdin=text)
         return self._store.git("write-tree", index=_PICKED).text
@@ -64,12 +64,5 @@ class _Grants:
     def _check_out(self, tree: str) -> Path:
         """Makes the place hold these files and no others."""
         place = make_folder(self._store.folder / _FOLDER)
-        index = self._store.index(_FOLDER)
-        remove(index.with_name(f"{index.name}.lock"))
-        words = ("read-tree", "--reset", "-u", tree)
-        if not self._store.attempt(*words, index=_FOLDER, work=place).ok:
-            # The index may be damaged; without it all files are written again.
-            remove(index)
-            self._store.git(*words, index=_FOLDER, work=place)
-        self._store.git("clean", "-ffdxq", index=_FOLDER, work=place)
+        self._store.check_out(tree, _FOLDER, place)
         return place

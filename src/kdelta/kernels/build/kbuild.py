@@ -3,18 +3,16 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import Result, run
+from kdelta.host.command import Result, Talk, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.host.stream import run_logged
 from kdelta.kernels.build.failure import first_error, lab_failure
 from kdelta.kernels.build.toolchain import Toolchain, build_environment
-
-Talk = Callable[[str], None]
 
 OUT = "out-"
 NICENESS = "5"
@@ -64,10 +62,12 @@ class Kbuild(msgspec.Struct, frozen=True):
         return done
 
     def make(self, targets: Sequence[str], log: Path, talk: Talk) -> str | None:
-        """Builds; None, or what went wrong first. `log` has all that was printed.
+        """Builds; None, or what went wrong first. `log` then has all that was printed, and says how
+        far it was when the build is ended.
 
         LabError for a full disk, or when a program or header that it needs is missing.
         """
+        log.unlink(missing_ok=True)
         unfinished = self._enter() / UNFINISHED
         if unfinished.is_file():
             _remove_since(unfinished, self.out)

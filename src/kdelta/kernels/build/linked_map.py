@@ -134,16 +134,16 @@ def linked_map(
         raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
     symbols = _symbols(elf)
     named = _functions(symbols, digest)
-    functions = list({one.address: one for one in named.values()}.values())
-    functions.sort(key=lambda one: one.address)
+    by_address = {one.address: one for one in named.values()}
+    functions = [by_address[address] for address in sorted(by_address)]
+    movable = [one for one in functions if one.kind]
     wrong = (
         _orphans(one.name for one in elf.sections if one.flags & ALLOC)
-        or _outside(functions, symbols)
-        or _mixed([one for one in functions if one.kind])
+        or _outside(functions, movable, symbols)
+        or _mixed(movable)
     )
     if wrong:
         return wrong
-    movable = [one for one in functions if one.kind]
     found = _described(movable, named, symbols, relink, middle=middle)
     return _unmoved(found) or found
 
@@ -154,15 +154,13 @@ def _symbols(elf: Elf) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
     for name, section, value, kind in rows:
-        is_defined = section != UNDEFINED and kind in (FUNCTION, NO_TYPE)
-        if name and is_defined and (section >= RESERVED or _is_code(elf, section, kind)):
+        if not name or section == UNDEFINED or kind not in (FUNCTION, NO_TYPE):
+            continue
+        # Linker scripts' own symbols, of no type, may be counted to the section before.
+        is_own = kind == NO_TYPE or section >= RESERVED
+        if is_own or elf.sections[section].flags & EXECUTABLE:
             found.setdefault(name, []).append(value & _ALL_BITS)
     return found
-
-
-def _is_code(elf: Elf, section: int, kind: int) -> bool:
-    # Linker scripts' own symbols may be counted to the section before.
-    return kind == NO_TYPE or bool(elf.sections[section].flags & EXECUTABLE)
 
 
 def _functions(symbols: Mapping[str, Sequence[int]], digest: Digest) -> dict[str, _Function]:
@@ -185,7 +183,11 @@ def _orphans(sections: Iterable[str]) -> str:
     return f"the linker script leaves {len(found)} sections: {_few(found)}" if found else ""
 
 
-def _outside(functions: Sequence[_Function], symbols: Mapping[str, Sequence[int]]) -> str:
+def _outside(
+    functions: Sequence[_Function],
+    movable: Sequence[_Function],
+    symbols: Mapping[str, Sequence[int]],
+) -> str:
     """Which function is not between the boundary symbols of its section, or in another's."""
     spans = {
         section: span
@@ -197,7 +199,6 @@ def _outside(functions: Sequence[_Function], symbols: Mapping[str, Sequence[int]
         start, end = spans.get(one.section, text if one.kind else (0, _ALL_BITS))
         if not start <= one.address < end:
             return f"{one.name} of {one.section} lies at {one.address:#x}, outside of that section"
-    movable = [one for one in functions if one.kind]
     for section, (start, end) in spans.items():
         at = bisect.bisect_left(movable, start, key=lambda one: one.address)
         if at < len(movable) and movable[at].address < end:
@@ -216,12 +217,10 @@ def _span(section: str, symbols: Mapping[str, Sequence[int]]) -> tuple[int, int]
 
 def _mixed(movable: Sequence[_Function]) -> str:
     """Which function lies among those of another kind."""
-    runs = [(kind, next(held)) for kind, held in itertools.groupby(movable, lambda one: one.kind)]
-    seen: set[str] = set()
-    for kind, first in runs:
-        if kind in seen:
+    firsts = [next(run) for _, run in itertools.groupby(movable, lambda one: one.kind)]
+    for at, first in enumerate(firsts):
+        if first.kind in {one.kind for one in firsts[:at]}:
             return f"hot, main and unlikely text are mixed: {first.name} of {first.section}"
-        seen.add(kind)
     return ""
 
 

@@ -66,12 +66,9 @@ def _with_named(macro: str, script: str) -> str:
     the script does so yet.
     """
 
-    def all_of(word: str) -> list[str]:
-        held = _COLD if word == "unlikely" else (word,)
-        return [f".text.{one}.*" for one in held if f".text.{one}.*" not in script]
-
     def with_names(match: re.Match[str]) -> str:
-        return " ".join([match[0], *all_of(match[1])])
+        patterns = (f".text.{one}.*" for one in (_COLD if match[1] == "unlikely" else [match[1]]))
+        return " ".join([match[0], *(one for one in patterns if one not in script)])
 
     return re.sub(r"(?<![\w.])\.text\.(hot|unlikely)(?=[\s)\\])", with_names, macro)
 

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
 from kdelta.host.files import write_atomic
 from kdelta.spec.errors import LabError, UserError
 
@@ -16,15 +14,10 @@ _NUMBERED = re.compile(r"#\d+$")
 _HINT = "an order file has one name of a function a line; what follows a # is a comment"
 
 
-class Order(msgspec.Struct, frozen=True):
-    """The names of an ordering file in their order, each once, and those that came again."""
-
-    names: tuple[str, ...]
-    repeated: tuple[str, ...] = ()
-
-
-def read_order(path: Path) -> Order:
-    """Reads an ordering file; UserError for one that cannot be read, is no text or is empty."""
+def read_order(path: Path) -> tuple[str, ...]:
+    """The names of an ordering file in their order, each once; UserError for one that cannot be
+    read, is no text or is empty.
+    """
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise UserError(f"{path} is no order file: it is too large", _HINT)
@@ -35,17 +28,17 @@ def read_order(path: Path) -> Order:
         lines = content.decode().splitlines()
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is no order file: it is not text", _HINT) from error
-    counts: dict[str, int] = {}
+    names: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         name = line.partition("#")[0].strip()
         if not name:
             continue
         if not _SYMBOL.fullmatch(name):
             raise UserError(f"{path}:{number}: {name[:60]!r} is no name of a function", _HINT)
-        counts[name] = counts.get(name, 0) + 1
-    if not counts:
+        names[name] = None
+    if not names:
         raise UserError(f"the order file {path} is empty", _HINT)
-    return Order(tuple(counts), tuple(name for name, count in counts.items() if count > 1))
+    return tuple(names)
 
 
 def write_order(path: Path, names: Iterable[str], comments: Iterable[str] = ()) -> None:

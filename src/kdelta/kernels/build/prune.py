@@ -4,18 +4,17 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import PARTIAL, lab_errors, remove
 from kdelta.host.lock import locked_if_free
 from kdelta.kernels.build.built import PREFIX, unused
 from kdelta.spec.errors import UserError
-
-Talk = Callable[[str], None]
 
 GIB = 1 << 30
 LIMIT_SETTING = "KDELTA_CACHE_GIB"
@@ -90,16 +89,18 @@ def prune(limit: int, talk: Talk, keep: Collection[Path] = ()) -> list[Cached]:
 
     What a process uses or builds in stays, and so do the folders `keep` with all that is in them.
     """
-    _remove_left()
+    # A killed process may have left a part of what it removed.
+    for pattern in (f"kernels/*{_GONE}", f"trees/*{_GONE}", f"trees/*/*{_GONE}"):
+        for path in cache_dir().glob(pattern):
+            remove(path)
     removed = []
     entries = usage()
     total = sum(one.bytes for one in entries)
     for one in entries:
         if total <= limit:
             break
-        if one.path in keep or one.path.parent in keep:
-            continue
-        if _remove(one, talk):
+        is_kept = one.path in keep or one.path.parent in keep
+        if not is_kept and _remove(one, talk):
             removed.append(one)
             total -= one.bytes
     return removed
@@ -132,15 +133,3 @@ def _free(one: Cached) -> Iterator[bool]:
         locked_if_free(f"source-{tree.name}") as read,
     ):
         yield built and read
-
-
-def _remove_left() -> None:
-    """Removes the rest of what a killed process was removing."""
-    for pattern in (f"kernels/*{_GONE}", f"trees/*{_GONE}", f"trees/*/*{_GONE}"):
-        for path in cache_dir().glob(pattern):
-            remove(path)
-
-
-def make_room(talk: Talk, keep: Collection[Path]) -> None:
-    """Prunes to the limit that the user set, but for what is in use right now."""
-    prune(limit_bytes(), talk, keep)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.command import run
+from kdelta.host.command import Talk, run
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.kernels.build.linker_script import ARCH_SCRIPTS, SCRIPT, with_function_sections
 from kdelta.kernels.build.order_file import read_order
 from kdelta.kernels.build.toolchain import takes, toolchain
 from kdelta.kernels.objects.elf import read_elf
-from kdelta.kernels.sources.source import Source, Talk, source_file, with_files
+from kdelta.kernels.sources.source import Source, source_file, with_files
 from kdelta.spec.change import AlignChange, Change, OrderChange, RelinkChange, ShuffleChange
 from kdelta.spec.errors import LabError, UserError
 
@@ -55,19 +55,17 @@ def relink_of(changes: Iterable[Change]) -> Relink | None:
 
     UserError for an ordering file that cannot be read.
     """
-    found: Relink | None = None
-    for change in changes:
-        if not isinstance(change, RelinkChange):
-            continue
-        found = found or Relink()
+    asked = [change for change in changes if isinstance(change, RelinkChange)]
+    found = Relink()
+    for change in asked:
         if isinstance(change, OrderChange):
-            names = read_order(Path(change.path).expanduser()).names
+            names = read_order(Path(change.path).expanduser())
             found = msgspec.structs.replace(found, order=names)
         elif isinstance(change, ShuffleChange):
             found = msgspec.structs.replace(found, seed=change.seed)
         elif isinstance(change, AlignChange):
             found = msgspec.structs.replace(found, align=change.bytes)
-    return found
+    return found if asked else None
 
 
 def relinking_variables(variables: Mapping[str, str], relink: Relink) -> dict[str, str]:

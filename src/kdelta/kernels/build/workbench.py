@@ -2,30 +2,34 @@
 """A built kernel's tree once more: what it makes of other configs, some objects, other modules."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
 from kdelta.kernels.build.build import held
-from kdelta.kernels.build.built import BuiltKernel
+from kdelta.kernels.build.built import BuiltKernel, load_built
 from kdelta.kernels.build.kbuild import Kbuild
 from kdelta.kernels.build.toolchain import build_environment, toolchain
 from kdelta.kernels.config.conf import fast_olddefconfig
+from kdelta.kernels.config.kconfig import Normalize
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
 from kdelta.kernels.config.mentions import Mentions, find_mentions
-from kdelta.kernels.config.units import Normalize
+from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest, ObjectDigest, digest_of
 from kdelta.kernels.objects.lines import without_lines
 from kdelta.kernels.objects.objects import read_object
+from kdelta.kernels.packages.headers import headers_command
 from kdelta.kernels.sources.source import Source, checked_out
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
-Talk = Callable[[str], None]
+ModuleCommand = tuple[list[str], dict[str, str]]
+"""argv and environment; M=FOLDER modules go after argv."""
 
 CONFIGS = "configs-"
 """Output folders in which configs are only asked for: nothing is compiled there."""
@@ -74,9 +78,7 @@ class Workbench:
     def compile(self, config: str, targets: Sequence[str]) -> Digest | str:
         """Some objects and generated files as that config has them; or what went wrong first."""
         self.use(config)
-        log = cache_dir("logs") / "recompile.log"
-        log.unlink(missing_ok=True)
-        wrong = self._kbuild.make(targets, log, self._talk)
+        wrong = self._kbuild.make(targets, cache_dir("logs") / "recompile.log", self._talk)
         return wrong or digest_of(self._kbuild.out, targets)
 
     def compile_at(
@@ -101,13 +103,12 @@ class Workbench:
             thing, functions=held.functions, data=held.data, collected=held.collected
         )
 
-    def module_command(self, config: str, symvers: Path) -> tuple[list[str], dict[str, str]]:
-        """What builds modules of other folders against the kernel of that config, as argv and
-        environment: M=FOLDER modules go after it. `symvers`: that kernel's Module.symvers.
+    def module_command(self, config: str, symvers: Path) -> ModuleCommand:
+        """What builds modules of other folders against the kernel of that config. `symvers`: that
+        kernel's Module.symvers.
         """
         self.use(config)
         log = cache_dir("logs") / "modules-prepare.log"
-        log.unlink(missing_ok=True)
         wrong = self._kbuild.make(["modules_prepare"], log, self._talk)
         if wrong:
             raise LabError(f"preparing for modules failed: {wrong}", f"all it said is in {log}")
@@ -128,3 +129,22 @@ def workbench(built: BuiltKernel, talk: Talk) -> Iterator[Workbench]:
         kbuild = Kbuild(source.folder, checked_out(source, talk), tools, cores())
         kbuild.out.mkdir(exist_ok=True)
         yield Workbench(kbuild, talk)
+
+
+@contextmanager
+def module_build(kernel: Kernel, talk: Talk) -> Iterator[ModuleCommand]:
+    """The command that builds modules against that kernel, usable during the body.
+
+    UserError for a kernel that came without what is needed (image: and kernels without modules).
+    """
+    if kernel.built is None:
+        yield headers_command(kernel, talk)
+        return
+    built = load_built(kernel.built)
+    if built is None:
+        raise UserError(f"{kernel.spec} is not in the cache any more", "build it again")
+    config = (built.path / built.config).read_text()
+    if "\nCONFIG_MODULES=y\n" not in config:
+        raise UserError(f"{kernel.spec} takes no modules", "its config lacks CONFIG_MODULES=y")
+    with workbench(built, talk) as bench:
+        yield bench.module_command(config, built.path / "Module.symvers")

@@ -4,14 +4,14 @@ compiler and other tools answered it remembered. Five times as fast as olddefcon
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kdelta.host.command import quiet, run
+from kdelta.host.command import Result, Talk, quiet, run
 from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.kernels.config.configure import Make, olddefconfig
-from kdelta.kernels.config.kconfig import Config, parse_config, render_config
+from kdelta.kernels.config.kconfig import Config, Normalize
 from kdelta.spec.errors import LabError
 
 _PROGRAM = "scripts/kconfig/conf"
@@ -20,34 +20,26 @@ _PROGRAM = "scripts/kconfig/conf"
 _ASKING = 'kdelta := $(shell,env -0 >"{file}")\nconfig KDELTA\n\tbool\n'
 
 
-def fast_olddefconfig(
-    out: Path, make: Make, talk: Callable[[str], None] = quiet
-) -> Callable[[Mapping[str, str]], Config]:
+def fast_olddefconfig(out: Path, make: Make, talk: Talk = quiet) -> Normalize:
     """What the tree makes of a config, as olddefconfig() in the same output folder would say it,
     sooner from the second on. The first is asked in both ways; where they differ, or the tree is
     too old, make is used throughout. LabError when the tree's configuration fails.
     """
     by_make = olddefconfig(out, make)
-    quick: Callable[[Mapping[str, str]], Config] | None = None
-    checked = False
+    chosen: list[Normalize] = []
 
     def normalize(config: Mapping[str, str]) -> Config:
-        nonlocal quick, checked
-        if checked:
-            return by_make(config) if quick is None else quick(config)
-        checked = True
+        if chosen:
+            return chosen[0](config)
         granted = by_make(config)
         quick = _direct(out, make, talk)
-        if quick is not None and quick(config) != granted:
-            quick = None
+        chosen.append(quick if quick is not None and quick(config) == granted else by_make)
         return granted
 
     return normalize
 
 
-def _direct(
-    out: Path, make: Make, talk: Callable[[str], None]
-) -> Callable[[Mapping[str, str]], Config] | None:
+def _direct(out: Path, make: Make, talk: Talk) -> Normalize | None:
     environment = _environment(out, make)
     if environment is None or not (out / _PROGRAM).is_file():
         return None
@@ -56,18 +48,14 @@ def _direct(
     remove(answers)
     make_folder(answers)
     environment |= {"LD_PRELOAD": str(answers_library(talk)), "KDELTA_ANSWERS": str(answers)}
-    file = out / ".config"
 
-    def normalize(config: Mapping[str, str]) -> Config:
-        with lab_errors("writing", file):
-            file.write_text(render_config(config), encoding="utf-8")
+    def conf(_targets: Sequence[str]) -> Result:
         result = run([out / _PROGRAM, "-s", "--olddefconfig", "Kconfig"], cwd=out, env=environment)
         if not result.ok:
             raise LabError(f"the tree's configuration failed: {result.last_words()}")
-        with lab_errors("reading", file):
-            return parse_config(file.read_text(encoding="utf-8", errors="replace"))
+        return result
 
-    return normalize
+    return olddefconfig(out, conf)
 
 
 def _environment(out: Path, make: Make) -> dict[str, str] | None:
@@ -85,10 +73,8 @@ def _environment(out: Path, make: Make) -> dict[str, str] | None:
     return {name: value for name, value in found.items() if re.fullmatch(r"\w+", name)}
 
 
-def answers_library(talk: Callable[[str], None] = quiet, *, strict: bool = False) -> Path:
+def answers_library(talk: Talk = quiet, *, strict: bool = False) -> Path:
     """The library that remembers answers, compiled unless the cache has it."""
-    folder = native_folder() / "answers"
     flags = (*PLUGIN_FLAGS, "-Wl,--no-as-needed,-ldl")
-    return build_program(
-        NativeProgram("answers", folder, ("answers.c",), flags), talk, strict=strict
-    )
+    program = NativeProgram("answers", native_folder() / "answers", ("answers.c",), flags)
+    return build_program(program, talk, strict=strict)

@@ -13,11 +13,11 @@ import msgspec
 from kdelta.host.command import Result
 from kdelta.host.files import lab_errors, make_folder
 from kdelta.kernels.arches import NO_CONFIG, KernelArch, kernel_arch
-from kdelta.kernels.config.config import MissingOption, missing_options
 from kdelta.kernels.config.kconfig import (
     OFF,
     PREFIX,
     Config,
+    Normalize,
     OptionFlip,
     explain_diff,
     is_generated,
@@ -27,8 +27,14 @@ from kdelta.kernels.config.kconfig import (
     render_config,
 )
 from kdelta.kernels.config.kconfig_files import Kconfig, read_kconfig
-from kdelta.kernels.config.lab_config import LabOption, lab_options, small_options
-from kdelta.kernels.config.reasons import Refused, refused, unknown
+from kdelta.kernels.config.lab_config import (
+    LabOption,
+    MissingOption,
+    lab_options,
+    missing_options,
+    small_options,
+)
+from kdelta.kernels.config.reasons import Refused, refused
 
 Make = Callable[[Sequence[str]], Result]
 """Runs configuration targets of the tree's make on the .config of an output folder."""
@@ -38,12 +44,7 @@ OWN_CONFIG = "the tree's .config"
 # Targets that make a whole config again, whatever there was; so do all whose name ends in
 # defconfig.
 _WHOLE_TARGETS = {
-    "allnoconfig",
-    "allyesconfig",
-    "allmodconfig",
-    "alldefconfig",
-    "randconfig",
-    "tinyconfig",
+    *("allnoconfig", "allyesconfig", "allmodconfig", "alldefconfig", "randconfig", "tinyconfig")
 }
 
 
@@ -77,9 +78,9 @@ class Configured(msgspec.Struct, frozen=True):
     """A config and how it came about.
 
     text      the .config that kbuild granted
-    base      what it started from, for people; `unused` are whole configs that a later one replaced
+    base      what it started from, for people
     asked     options and fragments that the user asked for
-    refused   those of them that came out otherwise; `unknown`: not there to be turned off
+    refused   those of them that came out otherwise
     lab       what the lab needed otherwise than the base had it
     missing   what the lab needs and did not get
     changed   options of a whole base config that came out otherwise, though that was not asked for
@@ -87,10 +88,8 @@ class Configured(msgspec.Struct, frozen=True):
 
     text: str
     base: str
-    unused: tuple[str, ...]
     asked: Config
     refused: tuple[Refused, ...]
-    unknown: tuple[str, ...]
     lab: tuple[OptionFlip, ...]
     missing: tuple[MissingOption, ...]
     changed: tuple[OptionFlip, ...]
@@ -132,7 +131,7 @@ def configure(
         return error.failed
 
 
-def olddefconfig(out: Path, make: Make) -> Callable[[Mapping[str, str]], Config]:
+def olddefconfig(out: Path, make: Make) -> Normalize:
     """What the tree makes of a config, asked in an output folder; LabError when it fails."""
     folder = _Folder(out, make)
 
@@ -194,9 +193,7 @@ def _configure(
     lab = lab_options(arch.folder)
     folder.append(_lines(lab))
     asked: Config = {}
-    for step in steps:
-        if step.whole:
-            continue
+    for step in (one for one in steps if not one.whole):
         if step.kind == "target":
             folder.run(step.name)
             continue
@@ -219,10 +216,8 @@ def _configure(
     return Configured(
         text=text,
         base=base,
-        unused=tuple(step.name for step in whole[:-1]),
         asked=asked,
         refused=refused(asked, granted, kconfig),
-        unknown=unknown(asked, kconfig),
         lab=tuple(flip for flip in flips if labs.get(flip.option) == flip.after),
         missing=tuple(missing_options(text, arch=arch.folder)),
         changed=tuple(

@@ -2,12 +2,15 @@
 """The text of a .config: read, written, compared. An option is named with its CONFIG_ prefix."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 Config = dict[str, str]
 """An option's name -> its value as written: y, m, n, a number or a text with its quotes."""
+
+Normalize = Callable[[Mapping[str, str]], Config]
+"""What the tree's own olddefconfig makes of a config."""
 
 OFF = "n"
 PREFIX = "CONFIG_"
@@ -27,10 +30,6 @@ class OptionFlip(msgspec.Struct, frozen=True, order=True):
     option: str
     before: str
     after: str
-
-    def reversed(self) -> "OptionFlip":
-        """The same difference, seen from the other config."""
-        return OptionFlip(self.option, self.after, self.before)
 
     def __str__(self) -> str:
         return f"{self.option.removeprefix(PREFIX)} {self.before} -> {self.after}"

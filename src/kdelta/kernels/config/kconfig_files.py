@@ -3,6 +3,7 @@
 config comes to is always said by the tree's own conf.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,8 @@ import msgspec
 from kdelta.kernels.config.kconfig_expr import TRUE, Expr, parse_expr
 
 _ARCH_FOLDERS = {
-    "i386": "x86",
-    "x86_64": "x86",
-    "sparc32": "sparc",
-    "sparc64": "sparc",
+    **dict.fromkeys(("i386", "x86_64"), "x86"),
+    **dict.fromkeys(("sparc32", "sparc64"), "sparc"),
     "parisc64": "parisc",
     "sh64": "sh",
 }
@@ -47,7 +46,6 @@ class KconfigEntry(msgspec.Struct):
     prompt: str | None = None
     defaults: list[Conditional] = msgspec.field(default_factory=list)
     selects: list[Conditional] = msgspec.field(default_factory=list)
-    implies: list[Conditional] = msgspec.field(default_factory=list)
     ranges: list[Conditional] = msgspec.field(default_factory=list)
     choice: int | None = None
 
@@ -85,11 +83,10 @@ class Kconfig:
         """What selects an option, each with the condition of the select."""
         if self._selectors is None:
             self._selectors = {}
-            for entries in self.entries.values():
-                for entry in entries:
-                    for select in entry.selects:
-                        pairs = self._selectors.setdefault(select.value, [])
-                        pairs.append((entry, select.condition))
+            for entry in itertools.chain.from_iterable(self.entries.values()):
+                for one in entry.selects:
+                    pairs = self._selectors.setdefault(one.value, [])
+                    pairs.append((entry, one.condition))
         return self._selectors.get(name, [])
 
 
@@ -111,7 +108,6 @@ def _all(conditions: list[str]) -> Expr:
 class _Block(msgspec.Struct):
     """An open if, menu or choice; `conditions` grows with its own "depends on"."""
 
-    word: str
     conditions: list[str]
     choice: int | None = None
 
@@ -170,7 +166,7 @@ class _Reader:
         self._entry = entry
 
     def _open_block(self, word: str, rest: str) -> None:
-        block = _Block(word, [rest] if word == "if" else [])
+        block = _Block([rest] if word == "if" else [])
         if word == "choice":
             block.choice = len(self._kconfig.choices)
             self._kconfig.choices.append([])
@@ -200,16 +196,12 @@ class _Reader:
         elif word in ("def_bool", "def_tristate"):
             target.kind = word.removeprefix("def_")
             target.defaults.append(Conditional(value, condition))
-        elif word in ("default", "select", "imply", "range"):
-            lists = {
-                "default": target.defaults,
-                "select": target.selects,
-                "imply": target.implies,
-                "range": target.ranges,
-            }
+        elif word in ("default", "select", "range"):
+            lists = {"default": target.defaults, "select": target.selects, "range": target.ranges}
             lists[word].append(Conditional(value, condition))
         else:
-            return word in ("option", "modules", "transitional", "optional")
+            # Nothing here looks at imply: the tree's own conf says what it comes to.
+            return word in ("imply", "option", "modules", "transitional", "optional")
         return True
 
     def _expand(self, text: str) -> str:

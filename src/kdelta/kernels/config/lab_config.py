@@ -10,10 +10,8 @@ from importlib import resources
 import msgspec
 
 from kdelta.arch.files import fragment
-from kdelta.kernels.arches import kernel_arches
+from kdelta.kernels.arches import kernel_arch, kernel_arches
 from kdelta.kernels.config.kconfig import parse_config
-
-LAB, SMALL = "lab", "small"
 
 
 class LabOption(msgspec.Struct, frozen=True):
@@ -25,24 +23,46 @@ class LabOption(msgspec.Struct, frozen=True):
     why: str
 
 
+class MissingOption(msgspec.Struct, frozen=True):
+    """An option that a kernel lacks, and what the lab needs it for."""
+
+    option: str
+    needed_for: str
+
+
 @functools.cache
 def lab_options(arch: str) -> tuple[LabOption, ...]:
     """What is set in every kernel that is built. `arch` is the folder below arch/."""
-    return _read(LAB, arch)
+    return _read("lab", arch)
 
 
 @functools.cache
 def small_options(arch: str) -> tuple[LabOption, ...]:
     """What makes a small useful kernel of allnoconfig, where there is no config to start from."""
-    return _read(SMALL, arch)
+    return _read("small", arch)
 
 
 def _read(name: str, arch: str) -> tuple[LabOption, ...]:
     """Those of any architecture and those of that one."""
     file = resources.files(__package__).joinpath(f"{name}.config")
-    of_all = file.read_text(encoding="utf-8")
-    of_one = fragment(kernel_arches()[arch].machine, name)
-    return parse_lab_config(of_all) + parse_lab_config(of_one)
+    texts = file.read_text(encoding="utf-8"), fragment(kernel_arches()[arch].machine, name)
+    return tuple(option for text in texts for option in parse_lab_config(text))
+
+
+def missing_options(
+    config: str, image_format: str = "bzImage", arch: str = "x86_64"
+) -> list[MissingOption]:
+    """The options that the text of a .config does not have built in but the lab needs, of a kernel
+    for that architecture (by any of its names).
+    """
+    options = parse_config(config)
+    groups = ("boot", "vmlinux") if image_format == "vmlinux" else ("boot",)
+    return [
+        MissingOption(lab.option, lab.why)
+        for group in groups
+        for lab in lab_options(kernel_arch(arch).folder)
+        if lab.group == group and options.get(lab.option) != lab.value
+    ]
 
 
 def parse_lab_config(text: str) -> tuple[LabOption, ...]:

@@ -54,17 +54,6 @@ def refused(
     return tuple(found)
 
 
-def unknown(asked: Mapping[str, str], kconfig: Kconfig) -> tuple[str, ...]:
-    """Of the options asked to be off, those that the tree does not have: a slip, or a need of
-    another version. Those asked to be on are refused.
-    """
-    return tuple(
-        option
-        for option, value in asked.items()
-        if value == OFF and option.removeprefix(PREFIX) not in kconfig.entries
-    )
-
-
 def reason_for(option: str, asked: str, granted: Mapping[str, str], kconfig: Kconfig) -> str:
     """Why that option is not as asked in the granted config, as a clause; empty if unknown."""
     name = option.removeprefix(PREFIX)

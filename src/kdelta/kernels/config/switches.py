@@ -47,20 +47,17 @@ def boot_switch(flips: Iterable[tuple[str, str]], config: Mapping[str, str]) -> 
     config: option -> value of the kernel that will be booted. None when nothing can be switched.
     """
     wanted = dict(flips)
-    words: dict[str, None] = {}
-    options: list[str] = []
-    shares: set[Share] = set()
-    for option, value in wanted.items():
-        known = _known().get(option)
-        if known is None or value not in known.words:
-            continue
-        if any(config.get(needed) != "y" for needed in known.needs):
-            continue
-        words[known.words[value]] = None
-        options.append(option)
-        shares.add(known.share)
-    if not words:
+    switches = {
+        option: known
+        for option, value in wanted.items()
+        if (known := _known().get(option)) is not None
+        and value in known.words
+        and all(config.get(needed) == "y" for needed in known.needs)
+    }
+    if not switches:
         return None
+    words = dict.fromkeys(known.words[wanted[option]] for option, known in switches.items())
     # An option without a switch of its own may still be a part of what the flip does.
-    whole = shares == {"default"} and len(options) == len(wanted)
-    return BootSwitch(" ".join(words), tuple(options), "default" if whole else "part")
+    whole = switches.keys() == wanted.keys()
+    is_default = whole and all(known.share == "default" for known in switches.values())
+    return BootSwitch(" ".join(words), tuple(switches), "default" if is_default else "part")

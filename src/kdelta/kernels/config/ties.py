@@ -55,10 +55,10 @@ class Ties:
 
     def _selected_only(self, name: str) -> bool:
         """Whether it is on only where something that differs selects it."""
-        for config in (self._before, self._after):
-            if value_of(config, PREFIX + name) != OFF and not self._selected(name, config):
-                return False
-        return self._kconfig.kind(name) in _SWITCHES
+        return self._kconfig.kind(name) in _SWITCHES and all(
+            value_of(config, PREFIX + name) == OFF or self._selected(name, config)
+            for config in (self._before, self._after)
+        )
 
     def _parents(self, option: str) -> set[str]:
         """The differing options that it depends on, without those that others of them imply."""
@@ -127,13 +127,12 @@ class Ties:
         for option, flip in self._flips.items():
             config[option] = flip.after if option in chosen else flip.before
         for _ in range(_MOST_ROUNDS):
-            changed = False
+            before = dict(config)
             for option in self._followers:
                 value = self._value(option, config)
                 if not same_value(value, value_of(config, option)):
                     config[option] = value
-                    changed = True
-            if not changed:
+            if config == before:
                 break
         return config
 
@@ -216,16 +215,13 @@ class Ties:
         return _WORDS[max(_tri(text), self._selected(name, config))]
 
     def _selected(self, name: str, config: Mapping[str, str]) -> Tri:
-        found: Tri = 0
-        for entry, condition in self._kconfig.selectors(name):
-            value = _tri(value_of(config, PREFIX + entry.name))
-            if value > found:
-                found = max(
-                    found, min(value, _known(evaluate(parse_expr(condition or "y"), config)))
-                )
-        if found == 1 and self._kconfig.kind(name) == "bool":
-            return 2
-        return found
+        selected: Iterator[Tri] = (
+            min(value, _known(evaluate(parse_expr(condition or "y"), config)))
+            for entry, condition in self._kconfig.selectors(name)
+            if (value := _tri(value_of(config, PREFIX + entry.name)))
+        )
+        found: Tri = max(selected, default=0)
+        return 2 if found == 1 and self._kconfig.kind(name) == "bool" else found
 
 
 def following(before: Mapping[str, str], after: Mapping[str, str], option: str) -> Config:

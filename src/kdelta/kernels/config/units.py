@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The differences between two configs as units that can be flipped alone."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.kernels.config.kconfig import (
     OFF,
     PREFIX,
     Config,
+    Normalize,
     OptionFlip,
     explain_diff,
     same_value,
@@ -17,9 +19,6 @@ from kdelta.kernels.config.kconfig import (
 from kdelta.kernels.config.kconfig_files import Kconfig
 from kdelta.kernels.config.ties import Ties, following
 from kdelta.spec.errors import LabError
-
-Normalize = Callable[[Mapping[str, str]], Config]
-"""What the tree's own olddefconfig makes of a config."""
 
 _MOST_REPAIRS = 40
 
@@ -80,7 +79,7 @@ def find_units(
     after: Mapping[str, str],
     normalize: Normalize,
     kconfig: Kconfig,
-    talk: Callable[[str], None] | None = None,
+    talk: Talk | None = None,
 ) -> tuple[Unit, ...]:
     """The units of the differences between two granted configs, those needed before those that
     need them. Each is checked: A with the unit and its needs flipped is granted, and all together
@@ -149,7 +148,12 @@ class _Mixer:
         if new - self.kept_off:
             self.kept_off |= new
             config = self._normalize(self.asked(options))
-        return _Mixed(config, frozenset(self._at_after(config)))
+        flipped = (
+            option
+            for option in self.settable
+            if not same_value(value_of(config, option), value_of(self.before, option))
+        )
+        return _Mixed(config, frozenset(flipped))
 
     def asked(self, options: Collection[str]) -> Config:
         """The lines that ask for flipping these."""
@@ -163,13 +167,6 @@ class _Mixer:
             else:
                 asked |= following(self.before, self.after, option)
         return asked
-
-    def _at_after(self, config: Mapping[str, str]) -> set[str]:
-        return {
-            option
-            for option in self.settable
-            if not same_value(value_of(config, option), value_of(self.before, option))
-        }
 
     def reachable(self, wanted: frozenset[str], guess: frozenset[str]) -> frozenset[str]:
         """The least set of options, as far as found, that has the wanted ones and that the tree

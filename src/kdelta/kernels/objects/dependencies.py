@@ -17,15 +17,13 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.files import lab_errors, write_atomic
-from kdelta.kernels.objects.cmdfiles import cmd_path
+from kdelta.kernels.objects.cmdfiles import CmdFile, cmd_path, read_cmd
 from kdelta.kernels.objects.digest import Digest
 from kdelta.spec.errors import LabError
 
 FORMAT = 1
 _LEVEL = 6
 
-_COMMAND = re.compile(rb"(?:saved)?cmd_\S+ := (.*)")
-_SOURCE = re.compile(rb"^source_\S+ := (\S+)$", re.MULTILINE)
 _DEPS = re.compile(rb"^deps_\S+ := \\\n", re.MULTILINE)
 _DEPS_END = b"\n\n"
 _WORDS = re.compile(r"[\s;|()'\"<>,=]+")
@@ -98,26 +96,12 @@ class _Stored(msgspec.Struct):
     format: int = FORMAT
 
 
-class _Cmd(msgspec.Struct, frozen=True):
-    """A .cmd file; of its list of dependencies the words, options' names among them."""
-
-    command: str
-    source: str
-    words: frozenset[bytes]
-
-
-def _read_cmd(target: Path) -> _Cmd | None:
-    path = cmd_path(target)
-    if not path.is_file():
-        return None
-    text = path.read_bytes()
-    command, source, deps = _COMMAND.match(text), _SOURCE.search(text), _DEPS.search(text)
-    words = text[deps.end() : text.find(_DEPS_END, deps.end())].split() if deps else ()
-    return _Cmd(
-        command=command[1].decode("utf-8", "replace") if command else "",
-        source=source[1].decode("utf-8", "replace") if source else "",
-        words=frozenset(words),
-    )
+def _words(cmd: CmdFile) -> frozenset[bytes]:
+    """The words of a .cmd file's list of dependencies, options' names among them."""
+    deps = _DEPS.search(cmd.text)
+    if deps is None:
+        return frozenset()
+    return frozenset(cmd.text[deps.end() : cmd.text.find(_DEPS_END, deps.end())].split())
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -183,14 +167,14 @@ class _Walk:
 
     def _read(self, target: str) -> _Read:
         if target not in self._reads:
-            cmd = _read_cmd(self.out / target)
+            cmd = read_cmd(self.out / target)
             self._reads[target] = self._without(target) if cmd is None else self._from(target, cmd)
         return self._reads[target]
 
-    def _from(self, target: str, cmd: _Cmd) -> _Read:
+    def _from(self, target: str, cmd: CmdFile) -> _Read:
         # What is compiled names its files; of others the command does.
         named = [cmd.source] if cmd.source else _WORDS.split(cmd.command)
-        read = self._sorted([*cmd.words, *(word.encode() for word in named if word)], target)
+        read = self._sorted([*_words(cmd), *(word.encode() for word in named if word)], target)
         if not cmd.source:
             self.parsed |= read.sources
         return read
@@ -247,7 +231,7 @@ class _Walk:
             is_known = target in self._followed and not target.startswith(_TOOLS)
             if is_known or (is_boot and not boot):
                 continue
-            cmd = _read_cmd(self.out / target)
+            cmd = read_cmd(self.out / target)
             if cmd is not None and cmd.source and (is_boot or _IN_KERNEL not in cmd.command):
                 yield self._whole(self._read(target))
                 yield frozenset(self._folders(target))
@@ -263,7 +247,7 @@ class _Walk:
         yield from (f"tools/lib/{library}/" for library in re.findall(r"/lib(\w+)(?=/)", target))
         for path in self.out.glob("arch/*"):
             yield f"tools/arch/{path.name}/"
-        cmd = _read_cmd(self.out / target)
+        cmd = read_cmd(self.out / target)
         source = os.path.normpath(f"{program}/{cmd.source}") if cmd else ""
         if source.startswith("tools/"):
             yield source

@@ -104,7 +104,5 @@ _UNKNOWN = Walk(SectionRole.KEEP, "who reads it is not known")
 @functools.cache
 def walk_of(section: str) -> Walk:
     """What is known of a collected section; one that nothing is known of counts as kept."""
-    for pattern, walk in _WALKS:
-        if fnmatch.fnmatchcase(section, pattern):
-            return walk
-    return _UNKNOWN
+    found = (walk for pattern, walk in _WALKS if fnmatch.fnmatchcase(section, pattern))
+    return next(found, _UNKNOWN)

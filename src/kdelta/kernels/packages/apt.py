@@ -2,13 +2,13 @@
 """The distribution's packages through apt: what there is, and downloads that apt verifies."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import localtime, sleep, strftime
 
 import msgspec
 
-from kdelta.host.command import Result, run
+from kdelta.host.command import Result, Talk, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import remove
 from kdelta.host.target import host_target
@@ -19,6 +19,7 @@ SYSTEM_LISTS = Path("/var/lib/apt/lists")
 _SETTINGS = (Path("/etc/apt"), Path("/etc/apt/sources.list.d"), Path("/etc/apt/preferences.d"))
 _UPDATE_SECONDS = 300.0
 _PAUSES_SECONDS = (5.0, 15.0, 40.0)
+_DEPENDENCY = re.compile(r"\s*([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\(\s*=\s*(\S+?)\s*\))?")
 _RENEWED = re.compile(r"File has unexpected size|Hash Sum mismatch|/by-hash/\S+ +404 ")
 """What apt says of a mirror whose files are not those of its signed index (apt 2.6)."""
 
@@ -53,24 +54,14 @@ class Apt:
     def __init__(self, own_lists: Path | None = None, foreign: str | None = None) -> None:
         self._own = own_lists
         # As root apt drops to a user that cannot write into the caller's cache.
-        self._options = ["-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3"]
+        settings = ["APT::Sandbox::User=root", "Acquire::Retries=3"]
         if own_lists is not None:
-            self._options += [
-                "-o",
-                f"Dir::State::Lists={own_lists / 'lists'}",
-                "-o",
-                f"Dir::Cache={own_lists / 'cache'}",
-            ]
+            settings += [f"Dir::State::Lists={own_lists}/lists", f"Dir::Cache={own_lists}/cache"]
         if own_lists is not None and foreign is not None:
             # An empty name adds to a list of settings.
-            self._options += [
-                "-o",
-                f"APT::Architecture={foreign}",
-                "-o",
-                f"APT::Architectures::={foreign}",
-                "-o",
-                "Dir::State::status=/dev/null",
-            ]
+            settings += [f"APT::Architecture={foreign}", f"APT::Architectures::={foreign}"]
+            settings.append("Dir::State::status=/dev/null")
+        self._options = ["-q", *(word for one in settings for word in ("-o", one))]
 
     @classmethod
     def best(cls) -> "Apt":
@@ -121,7 +112,7 @@ class Apt:
                 "run this again later; it loads them again",
             )
 
-    def update(self, talk: Callable[[str], None], start: str) -> None:
+    def update(self, talk: Talk, start: str) -> None:
         """Loads kdelta's own lists again. apt keeps the older ones of those that the mirror does
         not deliver, and `talk` gets that. LabError if no package then has a name that starts so.
         """
@@ -176,9 +167,7 @@ class Apt:
         found = (_offer(stanza) for stanza in re.split(r"\n\s*\n", said))
         return {offer.package: offer for offer in found if offer and offer.package in words}
 
-    def download(
-        self, package: str, version: str, folder: Path, talk: Callable[[str], None]
-    ) -> Path:
+    def download(self, package: str, version: str, folder: Path, talk: Talk) -> Path:
         """Downloads a package into an empty folder; apt verifies it against the signed lists.
 
         OutdatedListsError when the mirror no longer has it; LabError for any other failure.
@@ -200,7 +189,7 @@ class Apt:
 
 def run_apt_get(
     argv: Sequence[str],
-    talk: Callable[[str], None],
+    talk: Talk,
     *,
     cwd: Path | None = None,
     seconds: float | None = None,
@@ -237,13 +226,8 @@ def _offer(stanza: str) -> Offer | None:
 
 def parse_dependencies(field: str) -> list[Dependency]:
     """Reads a Depends field (Debian policy 7.1)."""
-    found = []
-    for group in field.split(","):
-        first = group.split("|")[0]
-        match = re.match(r"\s*([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\(\s*=\s*(\S+?)\s*\))?", first)
-        if match:
-            found.append(Dependency(match.group(1), match.group(2)))
-    return found
+    firsts = (group.split("|")[0] for group in field.split(","))
+    return [Dependency(*match.groups()) for one in firsts if (match := _DEPENDENCY.match(one))]
 
 
 def _first_complaint(result: Result) -> str:

@@ -1,22 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""deb:PACKAGE[:ARCH][=VERSION] -> kernel: downloaded by apt, unpacked without root, kept."""
+"""deb:PACKAGE[:ARCH][=VERSION] -> kernel: downloaded by apt, unpacked without root, and kept in a
+cache: one folder each, with a record of what is in it.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from kdelta.host.files import new_folder, remove, sha256_file, write_atomic
+from kdelta.host.command import Talk
+from kdelta.host.dirs import cache_dir
+from kdelta.host.files import (
+    PARTIAL,
+    lab_errors,
+    new_folder,
+    read_json,
+    remove,
+    sha256_file,
+    write_json,
+)
 from kdelta.host.lock import locked
 from kdelta.host.target import targets
 from kdelta.kernels.model import Kernel, kernel_identity
-from kdelta.kernels.packages.cache import RECORD, CachedKernel, cached_kernels, kernel_folder, load
 from kdelta.kernels.packages.image import hash_modules
 from kdelta.kernels.packages.inspect import inspect
-from kdelta.kernels.packages.packages import Shelf, Talk
+from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import DEVICE_TREES, unpack_kernel
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec
+
+RECORD = "kernel.json"
+
+
+class CachedKernel(msgspec.Struct, frozen=True):
+    """The record of a cached kernel; paths are relative to its folder, which may be moved.
+    `architecture` is what Debian calls that of the package, None for the host's.
+    """
+
+    package: str
+    version: str
+    identity: str
+    arch: str
+    release: str
+    banner: str
+    image: str
+    image_sha256: str
+    config: str | None
+    modules: str | None
+    architecture: str | None = None
+    image_format: str = "bzImage"
+    device_trees: str | None = None
+
+    def kernel(self) -> Kernel:
+        """The kernel, with the paths that its files have now."""
+        folder = kernel_folder(self.package, self.version, self.architecture)
+        return Kernel(
+            identity=self.identity,
+            spec=str(DebSpec(self.package, self.version, self.architecture)),
+            image=str(folder / self.image),
+            arch=self.arch,
+            release=self.release,
+            config=str(folder / self.config) if self.config else None,
+            modules=str(folder / self.modules) if self.modules else None,
+            banner=self.banner,
+            image_format=self.image_format,
+            device_trees=str(folder / self.device_trees) if self.device_trees else None,
+        )
+
+
+def kernel_folder(package: str, version: str, architecture: str | None) -> Path:
+    """Where that package's kernel is or would be; no architecture is this host's."""
+    of = f":{architecture}" if architecture else ""
+    return cache_dir("kernels") / f"{package}{of}={version}"
+
+
+def cached_kernels() -> list[CachedKernel]:
+    """All kernels in the cache, by package."""
+    root = cache_dir("kernels")
+    with lab_errors("reading", root):
+        folders = sorted(path for path in root.iterdir() if not path.name.endswith(PARTIAL))
+    entries = (read_json(folder / RECORD, CachedKernel) for folder in folders)
+    return [entry for entry in entries if entry is not None]
 
 
 def obtain_deb(spec: DebSpec, talk: Talk) -> Kernel:
@@ -52,11 +116,23 @@ class _Kernels(Shelf[CachedKernel]):
         return DebSpec(package, version, self.architecture)
 
     def load(self, package: str, version: str) -> CachedKernel | None:
-        return load(package, version, self.architecture)
+        folder = kernel_folder(package, version, self.architecture)
+        entry = read_json(folder / RECORD, CachedKernel)
+        is_whole = (
+            entry is not None
+            and (folder / entry.image).is_file()
+            and sha256_file(folder / entry.image) == entry.image_sha256
+            and all(not path or (folder / path).exists() for path in (entry.config, entry.modules))
+        )
+        return entry if is_whole else None
 
     def cached(self) -> list[tuple[str, str, float]]:
         return [
-            (e.package, e.version, _folder(e).stat().st_mtime)
+            (
+                e.package,
+                e.version,
+                kernel_folder(e.package, e.version, self.architecture).stat().st_mtime,
+            )
             for e in cached_kernels()
             if e.architecture == self.architecture
         ]
@@ -65,7 +141,7 @@ class _Kernels(Shelf[CachedKernel]):
         """Downloads and unpacks one package, unless another process did so meanwhile."""
         folder = kernel_folder(package, version, self.architecture)
         with locked(folder.name, f"fetching {folder.name}", self.talk):
-            if entry := load(package, version, self.architecture):
+            if entry := self.load(package, version):
                 return entry
             with new_folder(folder) as partial:
                 archive = download(partial)
@@ -73,12 +149,8 @@ class _Kernels(Shelf[CachedKernel]):
                 unpack_kernel(archive, partial)
                 remove(archive)
                 entry = _record(self.spec(package, version), partial)
-                write_atomic(partial / RECORD, msgspec.json.format(msgspec.json.encode(entry)))
+                write_json(partial / RECORD, entry)
             return entry
-
-
-def _folder(entry: CachedKernel) -> Path:
-    return kernel_folder(entry.package, entry.version, entry.architecture)
 
 
 def _record(spec: DebSpec, folder: Path) -> CachedKernel:

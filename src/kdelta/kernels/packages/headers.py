@@ -3,11 +3,9 @@
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from kdelta.host.command import find_program, install_hint, run
+from kdelta.host.command import Talk, find_program, install_hint, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, make_folder, new_folder, remove
 from kdelta.host.lock import locked
@@ -18,8 +16,6 @@ from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.kernel import DebSpec, parse_kernel_spec
 
-Talk = Callable[[str], None]
-
 IMAGES, HEADERS, SCRIPTS = "linux-image-", "linux-headers-", "linux-kbuild-"
 
 # BTF for a module needs pahole and the whole vmlinux; it says nothing to the kernel's code.
@@ -29,8 +25,7 @@ _INCLUDE = re.compile(r"^include /usr/src/([^/\s]+)/Makefile$", re.MULTILINE)
 _NOT_FOR_MAKE = re.compile(r"[\s:=#$%]")
 
 
-@contextmanager
-def headers_build(kernel: Kernel, talk: Talk) -> Iterator[tuple[list[str], dict[str, str]]]:
+def headers_command(kernel: Kernel, talk: Talk) -> tuple[list[str], dict[str, str]]:
     """The command that builds modules against a kernel that was not built here, as argv and
     environment: M=FOLDER modules go after it.
 
@@ -44,7 +39,7 @@ def headers_build(kernel: Kernel, talk: Talk) -> Iterator[tuple[list[str], dict[
     find_program("make")
     spec = parse_kernel_spec(kernel.spec)
     folder = _fetched(spec, talk) if isinstance(spec, DebSpec) else _besides(kernel)
-    yield ["make", "-C", str(folder), f"CC={_compiler(kernel, folder)}", *_WITHOUT], {}
+    return ["make", "-C", str(folder), f"CC={_compiler(kernel, folder)}", *_WITHOUT], {}
 
 
 def _besides(kernel: Kernel) -> Path:
@@ -93,9 +88,8 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
     except OutdatedListsError:
         remove(folder)
         make_folder(folder)
-        apt = _updated(talk)
         try:
-            _unpack_all(apt, wanted, folder, talk)
+            _unpack_all(_updated(talk), wanted, folder, talk)
         except OutdatedListsError as error:
             raise LabError(
                 f"the mirror does not have {wanted.package} {wanted.version}: {error}"

@@ -12,8 +12,9 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
+from kdelta.host.files import lab_errors
 from kdelta.kernels.packages.packed import METHODS, PackedError, gunzip, payloads
-from kdelta.spec.errors import UserError
+from kdelta.spec.errors import LabError, UserError
 
 NEEDED = (
     "what is needed: a bzImage or vmlinux for x86-64, a zImage for ARM, "
@@ -21,20 +22,16 @@ NEEDED = (
 )
 
 # Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header": offsets in the file.
-_BOOT_FLAG, _HEADER_MAGIC, _PROTOCOL, _KERNEL_VERSION, _XLOADFLAGS = (
-    0x1FE,
-    0x202,
-    0x206,
-    0x20E,
-    0x236,
-)
+_BOOT_FLAG, _HEADER_MAGIC = 0x1FE, 0x202
+_PROTOCOL, _KERNEL_VERSION, _XLOADFLAGS = 0x206, 0x20E, 0x236
 _XLF_KERNEL_64 = 1
 _PROTOCOL_WITH_XLOADFLAGS = 0x20C
 
 # Xen's public elfnote.h: XEN_ELFNOTE_PHYS32_ENTRY, by which a PVH loader finds its entry.
 _PVH_NOTE_OWNER, _PVH_NOTE_TYPE = "Xen", 18
 
-_BANNER = re.compile(rb"Linux version ([0-9][^\s%]*) [^\n\0%]{1,500}")
+# linux_banner of init/version.c; its format, with %s in it, is a string of the kernel, too.
+_BANNER = re.compile(rb"Linux version (([0-9][^\s%]*) [^\n\0%]{1,500})")
 
 # What the heads of images of other architectures hold, and where: arch/arm/boot/compressed/head.S;
 # Documentation/arch/arm64/booting.rst, Documentation/arch/riscv/boot-image-header.rst.
@@ -90,10 +87,8 @@ def inspect(path: Path) -> ImageFacts:
         raise UserError(f"no such file: {path}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    for offset, magic, what in _OTHERS:
-        if head.startswith(magic, offset):
-            raise _refusal(path, what)
-    raise _refusal(path, "not a kernel")
+    known = (what for offset, magic, what in _OTHERS if head.startswith(magic, offset))
+    raise _refusal(path, next(known, "not a kernel"))
 
 
 def _inspect_known(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts | None:
@@ -114,13 +109,9 @@ def _refusal(path: Path, what: str, hint: str = "") -> UserError:
 
 
 def _image_below(folder: Path) -> str:
-    for below in (
-        "arch/x86/boot/bzImage", "arch/arm/boot/zImage", "arch/arm64/boot/Image",
-        "arch/riscv/boot/Image", "vmlinux",
-    ):  # fmt: skip
-        if (folder / below).is_file():
-            return f"write image:{folder / below}"
-    return ""
+    boot = ("x86/boot/bzImage", "arm/boot/zImage", "arm64/boot/Image", "riscv/boot/Image")
+    places = (*(folder / "arch" / below for below in boot), folder / "vmlinux")
+    return next((f"write image:{place}" for place in places if place.is_file()), "")
 
 
 def _has(head: bytes | mmap.mmap, sign: tuple[int, bytes]) -> bool:
@@ -167,12 +158,27 @@ def _inspect_gzip(path: Path, packed: bytes) -> ImageFacts:
 
 
 def _banner(content: bytes | mmap.mmap) -> tuple[str, str] | None:
-    """The kernel's release, and what it says of its build."""
-    banner = _BANNER.search(content)
-    if banner is None:
+    """The kernel's release, and what it says of its build, which begins with that."""
+    found = _BANNER.search(content)
+    if found is None:
         return None
-    text = banner.group(0).decode("utf-8", "replace").removeprefix("Linux version ")
-    return banner.group(1).decode("utf-8", "replace"), " ".join(text.split())
+    banner, release = (part.decode("utf-8", "replace") for part in found.groups())
+    return release, " ".join(banner.split())
+
+
+def banner_of(vmlinux: Path) -> tuple[str, str]:
+    """The release of a vmlinux of any architecture, and all that it says of its build; LabError if
+    it says nothing.
+    """
+    with (
+        lab_errors("reading", vmlinux),
+        vmlinux.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content,
+    ):
+        found = _banner(content)
+    if found is None:
+        raise LabError(f"{vmlinux} does not report its release", "build it again")
+    return found
 
 
 def _inspect_bzimage(path: Path, image: mmap.mmap) -> ImageFacts:
@@ -232,13 +238,7 @@ def _inspect_elf(path: Path, file: IO[bytes], image: mmap.mmap) -> ImageFacts:
 
 
 def _has_pvh_note(elf: ELFFile) -> bool:
-    for segment in elf.iter_segments(type="PT_NOTE"):
-        if not isinstance(segment, NoteSegment):
-            continue
-        for note in segment.iter_notes():
-            if note["n_name"] == _PVH_NOTE_OWNER and note["n_type"] in (
-                _PVH_NOTE_TYPE,
-                str(_PVH_NOTE_TYPE),
-            ):
-                return True
-    return False
+    segments = elf.iter_segments(type="PT_NOTE")
+    notes = (note for one in segments if isinstance(one, NoteSegment) for note in one.iter_notes())
+    kinds = (_PVH_NOTE_TYPE, str(_PVH_NOTE_TYPE))
+    return any(n["n_name"] == _PVH_NOTE_OWNER and n["n_type"] in kinds for n in notes)

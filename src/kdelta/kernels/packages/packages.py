@@ -9,15 +9,15 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import write_atomic
+from kdelta.host.files import read_json, write_atomic
 from kdelta.host.lock import locked
 from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSpec, DebSrcSpec
 
-Talk = Callable[[str], None]
 PackageSpec = DebSpec | DebSrcSpec
 Entry = TypeVar("Entry")
 
@@ -108,11 +108,8 @@ class Shelf(ABC, Generic[Entry]):
 
         Each question to apt can take a second, on systems that keep no cache of their lists.
         """
-        try:
-            answer = msgspec.json.decode(_answer_file(spec).read_bytes(), type=_Answer)
-        except (OSError, msgspec.DecodeError):
-            return None
-        if answer.state != apt.state():
+        answer = read_json(_answer_file(spec), _Answer)
+        if answer is None or answer.state != apt.state():
             return None
         entry = self.load(answer.package, answer.version)
         if entry is not None and answer.package != spec.package:

@@ -13,8 +13,8 @@ _NO_FILE = "/dev/null"
 
 class Hunk(msgspec.Struct, frozen=True):
     """A hunk's number in its file, from 1, where it begins in the old file, and its lines: those
-    that it expects there, those that it removes and those that it adds. `last` is the last line of
-    the old file that it names.
+    that it expects there, and those that it adds. `last` is the last line of the old file that it
+    names.
     """
 
     file: str
@@ -22,7 +22,6 @@ class Hunk(msgspec.Struct, frozen=True):
     line: int
     expected: tuple[bytes, ...]
     added: tuple[bytes, ...] = ()
-    removed: tuple[bytes, ...] = ()
 
     @property
     def last(self) -> int:
@@ -70,20 +69,18 @@ def read_diff(patch: bytes) -> Diff:
 
 def _hunk(match: re.Match[bytes], lines: Iterator[bytes], file: str, number: int) -> Hunk:
     old, new = (int(match[i]) if match[i] is not None else 1 for i in (2, 4))
-    expected, added, removed = [], [], []
+    expected, added = [], []
     while old > 0 or new > 0:
         body = next(lines, b"\\")
         old -= body[:1] in (b" ", b"-", b"")
         new -= body[:1] in (b" ", b"+", b"")
         if body[:1] in (b" ", b"-"):
             expected.append(body[1:])
-        if body[:1] == b"-":
-            removed.append(body[1:])
         if body[:1] == b"+":
             added.append(body[1:])
         if body == b"\\":
             break
-    return Hunk(file, number, int(match[1]), tuple(expected), tuple(added), tuple(removed))
+    return Hunk(file, number, int(match[1]), tuple(expected), tuple(added))
 
 
 def _stripped(name: bytes) -> str | None:

@@ -9,14 +9,14 @@ when it meets an object that it already has, and the user's clean-up would leave
 import errno
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.host.command import echo_command, find_program
 from kdelta.host.files import is_full, new_folder, os_failure, remove
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
 # What the user has set for git must change neither what a tree holds nor how long it takes.
 _SETTINGS = {
@@ -48,6 +48,10 @@ _READ_ONLY = [
     *("-c", "safe.directory=*"),
 ]
 
+_LEFTOVERS = (
+    *("objects/tmp_*", "objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*"),
+    *("import-index.lock", "patch-index*", "fast_import_crash_*", "refs/**/*.lock"),
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -89,8 +93,7 @@ class GitStore:
             self._remove_leftovers()
             return
         with new_folder(self.git_dir) as partial:
-            words = ["init", "-q", "--bare", "--template=", str(partial)]
-            result = run_git(words)
+            result = run_git(["init", "-q", "--bare", "--template=", partial])
             if not result.ok:
                 raise LabError(f"git could not make a store: {result.complaint()}")
             config = "".join(_config_line(name, value) for name, value in _SETTINGS.items())
@@ -103,15 +106,9 @@ class GitStore:
         """Removes what an interrupted git left: none of it is ever taken for whole, but it may be
         gigabytes, and a lock would stand in the way.
         """
-        objects = self.git_dir / "objects"
-        for pattern in ("tmp_*", "pack/tmp_*", "pack/.tmp-*", "??/tmp_obj_*"):
-            for path in objects.glob(pattern):
-                remove(path)
-        for pattern in ("import-index.lock", "patch-index*", "fast_import_crash_*"):
+        for pattern in _LEFTOVERS:
             for path in self.git_dir.glob(pattern):
                 remove(path)
-        for path in (self.git_dir / "refs").glob("**/*.lock"):
-            remove(path)
 
     def index(self, name: str) -> Path:
         """The file of the store's index of that name."""
@@ -151,6 +148,22 @@ class GitStore:
             raise self.broken(result)
         return result
 
+    def check_out(self, tree: str, index: str, work: Path) -> None:
+        """Makes a folder hold the files of a tree and no others. Files that have their content
+        already keep their times.
+        """
+        file = self.index(index)
+        remove(file.with_name(f"{file.name}.lock"))
+        # Where times are other than git remembers, in a copied cache, it must look at the content.
+        self.attempt("update-index", "-q", "--refresh", index=index, work=work)
+        words = ("read-tree", "--reset", "-u", tree)
+        if not self.attempt(*words, index=index, work=work).ok:
+            # The index may be damaged; without it all files are written again.
+            remove(file)
+            self.git(*words, index=index, work=work)
+        # What an interrupted change of trees left behind would be found by make.
+        self.git("clean", "-ffdxq", index=index, work=work)
+
     def broken(self, result: GitResult) -> LabError:
         """The error for a store on which git failed."""
         return LabError(
@@ -173,6 +186,35 @@ def read_repository(folder: Path, *words: str, stdin: bytes = b"") -> GitResult:
     return run_git([*_READ_ONLY, *words], env=_reading(), cwd=folder, stdin=stdin)
 
 
+def must_be_repository(folder: Path, hint: str = "", *words: str) -> GitResult:
+    """What git rev-parse answers to these words, by default where the repository is; UserError with
+    that hint for a folder that is in none.
+    """
+    found = read_repository(folder, "rev-parse", *(words or ["--absolute-git-dir"]))
+    if not found.ok:
+        raise UserError(f"{folder} is no git repository: {found.complaint()}", hint)
+    return found
+
+
+def object_named(folder: Path, name: str) -> str:
+    """The hash of what git calls so in a user's repository; empty if there is no such thing."""
+    return read_repository(folder, "rev-parse", "--verify", "--quiet", name).text
+
+
+def batch_contents(printed: bytes) -> Iterator[bytes | None]:
+    """The contents of files as git cat-file --batch prints them; None for what is no file."""
+    at = 0
+    while at < len(printed):
+        end = printed.index(b"\n", at)
+        head, at = printed[at:end].rsplit(b" ", 2), end + 1
+        if not head[-1].isdigit():
+            yield None
+            continue
+        size = int(head[-1])
+        yield printed[at : at + size] if head[1] == b"blob" else None
+        at += size + 1
+
+
 def copy_objects(folder: Path, wanted: Sequence[str], store: GitStore) -> GitResult:
     """Copies objects from a user's repository, and all that they need, into the store.
 
@@ -181,8 +223,8 @@ def copy_objects(folder: Path, wanted: Sequence[str], store: GitStore) -> GitRes
     """
     git = find_program("git")
     # No search for deltas: those that are there are taken as they are.
-    send = [git, *_READ_ONLY, "-c", "core.compression=1", "pack-objects", "-q", "--revs"]
-    send += ["--stdout", "--window=0", "--delta-base-offset"]
+    plain = ("-q", "--revs", "--stdout", "--window=0", "--delta-base-offset")
+    send = [git, *_READ_ONLY, "-c", "core.compression=1", "pack-objects", *plain]
     take = [git, "index-pack", "--stdin"]
     echo_command([*send, "|", *take], folder)
     with (

@@ -9,12 +9,23 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.kernels.sources.git import GitResult, read_repository
+from kdelta.kernels.sources.git import (
+    GitResult,
+    batch_contents,
+    must_be_repository,
+    object_named,
+    read_repository,
+)
 from kdelta.spec.errors import LabError, UserError
 
 _RECORD = re.compile(rb"\x01(?=[0-9a-f]{40}\x02)")
 _FORMAT = "--format=%x01%H%x02%T%x02%P%x02%an <%ae>%x02%as%x02%s%x02"
 _FIELDS = 7
+_LOG = (
+    *("-c", "log.showRoot=true", "log", "--topo-order", "--reverse", "-z", "--name-only"),
+    *("--no-renames", "--relative", "--diff-merges=combined", "--no-show-signature"),
+    *("--no-ext-diff", _FORMAT),
+)
 _RANGE = re.compile(r"(?P<good>[^.].*?)?\.\.(?P<bad>[^.].*)?")
 
 
@@ -101,21 +112,8 @@ def read_files(repository: Path, named: Sequence[tuple[str, str]]) -> list[bytes
     )
     if not result.ok:
         raise LabError(f"git failed in {repository}: {result.complaint()}")
-    found: list[bytes | None] = []
-    at, said = 0, result.stdout
-    for line in lines:
-        if "\n" in line:
-            found.append(None)
-            continue
-        end = said.index(b"\n", at)
-        words, at = said[at:end].rsplit(b" ", 2), end + 1
-        if len(words) < 3 or words[1] != b"blob":
-            found.append(None)
-            at += int(words[2]) + 1 if len(words) == 3 and words[2].isdigit() else 0
-            continue
-        found.append(said[at : at + int(words[2])])
-        at += int(words[2]) + 1
-    return found
+    contents = batch_contents(result.stdout)
+    return [None if "\n" in line else next(contents) for line in lines]
 
 
 class _Reader:
@@ -125,15 +123,11 @@ class _Reader:
         self._folder = repository
         if not repository.is_dir():
             raise UserError(f"there is no folder {repository}", "name one with -C PATH")
-        found = self._try("rev-parse", "--is-shallow-repository", "--git-path", "shallow")
-        if not found.ok:
-            raise UserError(
-                f"{repository} is no git repository: {found.complaint()}", "name one with -C PATH"
-            )
+        asked = ("--is-shallow-repository", "--git-path", "shallow")
+        found = must_be_repository(repository, "name one with -C PATH", *asked)
         is_shallow, path = found.text.splitlines()
-        self._shallow: frozenset[str] = frozenset()
-        if is_shallow == "true":
-            self._shallow = frozenset((repository / path).read_text().split())
+        cut = (repository / path).read_text().split() if is_shallow == "true" else []
+        self._shallow = frozenset(cut)
 
     def read(self, good: str, bad: str) -> CommitRange:
         notes: list[str] = []
@@ -170,15 +164,15 @@ class _Reader:
         return result
 
     def _commit(self, revision: str) -> str:
-        found = self._try("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if not found.ok or not found.text:
+        found = object_named(self._folder, f"{revision}^{{commit}}")
+        if not found:
             names = self._try("for-each-ref", "--count=5", "--format=%(refname:short)").text
             hint = f"there is: {', '.join(names.split())}" if names else "it has no commits"
             hint = self._deepen() if self._shallow else hint
             raise UserError(f"{self._folder} has no commit {revision}", hint)
-        if len(found.text) != len("0" * 40):
+        if len(found) != len("0" * 40):
             raise UserError(f"{self._folder} names its commits by SHA-256, which is not read yet")
-        return found.text
+        return found
 
     def _deepen(self) -> str:
         return (
@@ -190,16 +184,14 @@ class _Reader:
         return self._try("merge-base", "--is-ancestor", commit, other).ok
 
     def _common(self, good: str, bad: str, start: str, end: str) -> str:
-        found = self._try("merge-base", start, end)
-        if not found.ok or not found.text:
+        found = self._try("merge-base", start, end).text
+        if not found:
             hint = self._deepen() if self._shallow else "name two commits of one history"
             raise UserError(f"{good} and {bad} have no common past in {self._folder}", hint)
-        return found.text
+        return found
 
     def _log(self, *words: str) -> list[Commit]:
-        options = ["--topo-order", "--reverse", "-z", "--name-only", "--no-renames", "--relative"]
-        options += ["--diff-merges=combined", "--no-show-signature", "--no-ext-diff", _FORMAT]
-        found = self._git("-c", "log.showRoot=true", "log", *options, *words, "--").stdout
+        found = self._git(*_LOG, *words, "--").stdout
         return [_commit_of(record) for record in _RECORD.split(found)[1:]]
 
     def _must_be_whole(self, commits: Sequence[Commit], start: str) -> None:
@@ -217,16 +209,11 @@ class _Reader:
         if begins == {start}:
             return {start: ()}
         # All of them are below the start; what all of them have says nothing.
-        base = self._try("merge-base", "--octopus", *sorted(begins))
-        words = ["rev-list", "--topo-order", "--reverse", "--parents", *sorted(begins)]
-        found = {base.text: ()} if base.ok and base.text else {}
-        if found:
-            words.append(f"^{base.text}")
-        older: dict[str, tuple[str, ...]] = dict(found)
-        for line in self._git(*words, "--").text.splitlines():
-            name, *parents = line.split()
-            older[name] = tuple(parents)
-        return older
+        base = self._try("merge-base", "--octopus", *sorted(begins)).text
+        ends = [*sorted(begins), *([f"^{base}"] if base else [])]
+        listed = self._git("rev-list", "--topo-order", "--reverse", "--parents", *ends, "--").text
+        rows = ([base] if base else []) + listed.splitlines()
+        return {name: tuple(parents) for name, *parents in map(str.split, rows)}
 
     def _is_dirty(self) -> bool:
         found = self._try("status", "--porcelain", "--untracked-files=no")

@@ -8,13 +8,18 @@ import difflib
 import os
 import re
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
-from kdelta.kernels.sources.git import GitResult, GitStore, copy_objects, read_repository
+from kdelta.host.command import Talk
+from kdelta.kernels.sources.git import (
+    GitResult,
+    GitStore,
+    copy_objects,
+    must_be_repository,
+    object_named,
+    read_repository,
+)
 from kdelta.spec.errors import LabError, UserError
-
-Talk = Callable[[str], None]
 
 _MANY = 1000
 """So many new files are better stored as one pack than one by one."""
@@ -76,11 +81,9 @@ def _files_of(folder: Path, store: GitStore) -> list[bytes]:
     inside it are among them: a driver's, perhaps.
     """
     tracked = read_repository(folder, "ls-files", "-z", "--", "Makefile")
-    if tracked.ok and tracked.stdout:
-        result = _list_repository(folder)
-    else:
-        result = _list_plain(folder, store)
-    return sorted(_flattened(folder, result, store))
+    is_tracked = tracked.ok and tracked.stdout
+    listed = _list_repository(folder) if is_tracked else _list_plain(folder, store)
+    return sorted(_flattened(folder, listed, store))
 
 
 def _flattened(folder: Path, result: GitResult, store: GitStore) -> set[bytes]:
@@ -112,15 +115,8 @@ def _list_plain(folder: Path, store: GitStore) -> GitResult:
     # A distribution's source has "/*" in the topmost one: for its packaging, all of it is ignored.
     lines = ["!/*", *_ignored_lines(folder / ".gitignore"), *(f"!{name}" for name in _DOT_FILES)]
     patterns = [word for line in lines for word in ("-x", line)]
-    return store.attempt(
-        "ls-files",
-        "-z",
-        "-o",
-        "--exclude-per-directory=.gitignore",
-        *patterns,
-        index="no",
-        work=folder,
-    )
+    words = ["ls-files", "-z", "-o", "--exclude-per-directory=.gitignore", *patterns]
+    return store.attempt(*words, index="no", work=folder)
 
 
 def _ignored_lines(file: Path) -> list[str]:
@@ -128,8 +124,8 @@ def _ignored_lines(file: Path) -> list[str]:
         lines = file.read_text(errors="replace").splitlines()
     except OSError:
         return []
-    kept = [line for line in lines if line.strip() and not line.startswith("#")]
-    return [line for line in kept if line.strip() not in ("*", "/*", "/**", "**")]
+    everything = ("", "*", "/*", "/**", "**")
+    return [line for line in lines if not line.startswith("#") and line.strip() not in everything]
 
 
 def import_commit(store: GitStore, repository: Path, revision: str, talk: Talk) -> str:
@@ -137,18 +133,15 @@ def import_commit(store: GitStore, repository: Path, revision: str, talk: Talk) 
 
     UserError when there is no such repository or revision.
     """
-    found = read_repository(repository, "rev-parse", "--git-dir", "--show-prefix")
-    if not found.ok:
-        raise UserError(
-            f"{repository} is no git repository: {found.complaint()}",
-            f"for the files as they stand write tree:{repository}",
-        )
+    hint = f"for the files as they stand write tree:{repository}"
+    found = must_be_repository(repository, hint, "--git-dir", "--show-prefix")
     prefix = "".join(found.stdout.decode("utf-8", "replace").splitlines()[1:])
     tree = _tree_of(repository, revision, prefix)
     if store.has(f"{tree}^{{tree}}"):
         return tree
     talk(f"copying {revision} out of {repository}")
-    have = [line.split()[0] for line in _refs(store)][-_KEPT_TREES:]
+    refs = store.git("for-each-ref", "--format=%(objectname)", "refs/trees/").text
+    have = refs.split()[-_KEPT_TREES:]
     common = [f"^{name}" for name in have if read_repository(repository, "cat-file", "-e", name).ok]
     result = copy_objects(repository, [tree, *common], store)
     if not result.ok:
@@ -162,16 +155,10 @@ def import_commit(store: GitStore, repository: Path, revision: str, talk: Talk) 
     return tree
 
 
-def _refs(store: GitStore) -> list[str]:
-    words = ["for-each-ref", "--format=%(objectname)", "refs/trees/"]
-    return [line for line in store.git(*words).text.splitlines() if line]
-
-
 def _tree_of(repository: Path, revision: str, prefix: str) -> str:
     name = f"{revision}:{prefix.rstrip('/')}" if prefix.strip("/\n") else f"{revision}^{{tree}}"
-    result = read_repository(repository, "rev-parse", "--verify", "--quiet", f"{name}")
-    tree = result.text
-    if not result.ok or not tree:
+    tree = object_named(repository, name)
+    if not tree:
         raise _unknown_revision(repository, revision, prefix)
     if len(tree) != len("0" * 40):
         raise UserError(
@@ -182,8 +169,7 @@ def _tree_of(repository: Path, revision: str, prefix: str) -> str:
 
 
 def _unknown_revision(repository: Path, revision: str, prefix: str) -> UserError:
-    plain = read_repository(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}")
-    if plain.ok and prefix:
+    if prefix and object_named(repository, f"{revision}^{{tree}}"):
         return UserError(f"{revision} has no folder {prefix} in {repository}")
     words = ["for-each-ref", "--format=%(refname:short)"]
     names = read_repository(repository, *words).text.splitlines()

@@ -16,6 +16,8 @@ from kdelta.host.work import work_folder
 from kdelta.kernels.sources.git import (
     GitResult,
     GitStore,
+    must_be_repository,
+    object_named,
     plain_environment,
     read_repository,
     run_git,
@@ -33,6 +35,10 @@ _TRAILER = re.compile(r"^Kdelta-[a-z]+: .*\n?", re.MULTILINE)
 _EFFECT = re.compile(rf"^{EFFECT}: (.*)$", re.MULTILINE)
 _TRAILERS = re.compile(r"[A-Z][A-Za-z-]*: \S.*")
 _MOST = 512
+_SETTINGS = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.autocrlf=false"),
+    *("-c", "apply.whitespace=nowarn", "-c", "core.bare=true", "-c", "safe.directory=*"),
+)
 _IDENTITY = ("kdelta", "kdelta@localhost")
 
 
@@ -68,9 +74,7 @@ def parse_branch(word: str) -> TargetBranch:
     repository = Path(match["path"]).expanduser().absolute()
     if not repository.is_dir():
         raise UserError(f"there is no folder {repository}", "git init makes a repository")
-    found = read_repository(repository, "rev-parse", "--git-dir")
-    if not found.ok:
-        raise UserError(f"{repository} is no git repository: {found.complaint()}", "git init")
+    must_be_repository(repository, "git init")
     if not read_repository(repository, "check-ref-format", "--branch", match["branch"]).ok:
         raise UserError(f"not a name for a branch: {match['branch']}")
     return TargetBranch(repository, match["branch"])
@@ -98,15 +102,10 @@ def measured_commits(branch: TargetBranch) -> list[PatchCommit]:
     first = next((n for n, one in enumerate(commits) if _EFFECT.search(one.body)), None)
     if first is None:
         return []
-    if merges:
-        _must_be_straight(branch, commits[first])
-    return commits[first:]
-
-
-def _must_be_straight(branch: TargetBranch, first: PatchCommit) -> None:
-    words = ["rev-list", "--merges", "-n", "1", f"{first.hash}..refs/heads/{branch.name}"]
-    if read_repository(branch.repository, *words).text:
+    inside = ["rev-list", "--merges", "-n", "1", f"{commits[first].hash}..{name}"]
+    if merges and read_repository(branch.repository, *inside).text:
         raise UserError(f"{branch} has merges among its measured commits", "rebase it")
+    return commits[first:]
 
 
 def effects_of(message: str) -> tuple[str, ...]:
@@ -141,8 +140,7 @@ def write_branch(
 
 
 def _tip(branch: TargetBranch) -> str:
-    words = ("rev-parse", "--verify", "--quiet", f"refs/heads/{branch.name}^{{commit}}")
-    return read_repository(branch.repository, *words).text
+    return object_named(branch.repository, f"refs/heads/{branch.name}^{{commit}}")
 
 
 def must_be_free(branch: TargetBranch) -> str:
@@ -164,21 +162,15 @@ def must_be_free(branch: TargetBranch) -> str:
 
 
 def _base_commit(repository: Path, source: Source, title: str, writer: "_Writer") -> str:
-    words = ("rev-parse", "--verify", "--quiet")
-    named = read_repository(repository, *words, f"{title}^{{commit}}") if title else None
-    if named and named.ok:
-        tree = read_repository(repository, *words, f"{named.text}^{{tree}}").text
-        if tree == source.tree:
-            return named.text
+    named = object_named(repository, f"{title}^{{commit}}") if title else ""
+    if named and object_named(repository, f"{named}^{{tree}}") == source.tree:
+        return named
     if not read_repository(repository, "cat-file", "-e", f"{source.tree}^{{tree}}").ok:
         writer.take(source)
     message = f"{source.name}\n\nThe tree that the patches were measured on.\n"
-    date = "1970-01-01T00:00:00+00:00"
-    fixed = {f"GIT_{who}_DATE": date for who in ("AUTHOR", "COMMITTER")}
-    author = {**_named("AUTHOR"), **fixed}
-    return writer.git(
-        "commit-tree", source.tree, "-F", "-", stdin=message.encode(), more=author
-    ).text
+    dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "1970-01-01T00:00:00+00:00")
+    words = ("commit-tree", source.tree, "-F", "-")
+    return writer.git(*words, stdin=message.encode(), more={**_named("AUTHOR"), **dates}).text
 
 
 def _named(who: str) -> dict[str, str]:
@@ -193,23 +185,16 @@ class _Writer:
         self._index = index
         # In a folder of its own git cannot take the user's for the work tree, nor a part of it.
         self._folder = index.parent
-        found = read_repository(repository, "rev-parse", "--absolute-git-dir")
-        self._env = {
-            **plain_environment(),
-            "GIT_DIR": found.text,
-            "GIT_INDEX_FILE": str(index),
-        }
+        git_dir = must_be_repository(repository).text
+        self._env = {**plain_environment(), "GIT_DIR": git_dir, "GIT_INDEX_FILE": str(index)}
         if not run_git(["var", "GIT_COMMITTER_IDENT"], env=self._env, cwd=self._folder).ok:
             self._env |= _named("COMMITTER")
 
     def attempt(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] | None = None
     ) -> GitResult:
-        settings = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
-        settings += ["-c", "core.autocrlf=false", "-c", "apply.whitespace=nowarn"]
-        settings += ["-c", "core.bare=true", "-c", "safe.directory=*"]
         env = {**self._env, **(more or {})}
-        return run_git([*settings, *words], env=env, cwd=self._folder, stdin=stdin)
+        return run_git([*_SETTINGS, *words], env=env, cwd=self._folder, stdin=stdin)
 
     def git(
         self, *words: str, stdin: bytes = b"", more: Mapping[str, str] | None = None

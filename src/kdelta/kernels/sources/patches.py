@@ -3,6 +3,7 @@
 not.
 """
 
+import itertools
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,18 @@ _MAIL = re.compile(
 )
 _CRLF_HEADER = re.compile(rb"^(?:--- \S|\+\+\+ \S|@@ -\d)[^\n]*\r$", re.MULTILINE)
 _FIELD = re.compile(r"^([A-Za-z][\w-]*): *(\S.*)$", re.MULTILINE)
-_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+SUBJECT_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+
+
+# What git apply says, and what that means.
+_REASONS = (
+    (r"^(.*): already exists in index$",
+     "{}: the patch makes this file, and the tree has it already"),
+    (r"^(?:corrupt patch at line|.* at line) (\d+)", "the patch is damaged at its line {}"),
+    (r"cannot apply binary patch to '(.*)' without full index",
+     "{}: the patch says that it differs, but not how (git diff --binary)"),
+    (r"the patch applies to '(.*)' \(", "{}: the patch is for another content of this binary file"),
+)  # fmt: skip
 
 
 class PatchFailure(msgspec.Struct, frozen=True):
@@ -103,7 +115,7 @@ def plain_patch(name: str, content: bytes) -> Patch:
     return Patch(
         name,
         content,
-        subject=_PREFIX.sub("", fields.get("subject") or fields.get("description") or ""),
+        subject=SUBJECT_PREFIX.sub("", fields.get("subject") or fields.get("description") or ""),
         author=fields.get("from") or fields.get("author") or "",
         date=fields.get("date", ""),
         message=_body(head),
@@ -112,14 +124,10 @@ def plain_patch(name: str, content: bytes) -> Patch:
 
 def _body(head: str) -> str:
     """What follows the fields at the head of a patch, up to quilt's and git's own lines."""
-    lines = head.splitlines()
-    while lines and (_FIELD.match(lines[0]) or lines[0][:1] in (" ", "\t")):
-        lines.pop(0)
-    kept = []
-    for line in lines:
-        if line == "---" or line.startswith("Index: "):
-            break
-        kept.append(line)
+    lines = itertools.dropwhile(
+        lambda line: _FIELD.match(line) or line[:1] in (" ", "\t"), head.splitlines()
+    )
+    kept = itertools.takewhile(lambda line: line != "---" and line[:7] != "Index: ", lines)
     return "\n".join(kept).strip()
 
 
@@ -184,14 +192,9 @@ def _reasons(store: GitStore, patch: Patch, result: GitResult) -> Iterator[str]:
         elif match := re.fullmatch(r"(.*): does not exist in index", text):
             hint = "" if "/" in match[1] else " (paths lose their first part, as in patch -p1)"
             yield f"{match[1]}: the tree has no such file{hint}"
-        elif match := re.fullmatch(r"(.*): already exists in index", text):
-            yield f"{match[1]}: the patch makes this file, and the tree has it already"
-        elif match := re.fullmatch(r"(?:corrupt patch at line|.* at line) (\d+).*", text):
-            yield f"the patch is damaged at its line {match[1]}"
-        elif match := re.search(r"cannot apply binary patch to '(.*)' without full index", text):
-            yield f"{match[1]}: the patch says that it differs, but not how (git diff --binary)"
-        elif match := re.search(r"the patch applies to '(.*)' \(", text):
-            yield f"{match[1]}: the patch is for another content of this binary file"
+        else:
+            found = ((form, re.search(pattern, text)) for pattern, form in _REASONS)
+            yield from (form.format(match[1]) for form, match in found if match)
 
 
 def _context_differs(store: GitStore, patch: Patch, file: str, line: int) -> str:

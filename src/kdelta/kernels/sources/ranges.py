@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.kernels.sources.git import read_repository
+from kdelta.kernels.sources.git import must_be_repository, object_named, read_repository
 from kdelta.kernels.sources.patches import Patch
 from kdelta.spec.errors import UserError
 
@@ -47,8 +47,8 @@ def range_patches(repository: Path, first: str, last: str) -> PatchRange:
         back = commits_of(repository, [first, f"^{last}"])[0]
         hint = f"did you mean {last}..{first}?" if back else "both are the same commit"
         raise UserError(f"{first}..{last} has no commits in {repository}", hint)
-    patches = list(commit_patches(repository, commits))
-    return PatchRange(tuple(patches), merges, len(commits) - len(patches))
+    patches = tuple(commit_patches(repository, commits))
+    return PatchRange(patches, merges, len(commits) - len(patches))
 
 
 def commits_of(repository: Path, words: Sequence[str]) -> tuple[list[PatchCommit], int]:
@@ -89,15 +89,11 @@ def commit_patches(repository: Path, commits: Sequence[PatchCommit]) -> Iterator
 
 
 def _must_be_commits(repository: Path, first: str, last: str) -> None:
-    found = read_repository(repository, "rev-parse", "--git-dir")
-    if not found.ok:
-        raise UserError(f"{repository} is no git repository: {found.complaint()}")
-    shallow = read_repository(repository, "rev-parse", "--is-shallow-repository").text == "true"
+    shallow = must_be_repository(repository, "", "--is-shallow-repository").text == "true"
     for name in (first, last):
         if name.startswith("-"):
             raise UserError(f"not a revision: {name}")
-        words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        if not read_repository(repository, *words).ok:
+        if not object_named(repository, f"{name}^{{commit}}"):
             hint = "it is a shallow clone: git fetch --unshallow" if shallow else ""
             raise UserError(f"{repository} has no commit {name}", hint)
     words = ("merge-base", "--is-ancestor", first, last)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The words that name a series of patches -> the patches, in order, each with a name of its own."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.kernels.sources.diffs import Diff, read_diff
 from kdelta.kernels.sources.measured_branch import is_branch, measured_patches
-from kdelta.kernels.sources.patches import Patch, has_diff, read_patches
-from kdelta.kernels.sources.quilt import SERIES, folder_files, series_files
+from kdelta.kernels.sources.patches import SUBJECT_PREFIX, Patch, has_diff, read_patches
 from kdelta.kernels.sources.ranges import range_patches
 from kdelta.spec.errors import UserError
 
@@ -19,15 +20,18 @@ FORMS = (
     "git commits), REPO:BRANCH (what --keep wrote)"
 )
 _RANGE = re.compile(r"(?:git:)?(?:(?P<path>.+)[:@])?(?P<first>[^:@]+?)\.\.(?P<last>[^.:@][^:@]*)")
+_SERIES = "series"
+_ENDINGS = (".patch", ".diff")
+# What quilt writes after a patch's name; all of them mean that paths lose their first part.
+_STRIP_ONE = {"-p1", "-pab", "--strip=1"}
+_SHOWN = 5
 _SLUG = 48
 _WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{3,}")
 _NEAR_LINES = 20
 _SUSPECTS = 5
 
 
-def read_series(
-    words: Sequence[str], tree: Path | None, talk: Callable[[str], None]
-) -> "PatchSeries":
+def read_series(words: Sequence[str], tree: Path | None, talk: Talk) -> "PatchSeries":
     """The patches that words name, one word after the other; `tree` is the folder in which A..B is
     looked for. UserError for what names none, and for what cannot be read.
     """
@@ -52,9 +56,9 @@ class PatchSeries(msgspec.Struct, frozen=True):
 def _of_word(word: str, tree: Path | None, notes: list[str]) -> list[Patch]:
     path = Path(word).expanduser()
     if path.is_dir():
-        return [patch for file in folder_files(path) for patch in _of_file(file)]
+        return [patch for file in _folder_files(path) for patch in _of_file(file)]
     if path.is_file():
-        if path.name == SERIES or not has_diff(path.read_bytes()):
+        if path.name == _SERIES or not has_diff(path.read_bytes()):
             return [patch for file in _listed(path) for patch in _of_file(file)]
         return _of_file(path)
     if match := _RANGE.fullmatch(word):
@@ -68,9 +72,79 @@ def _listed(path: Path) -> list[Path]:
     """The files of a series; one that names nothing that is there is a patch without a diff."""
     lines = path.read_text(errors="replace").split("\n")
     names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
-    if path.name != SERIES and not any((path.parent / name).is_file() for name in names):
+    if path.name != _SERIES and not any((path.parent / name).is_file() for name in names):
         raise UserError(f"{path} holds no patch", "a patch is what git diff or diff -u prints")
-    return series_files(path)
+    return _series_files(path)
+
+
+def _series_files(series: Path) -> list[Path]:
+    """The files that a series names, in order. UserError for one that is missing, for options
+    that mean something else than -p1, and for a series without patches.
+    """
+    try:
+        data = series.read_bytes()
+    except OSError as error:
+        raise UserError(f"the series {series} cannot be read: {error.strerror}") from error
+    text = data.decode("utf-8", "replace")
+    if any(not (c.isprintable() or c.isspace()) for c in text):
+        raise UserError(
+            f"{series} is no list of patches: it holds bytes that are no text",
+            "a quilt series file has a patch's path in each line",
+        )
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if words := _words_of(line):
+            _check_options(series, number, words)
+            found.append(series.parent / words[0])
+    if not found:
+        raise UserError(f"the series {series} names no patches", "a line of it is a patch's path")
+    missing = [str(path.relative_to(series.parent)) for path in found if not path.is_file()]
+    if missing:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        count = "a patch" if len(missing) == 1 else f"{len(missing)} patches"
+        raise UserError(
+            f"{count} of {series} {'is' if len(missing) == 1 else 'are'} missing: "
+            f"{', '.join(missing[:_SHOWN])}{more}",
+            f"they are looked for below {series.parent}",
+        )
+    return found
+
+
+def _words_of(line: str) -> list[str]:
+    """The words of a line, without a comment, which begins at a # that begins a word."""
+    return list(itertools.takewhile(lambda word: not word.startswith("#"), line.split()))
+
+
+def _check_options(series: Path, number: int, words: list[str]) -> None:
+    name, *options = words
+    if name[0] in "+-":
+        raise UserError(
+            f"{series}, line {number}: {name} is a guard, and guards are not understood",
+            "write the patches that are meant into a series file of their own",
+        )
+    joined = "-p1" if options == ["-p", "1"] else " ".join(options)
+    if joined and joined not in _STRIP_ONE:
+        raise UserError(
+            f"{series}, line {number}: {name} is to be applied with {' '.join(options)}, "
+            "and only -p1 is understood",
+            f"quilt push {name} && quilt refresh -p1",
+        )
+
+
+def _folder_files(folder: Path) -> list[Path]:
+    """The patches of a folder: as its series file says, or else all, by name."""
+    if (folder / _SERIES).is_file():
+        return _series_files(folder / _SERIES)
+    try:
+        found = sorted(path for path in folder.iterdir() if path.suffix in _ENDINGS)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror}") from error
+    if not found:
+        raise UserError(
+            f"{folder} has neither a series file nor patches",
+            f"patches end in {' or '.join(_ENDINGS)}",
+        )
+    return found
 
 
 def _of_file(file: Path) -> list[Patch]:
@@ -112,17 +186,16 @@ def _by_subject(patches: Sequence[Patch]) -> list[Patch]:
 
 
 def _slug(subject: str) -> str:
-    text = re.sub(r"^(?:\[[^\]]*\]\s*)+", "", subject)
+    text = SUBJECT_PREFIX.sub("", subject)
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:_SLUG].rstrip("-.")
 
 
 def _with_own_names(patches: Sequence[Patch]) -> Iterator[Patch]:
     taken: set[str] = set()
     for patch in patches:
-        name, number = patch.name, 1
-        while name in taken:
-            number += 1
-            name = f"{patch.name}-{number}"
+        numbered = (f"{patch.name}-{number}" for number in itertools.count(2))
+        names = itertools.chain([patch.name], numbered)
+        name = next(one for one in names if one not in taken)
         taken.add(name)
         yield msgspec.structs.replace(patch, name=name)
 
@@ -132,8 +205,9 @@ def likely_needs(patches: Sequence[Patch]) -> Mapping[str, tuple[str, ...]]:
     which it uses, and those that change lines near its own. A guess, by the text alone.
     """
     diffs = {patch.name: read_diff(patch.content) for patch in patches}
-    brought = {name: _words_brought(diff) for name, diff in diffs.items()}
     used = {name: _words(diff, "added") for name, diff in diffs.items()}
+    # Words that a patch adds, and neither removes nor has around what it adds.
+    brought = {name: used[name] - _words(diff, "expected") for name, diff in diffs.items()}
     found = {}
     for place, patch in enumerate(patches):
         scores = [
@@ -148,11 +222,6 @@ def likely_needs(patches: Sequence[Patch]) -> Mapping[str, tuple[str, ...]]:
         best = sorted((score for score in scores if score[0]), reverse=True)[:_SUSPECTS]
         found[patch.name] = tuple(name for _, _, name in best)
     return found
-
-
-def _words_brought(diff: Diff) -> set[bytes]:
-    """Words that a patch adds, and neither removes nor has around what it adds."""
-    return _words(diff, "added") - _words(diff, "expected")
 
 
 def _words(diff: Diff, part: str) -> set[bytes]:

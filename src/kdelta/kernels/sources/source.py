@@ -5,16 +5,17 @@ Every tree becomes a git tree in a store of kdelta's own, and its hash is what t
 by. The folder, repository or archive that it comes from is only read.
 """
 
-import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, make_folder, remove, write_atomic
+from kdelta.host.files import lab_errors, make_folder, read_json, remove, write_json
 from kdelta.host.lock import locked
 from kdelta.kernels.packages.packages import Shelf
 from kdelta.kernels.packages.unpack import extract_source
@@ -38,7 +39,6 @@ __all__ = [
     "with_files",
 ]
 
-Talk = Callable[[str], None]
 
 _VERSION = re.compile(rb"^VERSION\s*=\s*\d", re.MULTILINE)
 _MAKE_CANNOT = re.compile(r"[^A-Za-z0-9/._+@,~^-]")
@@ -112,11 +112,9 @@ def source_folder(origin: str, name: str) -> Path:
     return folder
 
 
-@contextlib.contextmanager
-def store_of(source: Source, talk: Talk) -> Iterator[GitStore]:
+def store_of(source: Source, talk: Talk) -> AbstractContextManager[GitStore]:
     """The store of a source's tree, for this process alone during the body."""
-    with _importing(source.folder, talk) as store:
-        yield store
+    return _importing(source.folder, talk)
 
 
 def source_file(source: Source, path: str) -> str | None:
@@ -152,24 +150,14 @@ def checked_out(source: Source, talk: Talk) -> Path:
     """
     store = GitStore(source.folder)
     src = make_folder(source.folder / "src")
-    index = store.index("src")
-    remove(index.with_name(f"{index.name}.lock"))
-    if not index.exists():
+    if not store.index("src").exists():
         talk(f"writing the files of {source.name}")
-    # Where times are other than git remembers, in a copied cache, it must look at the content.
-    store.attempt("update-index", "-q", "--refresh", index="src", work=src)
-    words = ("read-tree", "--reset", "-u", source.tree)
-    if not store.attempt(*words, index="src", work=src).ok:
-        # The index may be damaged; without it all files are written again.
-        remove(index)
-        store.git(*words, index="src", work=src)
-    # What an interrupted change of trees left behind would be found by make.
-    store.git("clean", "-ffdxq", index="src", work=src)
+    store.check_out(source.tree, "src", src)
     remove(src / ".git")
     return src
 
 
-@contextlib.contextmanager
+@contextmanager
 def _importing(folder: Path, talk: Talk) -> Iterator[GitStore]:
     """The store of that folder, for this process alone."""
     with locked(f"source-{folder.name}", f"reading the source {folder.name}", talk):
@@ -225,7 +213,7 @@ def _of_archive(file: Path, folder: Path, talk: Talk) -> Source:
             talk(f"reading {file}")
             known = _Imported(origin, import_archive(store, file))
             _must_be_kernel(store, known.tree, str(file))
-            _write_record(folder, known)
+            write_json(_record_file(folder), known)
     return Source(folder, known.tree, file.name)
 
 
@@ -234,13 +222,7 @@ def _record_file(folder: Path) -> Path:
 
 
 def _read_record(folder: Path) -> _Imported | None:
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        return msgspec.json.decode(_record_file(folder).read_bytes(), type=_Imported)
-    return None
-
-
-def _write_record(folder: Path, record: _Imported) -> None:
-    write_atomic(_record_file(folder), msgspec.json.format(msgspec.json.encode(record)))
+    return read_json(_record_file(folder), _Imported)
 
 
 def _must_look_like_kernel(folder: Path) -> None:
@@ -277,12 +259,11 @@ def _is_kernel(folder: Path) -> bool:
 def _must_be_kernel(store: GitStore, tree: str, named: str) -> None:
     if _holds_kernel(store, f"{tree}:"):
         return
-    hint = "name the topmost folder of a kernel's source"
     listed = store.git("ls-tree", "-d", "--name-only", "-z", tree).stdout
-    for folder in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        if _holds_kernel(store, f"{tree}:{folder}/"):
-            hint = f"there is one in its folder {folder}: name that"
-            break
+    folders = listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    inner = (one for one in folders if _holds_kernel(store, f"{tree}:{one}/"))
+    hints = (f"there is one in its folder {folder}: name that" for folder in inner)
+    hint = next(hints, "name the topmost folder of a kernel's source")
     raise UserError(f"{named} is no kernel tree: {_MISSING}", hint)
 
 
@@ -307,9 +288,8 @@ class _Sources(Shelf[Source]):
         known = _read_record(folder)
         if known is None or known.origin != str(spec):
             return None
-        if not GitStore(folder).has(f"{known.tree}^{{tree}}"):
-            return None
-        return Source(folder, known.tree, f"{package} {version}")
+        is_there = GitStore(folder).has(f"{known.tree}^{{tree}}")
+        return Source(folder, known.tree, f"{package} {version}") if is_there else None
 
     def cached(self) -> list[tuple[str, str, float]]:
         records = [
@@ -335,5 +315,6 @@ class _Sources(Shelf[Source]):
             finally:
                 remove(partial)
             _must_be_kernel(store, tree, str(spec))
-            _write_record(folder, _Imported(str(spec), tree, package, version))
+            imported = _Imported(str(spec), tree, package, version)
+            write_json(_record_file(folder), imported)
         return Source(folder, tree, f"{package} {version}")

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 
 import msgspec
 
+from kdelta.host.command import Talk
 from kdelta.host.files import remove
 from kdelta.kernels.sources.diffs import read_diff
 from kdelta.kernels.sources.git import GitStore
 from kdelta.kernels.sources.patches import Patch, PatchFailure, apply_patch
-from kdelta.kernels.sources.source import Source, Talk, store_of
+from kdelta.kernels.sources.source import Source, store_of
 
 _MANY = 500
 _NONE = "0" * 40
@@ -66,12 +67,6 @@ class Stack:
         """What makes that tree of the source's, as one patch."""
         words = ("diff-tree", "-p", "--binary", "--full-index", "--no-renames")
         return self._store.git(*words, self._source.tree, tree).stdout
-
-    @contextmanager
-    def held(self, talk: Talk) -> Iterator["Stack"]:
-        """The stack once more, with the store for this process alone during the body."""
-        with store_of(self._source, talk):
-            yield self
 
     def needs(self) -> dict[str, tuple[Need, ...]]:
         """For each patch, in order, the earlier ones without which it does not apply, and what
@@ -145,7 +140,7 @@ class Stack:
             listed = self._store.git("ls-files", "-s", "-z", index="patch")
         finally:
             remove(self._store.index("patch"))
-        after = dict(_listed(listed.stdout))
+        after = {name: f"{mode} {blob}" for name, (mode, blob, _) in _listed(listed.stdout)}
         return tuple(after.get(file, "") for file in before)
 
     def _enter(self, entries: dict[str, Entry]) -> None:
@@ -171,17 +166,13 @@ def _entries(store: GitStore, tree: str, files: Sequence[str]) -> dict[str, Entr
     for start in range(0, len(files), _MANY):
         part = files[start : start + _MANY]
         listed = store.git("--literal-pathspecs", "ls-tree", "-r", "-z", tree, "--", *part)
-        for row in listed.stdout.split(b"\0"):
-            head, _, name = row.decode("utf-8", "surrogateescape").partition("\t")
-            if name in found:
-                mode, _kind, blob = head.split()
-                found[name] = f"{mode} {blob}"
+        rows = _listed(listed.stdout)
+        found |= {name: f"{mode} {blob}" for name, (mode, _, blob) in rows if name in found}
     return found
 
 
-def _listed(text: bytes) -> Iterator[tuple[str, Entry]]:
-    for row in text.split(b"\0"):
+def _listed(text: bytes) -> Iterator[tuple[str, list[str]]]:
+    """The files that git ls-files or ls-tree lists: their names, and what stands before those."""
+    for row in text.split(b"\0")[:-1]:
         head, _, name = row.decode("utf-8", "surrogateescape").partition("\t")
-        if name:
-            mode, blob, _stage = head.split()
-            yield name, f"{mode} {blob}"
+        yield name, head.split()

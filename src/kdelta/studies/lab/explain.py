@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdelta.counts.binaries import load_binary
-from kdelta.kernels.config.config import missing_options
+from kdelta.kernels.config.lab_config import missing_options
 from kdelta.kernels.model import Kernel
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.spec.run import RunStatus

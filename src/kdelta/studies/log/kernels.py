@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kdelta.kernels.build.built import built_kernels
 from kdelta.kernels.model import Kernel, booted_identity
 from kdelta.kernels.obtain import booted_as
-from kdelta.kernels.packages.cache import cached_kernels
+from kdelta.kernels.packages.deb import cached_kernels
 from kdelta.spec.kernel import parameters_of
 from kdelta.studies.compare.study import RunSide
 from kdelta.studies.lab.lab import Done

@@ -14,9 +14,9 @@ from kdelta.host.work import work_folder
 from kdelta.infer.profiles.source import Text, no_text
 from kdelta.kernels.build.built import built_kernels, load_built
 from kdelta.kernels.model import Kernel, booted_identity
-from kdelta.kernels.objects.banner import banner_of
 from kdelta.kernels.obtain import booted_as, obtain
-from kdelta.kernels.packages.cache import cached_kernels
+from kdelta.kernels.packages.deb import cached_kernels
+from kdelta.kernels.packages.inspect import banner_of
 from kdelta.kernels.sources.source import Source, source_file
 from kdelta.spec.errors import KdeltaError
 from kdelta.spec.kernel import (
@@ -48,7 +48,7 @@ def kernel_of(run: Run, say: Callable[[str], None]) -> Kernel | None:
         found = obtain(spec, say) if isinstance(spec, ImageSpec) else None
     except KdeltaError:
         return None
-    return found if found and found.identity == wanted else None
+    return found if isinstance(found, Kernel) and found.identity == wanted else None
 
 
 def read_lines(

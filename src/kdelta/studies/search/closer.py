@@ -26,7 +26,7 @@ from kdelta.kernels.build.workbench import Workbench, workbench
 from kdelta.kernels.config.kconfig import OFF, Config, parse_config
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.lines import READERS
-from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.git import GitStore, batch_contents
 from kdelta.kernels.sources.same_text import is_same
 from kdelta.kernels.sources.source import Source
 from kdelta.spec.identity import identity
@@ -87,17 +87,7 @@ def _contents(source: Source, files: Sequence[str]) -> Iterator[bytes | None]:
     """The files of a source's tree, None for those that it does not have."""
     names = "".join(f"{source.tree}:{file}\n" for file in files)
     words = names.encode("utf-8", "surrogateescape")
-    held = GitStore(source.folder).git("cat-file", "--batch", stdin=words).stdout
-    at = 0
-    for _ in files:
-        end = held.index(b"\n", at)
-        head, at = held[at:end].rsplit(b" ", 2), end + 1
-        if head[-1] == b"missing" or not head[-1].isdigit():
-            yield None
-            continue
-        size = int(head[-1])
-        yield held[at : at + size] if head[1] == b"blob" else None
-        at += size + 1
+    return batch_contents(GitStore(source.folder).git("cat-file", "--batch", stdin=words).stdout)
 
 
 def same_configs(

@@ -16,7 +16,7 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.sources.patches import Patch, PatchFailure
 from kdelta.kernels.sources.series import PatchSeries, read_series
-from kdelta.kernels.sources.source import Source, source_of
+from kdelta.kernels.sources.source import Source, source_of, store_of
 from kdelta.kernels.sources.stack import Need, Stack, stacked
 from kdelta.spec.change import PatchChange
 from kdelta.spec.errors import LabError, UserError
@@ -105,8 +105,8 @@ class Trees:
     def around(self, name: str) -> tuple[Source, Source] | None:
         """The source with all patches before one, and with it; None where one does not apply."""
         place = self.names.index(name)
-        with self._stack.held(self._progress.say) as stack:
-            trees = [stack.tree(self.names[: place + more]) for more in (0, 1)]
+        with store_of(self.source, self._progress.say):
+            trees = [self._stack.tree(self.names[: place + more]) for more in (0, 1)]
         if any(isinstance(tree, PatchFailure) for tree in trees):
             return None
         found = [msgspec.structs.replace(self.source, tree=str(tree)) for tree in trees]
@@ -119,13 +119,13 @@ class Trees:
 
     def _patched(self, chosen: PatchSet) -> tuple[str, SourceSpec] | PatchFailure:
         """Git's hash of the tree, and the spec of its kernel: all patches are one file there."""
-        with self._stack.held(self._progress.say) as stack:
-            tree = stack.tree(chosen)
+        with store_of(self.source, self._progress.say):
+            tree = self._stack.tree(chosen)
             if isinstance(tree, PatchFailure):
                 return tree
             if tree == self.source.tree:
                 return tree, self.spec
-            diff = stack.diff(tree)
+            diff = self._stack.diff(tree)
         named = "".join(f"  {name}\n" for name in self.names if name in chosen)
         head = f"These patches of a series, as one:\n{named}\n".encode("ascii", "replace")
         path = cache_dir("series") / f"{identity([self.source.tree, tree])[:16]}.patch"
