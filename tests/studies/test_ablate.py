@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import region_runs
+from kdelta.infer.effects.chance import ENOUGH, region_runs
 from kdelta.infer.effects.means import Adds
 from kdelta.infer.effects.paths import region_paths
 from kdelta.kernels import Kernel, NoKernel

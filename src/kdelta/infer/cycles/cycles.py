@@ -5,14 +5,15 @@ They are no prediction of a clock's reading: what the formula leaves out is list
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.counts.model import Cost
+from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions
 from kdelta.cpus.model import CPU, EXPOSED, LINES, MissKind
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.spec.errors import LabError
 
 Ends = tuple[float, float]
@@ -137,3 +138,21 @@ def _divided(interval: Interval, count: float) -> Interval:
 def _sum(parts: Iterable[Interval]) -> Ends:
     every = list(parts)
     return math.fsum(part.low for part in every), math.fsum(part.high for part in every)
+
+
+def executed_estimates(runs: Sequence[RunCounts]) -> dict[str, dict[str, Estimate]]:
+    """region -> name of a price -> how much of that its own work executes an iteration, of the
+    regions that any run has, over the runs that have it.
+    """
+    found = [merged_regions(run) for run in runs]
+    names = dict.fromkeys(name for regions in found for name in regions)
+    return {
+        name: _estimates([regions[name] for regions in found if name in regions]) for name in names
+    }
+
+
+def _estimates(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
+    scale = Scale([region.iteration_count for region in regions])
+    amounts = [executed_amounts(region.cost("own")) for region in regions]
+    names = dict.fromkeys(name for held in amounts for name in held)
+    return {name: scale.estimate([held.get(name, 0) for held in amounts]) for name in names}

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from kdelta.cpus.model import DATA_MISS_KINDS
-from kdelta.infer.cycles.dominance import nothing_grows, unpriced_changes
 from kdelta.infer.cycles.ensembles import (
     Box,
     Floats,
@@ -41,8 +40,13 @@ from kdelta.infer.cycles.placement_model import (
 from kdelta.infer.cycles.prices import FIXED, Prices, believed
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, Quantity
-from kdelta.infer.effects.many import FALSE_DISCOVERIES, discoveries, error_of_each
-from kdelta.infer.effects.student import two_sided, upper_tail
+from kdelta.infer.effects.intervals import (
+    FALSE_DISCOVERIES,
+    discoveries,
+    error_of_each,
+    two_sided,
+    upper_tail,
+)
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
 _MOST_LAYOUTS = 1_000_000
@@ -387,3 +391,38 @@ def _placement(shipped: KernelPair, drawn: KernelPair, errors: float) -> Interva
     value = (shipped.other.mean - drawn.other.mean) - (shipped.base.mean - drawn.base.mean)
     reach = errors * drawn.slower(1.0).error
     return Interval(float(np.min(value - reach)), float(np.max(value + reach)))
+
+
+def nothing_grows(base: RegionCost, other: RegionCost, misses: Iterable[Bounds]) -> bool:
+    """Return whether the other kernel has no more of anything that is counted.
+
+    Model cycles are a sum of counts times prices, and no price is negative: so they cannot grow
+    either, whatever the prices are.
+
+    misses: the effect on each kind of miss that has a price, with the interval that is shown. Its
+    whole interval must lie at or below zero, and so must the effect on all that is executed, by the
+    sum of both ranges over the runs: special instructions without a price and misses of data, too.
+    """
+    names = base.executed.keys() | other.executed.keys()
+    return all(_most(base.amount(name), other.amount(name)) <= 0 for name in names) and all(
+        effect.high <= 0 for effect in misses
+    )
+
+
+def unpriced_changes(base: RegionCost, other: RegionCost, prices: Prices) -> tuple[str, ...]:
+    """Return the special instructions without a price whose number changes by more than the runs'
+    spread.
+    """
+    names = sorted((base.executed.keys() | other.executed.keys()) - prices.executed.keys())
+    return tuple(
+        name
+        for name in names
+        if _most(base.amount(name), other.amount(name)) < 0
+        or _most(other.amount(name), base.amount(name)) < 0
+    )
+
+
+def _most(base: Estimate, other: Estimate) -> float:
+    """By how much it grows at most; the path's spread counts as in a contrast of costs."""
+    reach = (base.high - base.low) + (other.high - other.low)
+    return float(other.value - base.value + reach)

@@ -12,8 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from kdelta.counts.model import RegionCounts
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import is_doubtful
+from kdelta.infer.effects.chance import ENOUGH, is_doubtful
 from kdelta.infer.effects.estimate import (
     APART,
     ZERO,
@@ -58,7 +57,7 @@ class ObservedKernels:
     than half of the kernels repeat exactly, nothing is added. With runs enough for their order to
     decide, it is their order that does (`effect_between`).
 
-    A difference between two kernels that chance may have made (doubt.py) has an interval that
+    A difference between two kernels that chance may have made (chance.py) has an interval that
     reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
     more runs would decide.
     """
@@ -96,6 +95,17 @@ class ObservedKernels:
     def is_known(self, flips: FlipSet) -> bool:
         """Whether anything came of that kernel."""
         return flips in self.measured or flips in self.failed
+
+    def held(self, kept: FlipSet, everything: FlipSet) -> bool | None:
+        """Whether what was kept has the path of all; None if that is unknown, or all was kept."""
+        return self.same(kept, everything) if kept != everything and kept in self else None
+
+    def parting(self, kept: FlipSet, everything: FlipSet) -> tuple[dict[str, Estimate], str]:
+        """The regions in which what was kept has not the path of all, and how exactly it has it."""
+        parted = self.estimates(difference(everything, kept))
+        exact = all(one.exact and one.value == 0 for one in parted.values())
+        how = "exactly" if exact else "within the spread of perturbations"
+        return {region: one for region, one in parted.items() if is_seen(one)}, how
 
     def same(self, one: FlipSet, other: FlipSet) -> bool:
         """Whether two measured kernels cost the same in every region: the effect's interval holds

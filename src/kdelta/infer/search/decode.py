@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which unit did what, read from kernels that have many units flipped each (codes.py).
+"""Which unit did what, read from kernels that have many units flipped each (coded.py).
 
 Every function's cost in every region is a signal: one figure a kernel. A function is changed by few
 units, so its figures take few values, and which kernels have which value tells whose they are: with

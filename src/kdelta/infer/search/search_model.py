@@ -34,7 +34,7 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     paths   the cost of each region, over its perturbed runs
     parts   that of each function in it, where that is known: they add up to the region's
     runs    the region in each run, where differences are to be judged by the rules against chance
-            (doubt.py); a region without is judged by its ranges alone
+            (chance.py); a region without is judged by its ranges alone
     """
 
     paths: dict[str, Estimate]
@@ -70,6 +70,11 @@ class Limits(msgspec.Struct, frozen=True):
     relevance: Fraction = Fraction(1, 1000)
     tries: int = 3
     coded_from: int = 25
+
+
+def builds_left(max_builds: int | None, spent: int) -> int | None:
+    """How many kernels may still be built; None for as many as it takes."""
+    return None if max_builds is None else max(0, max_builds - spent)
 
 
 class Step(enum.StrEnum):

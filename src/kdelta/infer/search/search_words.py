@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdelta.infer.search.interactions import Question
+from kdelta.infer.search.evidence import Question
 from kdelta.infer.search.search_model import FlipSet
 
 _SHOWN = 3

@@ -8,7 +8,8 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.search_model import Failed, Measured
+from kdelta.infer.search.closed_sets import NOTHING
+from kdelta.infer.search.search_model import Failed, Measured, builds_left
 from kdelta.infer.search.search_words import listed
 from kdelta.infer.search.series_model import (
     PatchSet,
@@ -19,8 +20,6 @@ from kdelta.infer.search.series_model import (
     SeriesStep,
     View,
 )
-
-NOTHING: PatchSet = frozenset()
 
 
 class Leaf(enum.StrEnum):
@@ -56,7 +55,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class SeriesPlan:
-    """The state of a search, worked out from its observations. `builds` are wanted now."""
+    """The state of a search, worked out from its observations. `builds` are wanted now.
+
+    proof_needed  whether any patch that was ruled out is left out of the proof's kernel
+    proof_held    whether the kept patches have the path of all; None if unknown
+    """
 
     def __init__(
         self,
@@ -77,12 +80,18 @@ class SeriesPlan:
         ends = {NOTHING, self.everything}
         self.spent = len({one.patches for one in observed if one.built} - ends)
         self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
+        self.proof_needed = self.kept != self.everything
+        self.proof_held = self.kernels.held(self.kept, self.everything)
         self.searched = [
             name for name in self.order if self.proof_held is False or not self.patches[name].pruned
         ]
         self.stretches = list(self._broken_down(0, len(self.order)))
-        self.out_of_builds = False
-        self.builds = self._within_budget(self._wanted())
+        wanted: dict[PatchSet, SeriesBuild] = {}
+        for build in self._wanted():
+            wanted.setdefault(build.patches, build)
+        left = builds_left(limits.max_builds, self.spent)
+        self.builds = tuple(wanted.values())[:left]
+        self.out_of_builds = bool(wanted) and left == 0
 
     # What is needed
 
@@ -118,18 +127,6 @@ class SeriesPlan:
                 if steady and values[0] != values[1]:
                     return False
         return True
-
-    @property
-    def proof_needed(self) -> bool:
-        """Whether any patch that was ruled out is left out of the proof's kernel."""
-        return self.kept != self.everything
-
-    @property
-    def proof_held(self) -> bool | None:
-        """Whether the kept patches have the path of all; None if unknown."""
-        if not self.proof_needed or self.kept not in self.kernels:
-            return None
-        return self.kernels.same(self.kept, self.everything)
 
     # In order
 
@@ -350,21 +347,9 @@ class SeriesPlan:
             if (one := self.together(pair)).wanted is not None
         ]
 
-    def _within_budget(self, wanted: Sequence[SeriesBuild]) -> tuple[SeriesBuild, ...]:
-        by_set = {build.patches: build for build in reversed(wanted)}
-        builds = [build for build in wanted if by_set[build.patches] is build]
-        if self.limits.max_builds is None:
-            return tuple(builds)
-        left = max(0, self.limits.max_builds - self.spent)
-        self.out_of_builds = bool(builds) and not left
-        return tuple(builds[:left])
-
 
 def words_of(failed: Failed) -> str:
     """How a kernel failed, in a clause."""
-    detail = f": {failed.detail}" if failed.detail else ""
-    return (
-        failed.detail
-        if detail.startswith(f": {failed.status.value}")
-        else (f"{failed.status.value}{detail}")
-    )
+    if failed.detail.startswith(failed.status.value):
+        return failed.detail
+    return f"{failed.status.value}: {failed.detail}" if failed.detail else failed.status.value

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.doubt import is_doubtful
+from kdelta.infer.effects.chance import is_doubtful
 from kdelta.infer.effects.estimate import Estimate, effect_between
 from kdelta.infer.effects.means import is_seen
 from kdelta.infer.reach.reach import Reach, RuledOut
