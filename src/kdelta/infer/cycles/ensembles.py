@@ -281,17 +281,18 @@ class KernelPair(msgspec.Struct, frozen=True, eq=False):
 
     def slower(self, times: float) -> Contrast:
         """By what the other costs more than so many times the base."""
-        return self._contrast(self.other, self.base, 1.0, times)
+        return contrast(self.other, self.base, self.prices, times_less=times, paired=self.paired)
 
     def faster(self, times: float) -> Contrast:
         """By what the base costs more than so many times the other."""
-        return self._contrast(self.base, self.other, 1.0, times)
+        return contrast(self.base, self.other, self.prices, times_less=times, paired=self.paired)
 
     def same(self, times: float) -> tuple[Contrast, Contrast]:
         """By what each costs less than so many times the other."""
+        base, other, prices, paired = self.base, self.other, self.prices, self.paired
         return (
-            self._contrast(self.base, self.other, times, 1.0),
-            self._contrast(self.other, self.base, times, 1.0),
+            contrast(base, other, prices, times_more=times, paired=paired),
+            contrast(other, base, prices, times_more=times, paired=paired),
         )
 
     def cycles(self, errors: float) -> Interval:
@@ -304,18 +305,6 @@ class KernelPair(msgspec.Struct, frozen=True, eq=False):
         up = least_ratio(self.other, self.base, self.prices, errors=errors, paired=self.paired)
         down = least_ratio(self.base, self.other, self.prices, errors=errors, paired=self.paired)
         return Interval(up - 1, (1 / down if down else math.inf) - 1)
-
-    def _contrast(
-        self, more: Weighed, less: Weighed, times_more: float, times_less: float
-    ) -> Contrast:
-        return contrast(
-            more,
-            less,
-            self.prices,
-            times_more=times_more,
-            times_less=times_less,
-            paired=self.paired,
-        )
 
 
 def _executed(cost: RegionCost, prices: Box) -> tuple[Floats, Floats]:

@@ -38,15 +38,16 @@ from kdelta.infer.cycles.placement_model import (
     Shipped,
 )
 from kdelta.infer.cycles.prices import FIXED, Prices, believed
+from kdelta.infer.cycles.sensitivity import percentile
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.estimate import Estimate, Quantity
 from kdelta.infer.effects.intervals import (
-    FALSE_DISCOVERIES,
     discoveries,
     error_of_each,
     two_sided,
     upper_tail,
 )
+from kdelta.infer.effects.means import is_seen
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
 _MOST_LAYOUTS = 1_000_000
@@ -81,15 +82,12 @@ class _Case(msgspec.Struct, frozen=True, eq=False):
 
 
 def placement_effects(
-    regions: Sequence[ComparedRegion],
-    prices: Prices,
-    margin: float = DEFAULT_MARGIN,
-    rate: float = FALSE_DISCOVERIES,
+    regions: Sequence[ComparedRegion], prices: Prices, margin: float = DEFAULT_MARGIN
 ) -> tuple[PlacementEffect, ...]:
     """The effect of a change on the model cycles of each region, with its verdict.
 
-    margin  which differences matter, as a fraction
-    rate    of all verdicts that rest on draws, how many may be wrong in the mean
+    margin: which differences matter, as a fraction. Of all verdicts that rest on draws,
+    `FALSE_DISCOVERIES` may be wrong in the mean.
 
     Raises ValueError for a margin that is not positive, and for a region whose kernels have not the
     same kinds of misses.
@@ -98,7 +96,7 @@ def placement_effects(
         raise ValueError(f"a margin of {margin} leaves nothing to be the same")
     cases = [_case(region, prices, margin) for region in regions]
     chances = [case.chance for case in cases if case.chance is not None]
-    error = error_of_each(discoveries(chances, rate), len(chances), rate)
+    error = error_of_each(discoveries(chances), len(chances))
     return tuple(_effect(case, prices, margin, error) for case in cases)
 
 
@@ -176,7 +174,7 @@ def _same_path(region: ComparedRegion) -> bool:
     effects = [
         Quantity(region.base.amount(name), region.other.amount(name)).effect for name in names
     ]
-    return all(effect.low <= 0 <= effect.high for effect in effects)
+    return not any(map(is_seen, effects))
 
 
 def _verdict(
@@ -373,7 +371,6 @@ def _compared(
 def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Draws:
     executed = float(shipped.amounts @ (prices.low + prices.high)) / 2
     one = float(shipped.mean[0])
-    less = int(np.sum(layouts < one)) + int(np.sum(layouts == one)) / 2
     known = layouts if len(layouts) else shipped.mean
     return Draws(
         mean=executed + float(known.mean()),
@@ -381,7 +378,7 @@ def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Dra
         median=executed + float(np.median(known)),
         most=executed + float(known.max()),
         shipped=executed + one,
-        percentile=100 * less / len(layouts) if len(layouts) else None,
+        percentile=percentile(layouts, one) if len(layouts) else None,
         draws=tuple((executed + layouts).tolist()) if keep and np.ptp(known) else (),
     )
 

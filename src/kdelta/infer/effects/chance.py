@@ -33,7 +33,7 @@ from kdelta.infer.effects.effects import (
 )
 from kdelta.infer.effects.estimate import APART, Estimate, Quantity, apart_by_chance
 from kdelta.infer.effects.functions import strip_suffixes
-from kdelta.infer.effects.paths import ADDRESS_LOOKUPS
+from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
 ENOUGH = 8
 """Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`), so
@@ -157,9 +157,8 @@ def region_runs(runs: Sequence[RunCounts]) -> dict[str, tuple[RegionCounts, ...]
     """Each region that all runs have, run by run, as a search compares them: without lookups by
     address, and with one row for all functions of an origin.
     """
-    found = [merged_regions(run) for run in runs]
-    names = [name for name in found[0] if all(name in one for one in found)] if found else []
-    return {name: tuple(_in_short(regions[name]) for regions in found) for name in names}
+    common = common_regions(map(merged_regions, runs))
+    return {name: tuple(map(_in_short, regions)) for name, regions in common.items()}
 
 
 def _in_short(region: RegionCounts) -> RegionCounts:

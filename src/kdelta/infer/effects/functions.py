@@ -3,13 +3,13 @@
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.counts.model import FunctionCost, is_kernel
-from kdelta.infer.effects.estimate import Estimate, Quantity, Scale
+from kdelta.infer.effects.estimate import ZERO, Quantity, Scale
 from kdelta.spec.errors import LabError
 
 # What gcc and clang append to the name of a function that they cloned, split or made global.
@@ -19,8 +19,6 @@ _SUFFIXES = re.compile(
 
 Key = tuple[str, str]
 """(origin, name without a compiler's suffixes)"""
-
-Keyed = Callable[[FunctionCost], Key]
 
 
 class FunctionChange(enum.StrEnum):
@@ -49,11 +47,6 @@ class FunctionEffect(msgspec.Struct, frozen=True):
 def strip_suffixes(name: str) -> str:
     """The name that the source gives a function: `foo` for `foo.isra.0.cold`."""
     return _SUFFIXES.sub("", name)
-
-
-def key_of(function: FunctionCost) -> Key:
-    """What a function is matched by."""
-    return function.origin, strip_suffixes(function.name)
 
 
 def by_function(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, list[int]]:
@@ -134,20 +127,24 @@ def _lonely(these: dict[Key, list[int]], those: dict[Key, list[int]]) -> dict[st
     return found
 
 
-def check_sum(what: str, functions: Iterable[FunctionEffect], whole: Quantity) -> None:
+def check_sum(what: str, functions: Sequence[FunctionEffect], whole: Quantity) -> None:
     """Raises LabError unless the functions add up to the whole, on both sides, exactly."""
-    base = other = Fraction(0)
-    for function in functions:
-        base += function.cost.base.value
-        other += function.cost.other.value
-    for side, found, wanted in (("base", base, whole.base), ("other", other, whole.other)):
-        _must_equal(f"{what}, {side}", found, wanted)
+    for side in ("base", "other"):
+        found = sum((getattr(one.cost, side).value for one in functions), ZERO)
+        wanted = getattr(whole, side).value
+        if found != wanted:
+            raise LabError(
+                f"{what}, {side}: the functions add up to {float(found)} instructions an "
+                f"iteration, and the operation has {float(wanted)}",
+                "this is an error of kdelta; please report it with the output of --json",
+            )
 
 
-def _must_equal(what: str, found: Fraction, wanted: Estimate) -> None:
-    if found != wanted.value:
+def must_add_up(what: str, parts: Iterable[Fraction], whole: Fraction) -> None:
+    """Raises LabError unless the parts add up to the whole, exactly."""
+    found = sum(parts, ZERO)
+    if found != whole:
         raise LabError(
-            f"{what}: the functions add up to {float(found)} instructions an iteration, "
-            f"and the operation has {float(wanted.value)}",
+            f"{what} add up to {float(found)}, and the whole is {float(whole)}",
             "this is an error of kdelta; please report it with the output of --json",
         )

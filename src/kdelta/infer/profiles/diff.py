@@ -1,26 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each function gained and lost from one run to another, adding up to the whole."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import Cost
+from kdelta.infer.effects.functions import must_add_up
 from kdelta.infer.profiles.matching import Inlined, Key, Match, MatchKind, match_inlined
-from kdelta.infer.profiles.profile import RegionProfile, Selection, Sort
-from kdelta.spec.errors import LabError
+from kdelta.infer.profiles.profile import FIGURES, RegionProfile, Selection, Sort
 
-Figure = Callable[[Cost], int]
-
-FIGURES: dict[Sort, Figure] = {
-    Sort.INSNS: lambda cost: cost.insns,
-    Sort.LOADS: lambda cost: cost.loads,
-    Sort.STORES: lambda cost: cost.stores,
-    Sort.STRING: lambda cost: cost.string_bytes,
-    Sort.SPECIAL: lambda cost: sum(cost.specials.values()),
-}
-"""What of a cost two runs can be compared by."""
+COMPARED = (Sort.INSNS, Sort.LOADS, Sort.STORES, Sort.STRING, Sort.SPECIAL)
+"""What two runs can be compared by: whole numbers."""
 
 
 class DiffLine(msgspec.Struct, frozen=True):
@@ -52,7 +43,7 @@ def figures_of(
     for region in regions:
         passes = region.iterations if each else 1
         for line in region.chosen(selection):
-            if count := figure(line.cost):
+            if count := int(figure(line)):
                 key = (line.origin, line.name)
                 found[key] = found.get(key, Fraction(0)) + Fraction(count, passes)
     return found
@@ -74,11 +65,8 @@ def diff_lines(
         for match in matches
     ]
     lines.sort(key=lambda line: (-line.added, line.match.name, line.match.origin))
-    for who, side, found in (
-        ("A", a, [line.a for line in lines]),
-        ("B", b, [line.b for line in lines]),
-    ):
-        must_add_up(f"the functions of {who}", found, sum(side.values(), Fraction(0)))
+    must_add_up("the functions of A", (line.a for line in lines), sum(a.values(), Fraction(0)))
+    must_add_up("the functions of B", (line.b for line in lines), sum(b.values(), Fraction(0)))
     return tuple(lines)
 
 
@@ -103,16 +91,6 @@ def both_ends(added: Sequence[Fraction | int], limit: int) -> frozenset[int]:
     first = min(more, max((limit + 1) // 2, limit - less))
     last = min(less, limit - first)
     return frozenset([*range(first), *range(len(added) - last, len(added))])
-
-
-def must_add_up(what: str, parts: Sequence[Fraction], whole: Fraction) -> None:
-    """Raises LabError unless the parts add up to the whole, exactly."""
-    found = sum(parts, Fraction(0))
-    if found != whole:
-        raise LabError(
-            f"{what} add up to {float(found)}, and the whole is {float(whole)}",
-            "this is an error of kdelta; please report it with the output of --json",
-        )
 
 
 def unlike_iterations(

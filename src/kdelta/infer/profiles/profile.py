@@ -125,13 +125,16 @@ def chosen_regions(regions: dict[str, _Region], asked: Sequence[str]) -> dict[st
     return {name: regions[name] for name in dict.fromkeys(asked)} if asked else regions
 
 
-def nearest(name: str, known: Iterable[str], n: int = 8) -> str:
+_SHOWN = 8
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
     """The names that are most like that one, or the first ones, as a list in words."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=n, cutoff=0.5)
-    if near or len(names) <= n:
+    near = difflib.get_close_matches(name, names, n=_SHOWN, cutoff=0.5)
+    if near or len(names) <= _SHOWN:
         return ", ".join(near or names) or "none"
-    return ", ".join(names[:n]) + f" and {len(names) - n} more"
+    return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
 
 
 def summed(lines: Iterable[FunctionLine]) -> tuple[FunctionLine, ...]:

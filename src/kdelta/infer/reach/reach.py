@@ -28,7 +28,7 @@ addresses, as the perturbed runs do.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -133,9 +133,9 @@ def _explained(
     return {path for path in paths if any(mention.covers(path) for mention in places)}
 
 
-def _differs(path: str, sides: tuple[Digest, Digest]) -> bool:
-    """Whether a generated file came out otherwise on the two sides."""
-    held = [digest.generated.get(path) for digest in sides]
+def came_out_otherwise(path: str, builds: Iterable[Digest]) -> bool:
+    """Whether a generated file came out otherwise in some of the builds."""
+    held = [digest.generated.get(path) for digest in builds]
     return any(file is None for file in held) or len({file.sha256 for file in held if file}) > 1
 
 
@@ -159,7 +159,11 @@ class _Unit:
             for digest in sides
             for path, file in digest.generated.items()
             if file.options & options
-            or (ANY_OPTION in file.options and _differs(path, sides) and not _is_news(path, sides))
+            or (
+                ANY_OPTION in file.options
+                and came_out_otherwise(path, sides)
+                and not _is_news(path, sides)
+            )
         }
         self.places = _mentions_of(options, mentions)
         self.named = {mention.reaches for mention in self.places}
