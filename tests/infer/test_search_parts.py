@@ -8,7 +8,6 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.closed_sets import Needs
 from kdelta.infer.search.evidence import Account, Culprits, Lost, Question, find_evidence, smallest
 from kdelta.infer.search.screening import (
     by_what_they_need,
@@ -18,7 +17,15 @@ from kdelta.infer.search.screening import (
     row_of,
     seen_on_top,
 )
-from kdelta.infer.search.search_model import Failed, FlipSet, How, Measured, Outcome, SearchUnit
+from kdelta.infer.search.search_model import (
+    Failed,
+    FlipSet,
+    How,
+    Measured,
+    Needs,
+    Outcome,
+    SearchUnit,
+)
 from kdelta.spec.run import RunStatus
 
 FAILED = Failed(RunStatus.BUILD_FAILED, "no memory")

@@ -33,10 +33,7 @@ from kdelta.spec.errors import UserError
 LEAST_PROGRAMS = 3
 """With fewer, none can be left out."""
 
-ALTERNATIVES = (
-    frozenset({LINES, EXPOSED}),
-    frozenset({"fetch-windows", WAITS}),
-)
+ALTERNATIVES = (frozenset({LINES, EXPOSED}), frozenset({"fetch-windows", WAITS}))
 """Two ways to count one thing, of which one is priced at most."""
 
 _ROUNDS = 5  # of weights; they move by less than a percent after that

@@ -4,9 +4,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.infer.calibration.model import F64
 from kdelta.infer.cycles import sensitivity
-
-F64 = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-10
 _ROUNDS = 10  # the active set changes at most so often for each coefficient

@@ -8,14 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import (
-    Context,
-    Cost,
-    FunctionCost,
-    RegionCounts,
-    RunCounts,
-    merged_regions,
-)
+from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.estimate import Estimate, Quantity, Scale, estimate
 from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
 from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
@@ -354,9 +347,7 @@ def _background(
 
 
 def _background_of(
-    context: Context,
-    sides: tuple[Sequence[Side], Sequence[Side]],
-    scales: tuple[Scale, Scale],
+    context: Context, sides: tuple[Sequence[Side], Sequence[Side]], scales: tuple[Scale, Scale]
 ) -> BackgroundEffect:
     rate = _quantity(
         [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],

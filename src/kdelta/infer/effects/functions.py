@@ -3,7 +3,7 @@
 
 import enum
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -72,7 +72,7 @@ def function_effects(
 
     `scales` are those of base and other; with them counts become instructions an iteration.
     """
-    moved = _moved(base, other)
+    moved = moved_keys(base, other, lambda key: is_kernel(key[0]))
     taken = set(moved.values())
     nothing = [0] * scales[0].runs, [0] * scales[1].runs
     effects = []
@@ -104,26 +104,27 @@ def _change(cost: Quantity) -> FunctionChange:
     return FunctionChange.SAME if is_same else FunctionChange.CHANGED
 
 
-def _moved(base: dict[Key, list[int]], other: dict[Key, list[int]]) -> dict[Key, Key]:
-    """Functions that went from a module into the kernel's image or back: other key -> base key.
+def moved_keys(
+    a: Collection[Key], b: Collection[Key], is_movable: Callable[[Key], bool]
+) -> dict[Key, Key]:
+    """What has one name in another place: B's key -> A's.
 
-    Only where the name is alone on each side among what has no partner, so that no two distinct
-    functions are ever taken for one.
+    Only where the name is alone on either side among what has no partner, and never between the
+    kernel and its users, so that no two distinct functions are taken for one.
     """
-    gone = _lonely(base, other)
-    come = _lonely(other, base)
+    gone, come = _lonely(a, b), _lonely(b, a)
     return {
-        come[name][0]: gone[name][0]
-        for name in come
-        if len(come[name]) == 1 and len(gone.get(name, ())) == 1
+        keys[0]: gone[name][0]
+        for name, keys in come.items()
+        if len(keys) == 1 and len(gone.get(name, ())) == 1 and is_movable(keys[0])
     }
 
 
-def _lonely(these: dict[Key, list[int]], those: dict[Key, list[int]]) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = {}
-    for key in these:
-        if key not in those and is_kernel(key[0]):
-            found.setdefault(key[1], []).append(key)
+def _lonely(these: Collection[Key], those: Collection[Key]) -> dict[tuple[bool, str], list[Key]]:
+    found: dict[tuple[bool, str], list[Key]] = {}
+    for origin, name in these:
+        if (origin, name) not in those:
+            found.setdefault((is_kernel(origin), name), []).append((origin, name))
     return found
 
 

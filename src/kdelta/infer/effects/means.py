@@ -85,17 +85,12 @@ def mean_percent(effects: Mapping[str, Estimate], costs: Mapping[str, Estimate])
     """
     if not costs:
         return None
-    parts = [(effects[name], cost.value) for name, cost in costs.items() if name in effects]
-    ends = [
-        100 * sum((end / abs(cost) for end, cost in column), ZERO) / len(costs)
-        for column in (
-            [(one.value, cost) for one, cost in parts],
-            [(one.low, cost) for one, cost in parts],
-            [(one.high, cost) for one, cost in parts],
-        )
-    ]
-    n = min((one.n for one, _ in parts), default=0)
-    return Estimate(ends[0], ends[1], ends[2], n)
+    parts = [(effects[name], abs(cost.value)) for name, cost in costs.items() if name in effects]
+    value, low, high = (
+        100 * sum((getattr(one, end) / cost for one, cost in parts), ZERO) / len(costs)
+        for end in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, min((one.n for one, _ in parts), default=0))
 
 
 def run_means(

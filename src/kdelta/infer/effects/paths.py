@@ -49,9 +49,7 @@ def region_paths(runs: Sequence[RunCounts]) -> dict[str, RegionPath]:
     return {name: _path(regions) for name, regions in common.items()}
 
 
-def common_regions(
-    runs: Iterable[Mapping[str, RegionCounts]],
-) -> dict[str, list[RegionCounts]]:
+def common_regions(runs: Iterable[Mapping[str, RegionCounts]]) -> dict[str, list[RegionCounts]]:
     """The regions that every run has, run by run, in the order of the first run."""
     found = list(runs)
     return {

@@ -46,9 +46,7 @@ def executed_addresses(
 
 
 def by_line(
-    profiles: Iterable[Profile],
-    selection: Selection,
-    lines: SourceLines,
+    profiles: Iterable[Profile], selection: Selection, lines: SourceLines
 ) -> dict[SourceLine, int]:
     """What each line cost in these regions. LabError unless that adds up to the regions."""
     found: dict[SourceLine, int] = {}

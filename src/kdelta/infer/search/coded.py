@@ -17,10 +17,9 @@ from functools import cached_property
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.search.additive import ObservedKernels, difference
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.decode import Decoding, Parts, Term, decode
-from kdelta.infer.search.search_model import FlipSet, Limits, PlannedBuild, Step
-from kdelta.infer.search.search_words import alone_text, coded_text, parting_text
+from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, Needs, PlannedBuild, Step
+from kdelta.infer.search.search_words import alone_text, listed
 
 LOW = 0.2
 """Up to this chance to matter a unit shares its code with others."""
@@ -190,8 +189,10 @@ class Coded:
         """The kernels of the code that are not there, then those that settle the rest."""
         missing = [flips for flips in self.sets if not self._kernels.is_known(flips)]
         if missing:
+            count = len(self._units)
+            why = "which kernels differ tells whose doing it is"
             return [
-                PlannedBuild(flips, Step.CODED, coded_text(flips, len(self._units)))
+                PlannedBuild(flips, Step.CODED, f"{listed(flips)} ({len(flips)} of {count}): {why}")
                 for flips in missing
             ]
         return self._settling()
@@ -204,7 +205,8 @@ class Coded:
         if self._settled >= len(self.sets) + 2:
             return []
         if halves := self._halves():
-            return [PlannedBuild(halves, Step.SETTLE, parting_text(halves))]
+            text = f"{listed(halves)}: which of those that were flipped together it was"
+            return [PlannedBuild(halves, Step.SETTLE, text)]
         left = self.left_over()
         weights: dict[str, Fraction] = {}
         effects = self.effects
@@ -278,11 +280,10 @@ class Coded:
     def estimates(self, term: Term) -> dict[str, Estimate]:
         """What a term does in each region; zero within the spread if nothing was seen of it."""
         effects = self.effects.get(term, {})
-        runs = {name: one.n for name, one in self._kernels.first.items()}
         found = {}
-        for region, count in runs.items():
+        for region, cost in self._kernels.first.items():
             value, far = effects.get(region, ZERO), self.reach(region)
-            found[region] = Estimate(value, value - far, value + far, count)
+            found[region] = Estimate(value, value - far, value + far, cost.n)
         return found
 
     def class_of(self, name: str) -> Term:
@@ -291,8 +292,7 @@ class Coded:
 
     def together(self) -> list[Term]:
         """Classes of more than one unit that do something."""
-        moving = self.effects
-        return [term for term in self.decoding.classes if len(term) > 1 and term in moving]
+        return [term for term in self.decoding.classes if len(term) > 1 and term in self.effects]
 
     def interactions(self) -> list[Term]:
         """Units that do something only together."""

@@ -15,8 +15,7 @@ import msgspec
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.means import is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.closed_sets import NOTHING, Needs
-from kdelta.infer.search.search_model import FlipSet, How
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
 
 
 class Evidence(msgspec.Struct, frozen=True):

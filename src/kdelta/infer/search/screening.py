@@ -23,9 +23,8 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.search.additive import ObservedKernels
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.evidence import Evidence
-from kdelta.infer.search.search_model import FlipSet, How
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
 
 Pair = tuple[FlipSet, FlipSet]
 """The kernel with a unit, and the one without it."""

@@ -24,11 +24,11 @@ import msgspec
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.effects.means import Adds
 from kdelta.infer.search.additive import Combination, added, difference
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.decode import Term
 from kdelta.infer.search.evidence import Evidence, Group
 from kdelta.infer.search.search_model import (
+    NOTHING,
     Failed,
     FlipSet,
     GroupAnswer,
@@ -36,6 +36,7 @@ from kdelta.infer.search.search_model import (
     InteractionAnswer,
     Limits,
     Measured,
+    Needs,
     Observation,
     Outcome,
     PlannedBuild,

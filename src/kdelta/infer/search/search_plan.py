@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 
 from kdelta.infer.search.additive import ObservedKernels
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.evidence import (
     Account,
@@ -28,9 +27,11 @@ from kdelta.infer.search.screening import (
     seen_on_top,
 )
 from kdelta.infer.search.search_model import (
+    NOTHING,
     FlipSet,
     Limits,
     Measured,
+    Needs,
     Observation,
     PlannedBuild,
     SearchUnit,
@@ -39,9 +40,9 @@ from kdelta.infer.search.search_model import (
 )
 from kdelta.infer.search.search_words import (
     alone_text,
-    check_text,
     halving_text,
     interaction_text,
+    listed,
     proof_text,
 )
 
@@ -113,7 +114,6 @@ class Plan:
             or self.top not in parts
         ):
             return None
-        settled = self.steps(Step.SETTLE)
         coded = Coded(
             self.needs,
             self.order,
@@ -121,7 +121,7 @@ class Plan:
             parts,
             limits=self.limits,
             priors=self.priors,
-            settled=settled,
+            settled=self.steps(Step.SETTLE),
         )
         return None if coded.failed else coded
 
@@ -187,7 +187,8 @@ class Plan:
         made = alone + self.steps(Step.HALVING) + self.steps(Step.CHECK)
         left = max(0, len(self.order) + (1 if alone else 2) - made)
         wanted = [flips for flips in self._check_sets() if not self.kernels.is_known(flips)]
-        return [PlannedBuild(flips, Step.CHECK, check_text(flips)) for flips in wanted[:left]]
+        why = "without the others: whether the effects still add up"
+        return [PlannedBuild(one, Step.CHECK, f"{listed(one)}, {why}") for one in wanted[:left]]
 
     def _check_sets(self) -> list[FlipSet]:
         """One at a time few were seen on top of others: they share one kernel."""

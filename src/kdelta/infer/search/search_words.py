@@ -49,23 +49,6 @@ def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
     return f"{shown}: if nothing changes they are all cleared"
 
 
-def coded_text(flips: FlipSet, count: int) -> str:
-    """Of a kernel of a code."""
-    return (
-        f"{listed(flips)} ({len(flips)} of {count}): which kernels differ tells whose doing it is"
-    )
-
-
-def parting_text(flips: FlipSet) -> str:
-    """Of a kernel that parts units which were flipped together so far."""
-    return f"{listed(flips)}: which of those that were flipped together it was"
-
-
-def check_text(flips: FlipSet) -> str:
-    """Of a kernel that checks that effects are the same without other units."""
-    return f"{listed(flips)}, without the others: whether the effects still add up"
-
-
 def interaction_text(question: Question) -> str:
     """Of a kernel that narrows down which units interact."""
     rest = question.flips - frozenset(question.known)

@@ -24,8 +24,8 @@ import msgspec
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.search.additive import Combination, added, difference
-from kdelta.infer.search.closed_sets import NOTHING
 from kdelta.infer.search.search_model import (
+    NOTHING,
     InteractionAnswer,
     Measured,
     Outcome,

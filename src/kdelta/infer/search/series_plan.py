@@ -8,8 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.closed_sets import NOTHING
-from kdelta.infer.search.search_model import Failed, Measured, builds_left
+from kdelta.infer.search.search_model import NOTHING, Failed, Measured, builds_left
 from kdelta.infer.search.search_words import listed
 from kdelta.infer.search.series_model import (
     PatchSet,
@@ -149,15 +148,12 @@ class SeriesPlan:
             yield from self._broken_down(low, cut)
             yield from self._broken_down(cut, high)
             return
-        failed = {cut: self._failed(self.prefix(cut)) for cut in cuts}
+        failed = {cut: self.kernels.failed.get(self.prefix(cut)) for cut in cuts}
         reasons = {cut: found for cut, found in failed.items() if found is not None}
         leaf = Leaf.OPEN
         if len(reasons) == len(cuts) or len(reasons) >= self.limits.tries:
             leaf = Leaf.GROUP
         yield PatchStretch(low, high, inside, leaf, self._why_group(reasons))
-
-    def _failed(self, patches: PatchSet) -> Failed | None:
-        return self.kernels.failed.get(patches)
 
     def _why_group(self, failed: dict[int, Failed]) -> str:
         if not failed:
@@ -169,7 +165,7 @@ class SeriesPlan:
     def _next_cut(self, stretch: PatchStretch) -> int:
         """The middle; after failures the point that is farthest from them and from the ends."""
         cuts = [self.order.index(name) + 1 for name in stretch.inside[:-1]]
-        failed = [cuts.index(cut) for cut in cuts if self._failed(self.prefix(cut))]
+        failed = [cuts.index(cut) for cut in cuts if self.kernels.failed.get(self.prefix(cut))]
         taken = [-1, len(cuts), *failed]
         free = [place for place in range(len(cuts)) if place not in failed]
         return cuts[max(free, key=lambda place: (min(abs(place - one) for one in taken), -place))]
@@ -216,7 +212,7 @@ class SeriesPlan:
             others = self._in_order(gone - frozenset(names))
             if left in self.kernels:
                 return Attempt(difference(self.everything, left), others, reason)
-            failure = self._failed(left)
+            failure = self.kernels.failed.get(left)
             if failure is None:
                 return Attempt(None, others, reason, wanted=left)
             reason = reason or f"without it {words_of(failure)}"
@@ -233,13 +229,13 @@ class SeriesPlan:
                 chosen = self.with_needs(chosen | {extra})
             others = chosen - frozenset(names)
             if chosen not in self.kernels:
-                failure = self._failed(chosen)
+                failure = self.kernels.failed.get(chosen)
                 if failure is None:
                     return Attempt(None, self._in_order(others), reason, wanted=chosen)
                 reason = reason or f"alone {words_of(failure)}"
                 continue
             below = others if others & self.effective else NOTHING
-            if below not in self.kernels and self._failed(below) is None:
+            if below not in self.kernels and self.kernels.failed.get(below) is None:
                 return Attempt(None, self._in_order(others), reason, wanted=below)
             if below not in self.kernels:
                 reason = f"{reason}; without it {words_of(self.kernels.failed[below])}"
@@ -314,7 +310,7 @@ class SeriesPlan:
         if any(one.effect is None or one.others for one in alone) or both != frozenset(pair):
             return Attempt(None)
         if both not in self.kernels:
-            failed = self._failed(both)
+            failed = self.kernels.failed.get(both)
             wanted = both if failed is None else None
             return Attempt(None, reason=words_of(failed) if failed else "", wanted=wanted)
         singles = added(one.effect or {} for one in alone)
