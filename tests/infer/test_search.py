@@ -7,8 +7,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.effects.estimate import effect_between
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import Adds, effect_between
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
     Failed,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.effects.chance import ENOUGH, region_runs
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import Adds
 from kdelta.infer.effects.paths import region_paths
 from kdelta.kernels import Kernel, NoKernel
 from kdelta.kernels.build.built import DIGEST, built_kernels

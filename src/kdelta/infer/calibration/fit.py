@@ -100,7 +100,8 @@ def fit(
             f"{len(usable)} programs of {LEAST_LINKS} links or more: too few to fit prices",
             f"give at least {LEAST_PROGRAMS}",
         )
-    names = _mechanisms(usable, candidates)
+    common = set.intersection(*(set(one.events) for one in usable))
+    names = sorted(common if candidates is None else common & set(candidates))
     programs = _table([_ordered(one, names) for one in usable], names)
     ranges = _ranges(programs)
     varying = [k for k in range(len(names)) if (ranges[:, k] > 0).any()]
@@ -158,11 +159,6 @@ def program_fit(rows: ProgramRows, cycles: F64) -> ProgramFit:
         explained=1 - float((error**2).sum()) / variance if variance else None,
         predictable=rows.predictable,
     )
-
-
-def _mechanisms(rows: Sequence[ProgramRows], candidates: Collection[str] | None) -> list[str]:
-    common = set.intersection(*(set(one.events) for one in rows))
-    return sorted(common if candidates is None else common & set(candidates))
 
 
 def _ordered(rows: ProgramRows, names: Sequence[str]) -> ProgramRows:

@@ -112,10 +112,14 @@ def crossing(arms: Mapping[ArmName, Sequence[RunCounts]], cpu: CPU | None = None
     }
     names = list(dict.fromkeys(name for one in runs.values() for run in one for name in run))
     prices = _prices(cpu, runs) if cpu else None
-    operations = tuple(_operation(name, runs, prices) for name in names)
+    operations = []
+    for name in names:
+        having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
+        arms_with_it = {arm: one for arm, one in having.items() if one}
+        operations.append(_broken_down(name, [name], arms_with_it, prices))
     common = [name for name in names if all(name in run for one in runs.values() for run in one)]
     found = Crossing(
-        operations,
+        tuple(operations),
         total=_broken_down(TOTAL, common, runs if common else {}, prices),
         left_out=tuple(name for name in names if name not in common),
         assumed=_interval(prices.assumed) if prices else {},
@@ -194,13 +198,6 @@ def _prices(cpu: CPU, runs: Mapping[ArmName, Sequence[_Run]]) -> _Prices:
 
 def _interval(prices: Mapping[str, Price]) -> dict[str, Interval]:
     return {kind: Interval(price.low, price.high) for kind, price in prices.items()}
-
-
-def _operation(
-    name: str, runs: Mapping[ArmName, Sequence[_Run]], prices: _Prices | None
-) -> OperationCrossing:
-    having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
-    return _broken_down(name, [name], {arm: one for arm, one in having.items() if one}, prices)
 
 
 def _broken_down(

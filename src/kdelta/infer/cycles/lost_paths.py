@@ -20,8 +20,7 @@ from kdelta.infer.cycles.ensembles import RegionCost
 from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import INSNS
 from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, verdict_on
-from kdelta.infer.effects.estimate import Estimate, Quantity
-from kdelta.infer.effects.means import total
+from kdelta.infer.effects.estimate import Estimate, Quantity, total
 
 _DECIDED = frozenset({Word.FASTER, Word.SLOWER, Word.SAME})
 _SIDES = ("base", "other")

@@ -40,9 +40,8 @@ from kdelta.infer.cycles.placement_model import (
 from kdelta.infer.cycles.prices import FIXED, Prices, believed
 from kdelta.infer.cycles.sensitivity import percentile
 from kdelta.infer.effects.effects import Word
-from kdelta.infer.effects.estimate import Estimate, Quantity
+from kdelta.infer.effects.estimate import Estimate, Quantity, is_seen
 from kdelta.infer.effects.intervals import discoveries, error_of_each, two_sided, upper_tail
-from kdelta.infer.effects.means import is_seen
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
 _MOST_LAYOUTS = 1_000_000

@@ -3,6 +3,7 @@
 
 import difflib
 import enum
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -214,21 +215,17 @@ def by_part(profiles: Iterable[RegionProfile]) -> dict[tuple[Part, Context], int
     return found
 
 
-def nameless(lines: Iterable[FunctionLine]) -> tuple[str, ...]:
-    """The origins none of whose code has a symbol, those with the most instructions first."""
-    named: dict[str, bool] = {}
-    insns: dict[str, int] = {}
-    for line in lines:
-        is_named = line.name not in (NO_SYMBOL, UNKNOWN)
-        named[line.origin] = named.get(line.origin, False) or is_named
-        insns[line.origin] = insns.get(line.origin, 0) + line.cost.insns
-    found = [origin for origin, has_names in named.items() if not has_names]
-    return tuple(sorted(found, key=lambda origin: (-insns[origin], origin)))
-
-
 def nameless_text(lines: Iterable[FunctionLine], who: str = "") -> tuple[str, ...]:
-    """What is to be said of these, if there are any."""
-    found = nameless(lines)
+    """What is to be said of the origins none of whose code has a symbol, if there are any: those
+    with the most instructions first.
+    """
+    named: set[str] = set()
+    insns: Counter[str] = Counter()
+    for line in lines:
+        insns[line.origin] += line.cost.insns
+        if line.name not in (NO_SYMBOL, UNKNOWN):
+            named.add(line.origin)
+    found = sorted(insns.keys() - named, key=lambda origin: (-insns[origin], origin))
     if not found:
         return ()
     said = f"No symbols{who}, so functions are not distinguished, in: {', '.join(found)}."

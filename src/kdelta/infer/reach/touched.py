@@ -147,7 +147,7 @@ class _Builds:
         made = [*self.every, *(path for digest in self.digests for path in digest.generated)]
         made += [file for file in self.tools if not file.endswith("/")]
         self._folders = {
-            "/".join(parts[:depth]) for parts in map(_parts, made) for depth in range(1, len(parts))
+            path.rsplit("/", cut)[0] for path in made for cut in range(1, path.count("/") + 1)
         }
         self._tool_folders = tuple(path for path in self.tools if path.endswith("/"))
 
@@ -176,7 +176,7 @@ class _Builds:
 
     def is_foreign(self, file: str) -> bool:
         """Whether a file belongs to another architecture, or to a tool that did not run."""
-        parts = _parts(file)
+        parts = file.split("/")
         if parts[0] == "arch" and len(parts) > 2:
             return "arch" in self._folders and "/".join(parts[:2]) not in self._folders
         return parts[0] == "tools"
@@ -185,13 +185,9 @@ class _Builds:
         """Whether a file belongs to a part of the tree in which nothing was built. A Makefile has
         no say outside its folder; other files are used from above at most.
         """
-        parts = _parts(file)
+        parts = file.split("/")
         folder = parts[:-1] if _MAKEFILE.match(parts[-1]) else parts[:2]
         return file.startswith(_PARTS) and "/".join(folder) not in self._folders
-
-
-def _parts(path: str) -> list[str]:
-    return path.split("/")
 
 
 def _add_users(

@@ -15,14 +15,18 @@ from kdelta.counts.model import RegionCounts
 from kdelta.infer.effects.chance import ENOUGH, is_doubtful
 from kdelta.infer.effects.estimate import (
     APART,
+    MEAN,
     ZERO,
     Estimate,
     apart_by_chance,
     effect_between,
     estimate,
+    is_seen,
+    is_steady,
+    run_means,
+    widest,
 )
-from kdelta.infer.effects.means import MEAN, is_seen, is_steady, run_means, widest
-from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, RegionSum
+from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, Parts, RegionSum
 
 Combination = dict[FlipSet, int]
 """Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
@@ -64,6 +68,7 @@ class ObservedKernels:
 
     def __init__(self, observed: Iterable[tuple[FlipSet, Outcome]]) -> None:
         self.measured: dict[FlipSet, Mapping[str, Estimate]] = {}
+        self.parts: dict[FlipSet, Parts] = {}
         self.failed: dict[FlipSet, Failed] = {}
         self.doubted: set[FlipSet] = set()
         self._runs: dict[FlipSet, Mapping[str, tuple[RegionCounts, ...]]] = {}
@@ -71,6 +76,7 @@ class ObservedKernels:
         for flips, outcome in observed:
             if isinstance(outcome, Measured):
                 self.measured[flips] = outcome.paths
+                self.parts[flips] = outcome.parts
                 self._runs[flips] = outcome.runs
                 self.failed.pop(flips, None)
             elif flips not in self.measured:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.search.additive import ObservedKernels, difference
-from kdelta.infer.search.decode import Decoding, Parts, Term, decode
+from kdelta.infer.search.decode import Decoding, Term, decode
 from kdelta.infer.search.search_model import NOTHING, FlipSet, Limits, Needs, PlannedBuild, Step
 from kdelta.infer.search.search_words import alone_text, listed
 
@@ -133,7 +133,7 @@ def _assigned(above: Mapping[int, set[int]], free: list[int]) -> dict[int, int] 
 
 
 class Coded:
-    """What a search by code knows and wants. `kernels` and `parts` hold what was measured;
+    """What a search by code knows and wants. `kernels` holds what was measured;
     `settled` is how many kernels were built to settle what the code left open.
     """
 
@@ -142,7 +142,6 @@ class Coded:
         needs: Needs,
         units: Sequence[str],
         kernels: ObservedKernels,
-        parts: Mapping[FlipSet, Parts],
         *,
         limits: Limits,
         priors: Mapping[str, float],
@@ -154,9 +153,7 @@ class Coded:
         self._top = frozenset(units)
         self._kernels = kernels
         # Units outside were ruled out, and the proof held: a kernel says the same without them.
-        self._parts = {
-            flips: one for flips, one in parts.items() if flips <= self._top or flips == NOTHING
-        }
+        self._parts = {flips: one for flips, one in kernels.parts.items() if flips <= self._top}
         self._limits = limits
         self.groups = low_groups(needs, self._units, priors)
 

@@ -21,11 +21,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.search.search_model import FlipSet
-
-Parts = Mapping[str, Mapping[str, Estimate]]
-"""What a kernel executes: region -> function -> own instructions an iteration."""
+from kdelta.infer.effects.estimate import ZERO
+from kdelta.infer.search.search_model import FlipSet, Parts
 
 Term = frozenset[str]
 """Units whose joint flip does something: a class, or two that interact. A class are the units that

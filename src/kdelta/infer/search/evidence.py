@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import is_seen
+from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
 from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
 

@@ -82,12 +82,16 @@ class MinimalAnswer(msgspec.Struct, frozen=True):
 
 
 class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
-    """The state of a search; `observe` gives the next one. Equal tests give equal decisions."""
+    """The state of a search; `observe` gives the next one. Equal tests give equal decisions.
+
+    patches  all together have an effect; those that were ruled out are best not among them
+    known    what was tried already, which costs nothing
+    """
 
     patches: tuple[SeriesPatch, ...]
     known: tuple[Trial, ...] = ()
-    tested: tuple[Trial, ...] = ()
     max_builds: int | None = None
+    tested: tuple[Trial, ...] = ()
 
     def observe(
         self, patches: PatchSet, verdict: SetVerdict, reason: str = "", *, built: bool = True
@@ -125,15 +129,6 @@ class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _plan(self) -> "_Plan":
         return _Plan(self.patches, (*self.known, *self.tested))
-
-
-def begin_minimal(
-    patches: Sequence[SeriesPatch], known: Iterable[Trial] = (), max_builds: int | None = None
-) -> MinimalSearch:
-    """A search among patches of which all together have an effect; those that were ruled out are
-    best not among them. `known`: what was tried already, which costs nothing.
-    """
-    return MinimalSearch(tuple(patches), tuple(known), (), max_builds)
 
 
 class _Plan:

@@ -21,8 +21,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import ZERO, Adds, Estimate
 from kdelta.infer.search.additive import Combination, added, difference
 from kdelta.infer.search.coded import Coded
 from kdelta.infer.search.decode import Term

@@ -10,14 +10,16 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import RegionCounts
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds, adds
+from kdelta.infer.effects.estimate import Adds, Estimate, adds
 from kdelta.spec.run import RunStatus
 
 FlipSet = frozenset[str]
 """The names of the units that are flipped, from A: closed under their needs."""
 
 NOTHING: FlipSet = frozenset()
+
+Parts = Mapping[str, Mapping[str, Estimate]]
+"""What a kernel executes: region -> function -> own instructions an iteration."""
 
 
 class SearchUnit(msgspec.Struct, frozen=True):
@@ -149,12 +151,8 @@ class GroupAnswer(msgspec.Struct, frozen=True):
     text: str
 
 
-class InteractionAnswer(msgspec.Struct, frozen=True):
+class InteractionAnswer(GroupAnswer, frozen=True):
     """Units that together cost more or less than the sum of each: what is left over, by region."""
-
-    units: tuple[str, ...]
-    effects: dict[str, Estimate]
-    text: str
 
 
 class RegionSum(msgspec.Struct, frozen=True):

@@ -30,7 +30,6 @@ from kdelta.infer.search.search_model import (
     NOTHING,
     FlipSet,
     Limits,
-    Measured,
     Needs,
     Observation,
     PlannedBuild,
@@ -103,11 +102,7 @@ class Plan:
 
     def _coded(self) -> Coded | None:
         """A search by code, where all kernels' functions are known; None where it is no way."""
-        parts = {
-            one.flips: one.outcome.parts
-            for one in self.observed
-            if isinstance(one.outcome, Measured)
-        }
+        parts = self.kernels.parts
         if (
             len(self.order) < self.limits.coded_from
             or not all(parts.values())
@@ -118,7 +113,6 @@ class Plan:
             self.needs,
             self.order,
             self.kernels,
-            parts,
             limits=self.limits,
             priors=self.priors,
             settled=self.steps(Step.SETTLE),

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.search_model import NOTHING, Failed, Measured, builds_left
+from kdelta.infer.search.search_model import NOTHING, Failed, builds_left
 from kdelta.infer.search.search_words import listed
 from kdelta.infer.search.series_model import (
     PatchSet,
@@ -73,9 +73,6 @@ class SeriesPlan:
         self.limits = limits
         self.everything: PatchSet = frozenset(self.order)
         self.kernels = ObservedKernels((one.patches, one.outcome) for one in observed)
-        self._parts = {
-            one.patches: one.outcome.parts for one in observed if isinstance(one.outcome, Measured)
-        }
         ends = {NOTHING, self.everything}
         self.spent = len({one.patches for one in observed if one.built} - ends)
         self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
@@ -116,7 +113,7 @@ class SeriesPlan:
         """
         if not self.kernels.same(one, other):
             return False
-        parts = self._parts[one], self._parts[other]
+        parts = self.kernels.parts[one], self.kernels.parts[other]
         for region, functions in parts[0].items():
             others = parts[1].get(region, {})
             for name in functions.keys() | others.keys():

@@ -18,8 +18,7 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.effects.means import is_seen
+from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
 from kdelta.infer.search.bisect_model import Alike, Parents, Seen, Wants
 from kdelta.infer.search.search_model import FlipSet, Measured
