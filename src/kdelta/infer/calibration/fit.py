@@ -122,7 +122,10 @@ def fit(
     between, base_rate = between_programs(usable, fitted, seed=seed, resamples=resamples)
     return Fitted(
         prices=fitted,
-        quality=_quality(programs, kept),
+        quality=tuple(
+            program_fit(one, guess[: len(one.cycles)])
+            for one, guess in zip(programs.rows, _left_one_out(programs, kept), strict=True)
+        ),
         contributions=_contributions(programs, kept, names, errors),
         left_out=_left_out(programs, kept, names, (varying, errors, (seed, resamples))),
         between=between,
@@ -376,11 +379,3 @@ def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> 
         if len(clear):  # code differs in what it hides: an interval ends no lower
             high[k] = max(high[k], np.percentile(clear, 90))
     return low, high
-
-
-def _quality(programs: _Table, kept: Sequence[int]) -> tuple[ProgramFit, ...]:
-    guesses = _left_one_out(programs, kept)
-    return tuple(
-        program_fit(one, guess[: len(one.cycles)])
-        for one, guess in zip(programs.rows, guesses, strict=True)
-    )

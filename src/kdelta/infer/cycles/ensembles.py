@@ -124,7 +124,8 @@ class Contrast(msgspec.Struct, frozen=True, eq=False):
 
     def lowest(self, errors: float) -> float:
         """The least value over all prices, less so many standard errors."""
-        return float(np.min(_less(self.value, errors, self.error)))
+        # No number of infinite errors is zero.
+        return float(np.min(self.value - errors * self.error if errors else self.value))
 
     def strength(self, *, strict: bool) -> float:
         """How many standard errors it lies above zero at the worst prices. Without any error it
@@ -326,14 +327,6 @@ def _variance_of_mean(draws: Floats) -> Floats:
     squares = ((draws - draws[0]) - (draws - draws[0]).mean(axis=0)) ** 2
     variance: Floats = squares.sum(axis=0) / (count * (count - 1))
     return variance
-
-
-def _less(value: Floats, errors: float, error: Floats) -> Floats:
-    """value - errors x error, where no number of infinite errors is zero."""
-    if errors == 0:
-        return value
-    lower: Floats = value - errors * error
-    return lower
 
 
 ERRORS = 1.4

@@ -254,9 +254,8 @@ def _having(runs: Sequence[Mapping[str, RegionCounts]], name: str) -> Side:
 
 
 def _own_insns(side: Side) -> Estimate | None:
-    if not side:
-        return None
-    return iteration_scale(side).estimate(region.cost("own").insns for region in side)
+    insns = (region.cost("own").insns for region in side)
+    return iteration_scale(side).estimate(insns) if side else None
 
 
 def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:

@@ -4,7 +4,7 @@ few iterations, a level that moves, and paths of a guest's kernel that are not t
 """
 
 import fnmatch
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -42,8 +42,7 @@ def _warnings(region: RegionCounts, whole: str) -> Iterator[str]:
         yield from _around_command(region)
     else:
         yield from _of_program(region)
-    found = levels(region)
-    if found:
+    if found := levels(region):
         yield (
             f"{region.name} is not steady: {found.before:.0f} instructions an iteration, from "
             f"iteration {found.at} on {found.after:.0f}"
@@ -131,7 +130,11 @@ def marked_regions(found: Sequence[Difference], counts: RunCounts) -> tuple[Mark
 
 def _mark(region: RegionCounts, own: Sequence[FunctionCost], path: KernelPath) -> MarkedRegion:
     cost = total_cost(row.cost for row in own)
-    inside = sum(row.cost.insns for row in own if _matches(row.name, path.functions))
+    inside = sum(
+        row.cost.insns
+        for row in own
+        if any(fnmatch.fnmatchcase(row.name, pattern) for pattern in path.functions)
+    )
     count = region.iteration_count
     return MarkedRegion(
         region=region.name,
@@ -141,7 +144,3 @@ def _mark(region: RegionCounts, own: Sequence[FunctionCost], path: KernelPath) -
         string_bytes=cost.string_bytes / count if path.strings else 0.0,
         entered=path.entries and not ENTRIES.isdisjoint(cost.specials),
     )
-
-
-def _matches(name: str, patterns: Collection[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -6,11 +6,11 @@ take depends on where the linker put the code, not on what the code is: the same
 another order differs there. ADDRESS_LOOKUPS names them, so that placement is not taken for path.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.counts.model import Context, FunctionCost, RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Context, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.functions import strip_suffixes
 
@@ -68,7 +68,10 @@ def _path(regions: Sequence[RegionCounts]) -> RegionPath:
     scale = iteration_scale(regions)
     rows = [[row for row in region.functions if row.context == "own"] for region in regions]
     whole = [sum(row.cost.insns for row in own) for own in rows]
-    lookups = [_of(own, ADDRESS_LOOKUPS) for own in rows]
+    lookups = [
+        sum(row.cost.insns for row in own if strip_suffixes(row.name) in ADDRESS_LOOKUPS)
+        for own in rows
+    ]
     code = [all_of - looked for all_of, looked in zip(whole, lookups, strict=True)]
     return RegionPath(scale.estimate(whole), scale.estimate(code), scale.estimate(lookups))
 
@@ -90,10 +93,6 @@ def _functions(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
             if row.context == "own" and name not in ADDRESS_LOOKUPS:
                 counts.setdefault(name, [0] * len(regions))[place] += row.cost.insns
     return {name: scale.estimate(figures) for name, figures in counts.items()}
-
-
-def _of(rows: Iterable[FunctionCost], names: Collection[str]) -> int:
-    return sum(row.cost.insns for row in rows if strip_suffixes(row.name) in names)
 
 
 def background_rates(runs: Sequence[RunCounts]) -> dict[Context, Estimate]:

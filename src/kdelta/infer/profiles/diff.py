@@ -12,7 +12,7 @@ import msgspec
 
 from kdelta.counts.profile import Profile
 from kdelta.infer.effects.functions import must_add_up
-from kdelta.infer.profiles.calls import TASK, Calls, merged_calls, source_name
+from kdelta.infer.profiles.calls import TASK, merged_calls, source_name
 from kdelta.infer.profiles.matching import Inlined, Key, Match, MatchKind, match_inlined
 from kdelta.infer.profiles.profile import FIGURES, RegionProfile, Selection, Sort
 
@@ -140,10 +140,7 @@ def callers_of(
     profiles: Sequence[Profile], selection: Selection, jumps_on: frozenset[Key] = frozenset()
 ) -> dict[Key, frozenset[Key]]:
     """Of each function that was called, who called it, itself or through one of `jumps_on`."""
-    return _callers(merged_calls(profiles, selection, source_name, leaves=jumps_on))
-
-
-def _callers(calls: Calls) -> dict[Key, frozenset[Key]]:
+    calls = merged_calls(profiles, selection, source_name, leaves=jumps_on)
     found: dict[Key, set[Key]] = {}
     for node, parent in enumerate(calls.parent):
         if parent >= 0 and calls.key[parent][0] != TASK and calls.key[parent] != calls.key[node]:

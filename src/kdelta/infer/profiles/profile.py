@@ -3,6 +3,8 @@
 
 import difflib
 import enum
+import functools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -155,9 +157,6 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
     calls = [line.calls for line in group if line.calls is not None]
     inclusive = [line.inclusive for line in group if line.inclusive is not None]
     modelled = [line.modelled for line in group if line.modelled is not None]
-    whole: Modelled | None = None
-    for one in modelled:
-        whole = one if whole is None else whole + one
     return FunctionLine(
         first.context,
         first.origin,
@@ -165,7 +164,7 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
         total_cost(line.cost for line in group),
         sum(calls) if len(calls) == len(group) else None,
         sum(inclusive) if len(inclusive) == len(group) else None,
-        whole if len(modelled) == len(group) else None,
+        functools.reduce(operator.add, modelled) if len(modelled) == len(group) else None,
     )
 
 

@@ -225,9 +225,7 @@ class _Touch:
             return ""
         if _CONFIG.fullmatch(file):
             return f"{file} may change the config"
-        if self.builds.is_elsewhere(file):
-            return ""
-        if _NO_CONCERN.fullmatch(file):
+        if self.builds.is_elsewhere(file) or _NO_CONCERN.fullmatch(file):
             return ""
         is_named_if_used = _COMPILED.fullmatch(file) and not file.startswith(_SCRIPTS)
         return "" if is_named_if_used else f"{file} may change anything"

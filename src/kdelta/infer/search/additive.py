@@ -121,14 +121,10 @@ class ObservedKernels:
         if key not in self._same:
             paths = self.measured[one], self.measured[other]
             self._same[key] = paths[0].keys() == paths[1].keys() and not any(
-                self._differ(name, one, other) for name in paths[0]
+                is_seen(self._between(name, one, other)) and not self._is_doubtful(name, one, other)
+                for name in paths[0]
             )
         return self._same[key]
-
-    def _differ(self, region: str, one: FlipSet, other: FlipSet) -> bool:
-        """Whether two kernels differ in a region, and chance did not make it."""
-        effect = self._between(region, one, other)
-        return is_seen(effect) and not self._is_doubtful(region, one, other)
 
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
         """What the other costs more, as far as ranges say."""

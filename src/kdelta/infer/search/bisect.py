@@ -136,7 +136,11 @@ class _Plan:
         self.notes: list[str] = []
         self._account_for(history.ruled_out)
         if self.account.contradiction and history.ruled_out:
-            self.notes.append(_contradicted(self.account.contradiction))
+            below, above = self.account.contradiction
+            self.notes.append(
+                f"{below} and {above} differ only by commits that were ruled out, and their paths "
+                "are not the same: the ruling out was wrong, and all commits were searched"
+            )
             self._account_for(frozenset())
         if bases := sum(one.step is BisectStep.BASE for one in observed):
             self.notes.append(
@@ -271,13 +275,6 @@ def _entropy(part: float) -> float:
     if not 0 < part < 1:
         return 0.0
     return -part * math.log2(part) - (1 - part) * math.log2(1 - part)
-
-
-def _contradicted(pair: tuple[str, str]) -> str:
-    return (
-        f"{pair[0]} and {pair[1]} differ only by commits that were ruled out, and their paths "
-        "are not the same: the ruling out was wrong, and all commits were searched"
-    )
 
 
 def answer_of(plan: _Plan) -> BisectAnswer:
