@@ -28,9 +28,9 @@ from kdelta.infer.cycles.placement_model import (
     CycleVerdict,
     Draws,
 )
+from kdelta.infer.effects.chance import of_relinked
 from kdelta.infer.effects.effects import Word, compare
 from kdelta.infer.effects.gate import Decision, Exit, decide
-from kdelta.infer.effects.relinked import of_relinked
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kdelta.cpus import list_cpus
 from kdelta.infer.effects.effects import Word
+from kdelta.infer.effects.estimate import Adds
 from kdelta.infer.effects.functions import FunctionChange
-from kdelta.infer.effects.means import Adds
 from kdelta.spec.run import RunStatus
 from kdelta.studies.forms import FORMS
 from kdelta.studies.kept import stored_of

@@ -8,13 +8,13 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.effects.estimate import estimate
-from kdelta.infer.search.closed_sets import Needs
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import (
     Failed,
     FlipSet,
     Limits,
     Measured,
+    Needs,
     Outcome,
     SearchAnswer,
     SearchUnit,

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.profiles.calls_diff import CallChange, matched_calls, shown_changes
+from kdelta.infer.profiles.calls import CallChange, matched_calls, shown_changes
 from kdelta.infer.profiles.matching import match_functions
 from kdelta.infer.profiles.profile import Selection
 from tests.profiles import Stack, profile_of

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.search.closed_sets import NOTHING, Needs
-from kdelta.infer.search.codes import LOW, MOST, code_length, code_sets, low_groups
-from kdelta.infer.search.search_model import SearchUnit
+from kdelta.infer.search.coded import LOW, MOST, code_length, code_sets, low_groups
+from kdelta.infer.search.search_model import NOTHING, Needs, SearchUnit
 
 
 def alone(names: Iterable[str]) -> list[frozenset[str]]:

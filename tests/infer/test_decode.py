@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.estimate import Estimate, estimate
-from kdelta.infer.effects.means import Adds
-from kdelta.infer.search.closed_sets import NOTHING, Needs
-from kdelta.infer.search.codes import code_sets
+from kdelta.infer.effects.estimate import Adds, Estimate, estimate
+from kdelta.infer.search.coded import code_sets
 from kdelta.infer.search.decode import Term, decode
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
+    NOTHING,
     Failed,
     FlipSet,
     How,
     Limits,
     Measured,
+    Needs,
     SearchAnswer,
     SearchUnit,
     Step,

@@ -10,10 +10,8 @@ import pytest
 from kdelta.counts.model import (
     RunCounts,
 )
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import is_doubtful, region_runs
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.effects.means import MEAN, is_seen, mean_percent
+from kdelta.infer.effects.chance import ENOUGH, is_doubtful, region_runs
+from kdelta.infer.effects.estimate import MEAN, ZERO, Estimate, is_seen, mean_percent
 from kdelta.infer.effects.paths import function_paths, region_paths
 from kdelta.infer.search.additive import ObservedKernels, difference, less
 from kdelta.infer.search.bisect import begin as begin_bisect

@@ -2,7 +2,7 @@
 """What regions execute an iteration, over runs."""
 
 from kdelta.counts.model import Cost
-from kdelta.infer.cycles.executed import executed_estimates
+from kdelta.infer.cycles.cycles import executed_estimates
 from tests.synthetic import interrupts, other, own, region, run
 
 

@@ -10,7 +10,7 @@ from kdelta.counts.model import Cost
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.host import calibrated
 from kdelta.cpus.model import CPU, Calibration, MissKind, Price
-from kdelta.infer.cycles.cycles import priced
+from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost, box
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import CodeChange, ComparedRegion, PlacementEffect
@@ -61,11 +61,9 @@ def test_what_is_left_of_a_latency_stands_for_the_miss() -> None:
 
 def test_a_missing_line_is_not_paid_twice() -> None:
     cpu = timed(l1i_exposed=(0.5, 1))
-    found = priced(Cost(insns=100), {"l1i": 40, "l1i-exposed": 10}, cpu)
-    assert found.misses["l1i"] == Interval(0, 0)
-    assert found.misses["l1i-exposed"] == Interval(5, 10)
-    assert found.total == Interval(55, 60)
-    assert priced(Cost(insns=100), {"l1i": 40}, cpu).misses["l1i"] == Interval(0, 14 * 40)
+    both = model_cycles(Cost(insns=100), {"l1i": 40, "l1i-exposed": 10}, cpu)
+    assert both == Interval(50 + 5, 50 + 10)
+    assert model_cycles(Cost(insns=100), {"l1i": 40}, cpu) == Interval(50, 50 + 14 * 40)
 
 
 def test_calibrated_prices_decide() -> None:

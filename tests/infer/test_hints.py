@@ -3,8 +3,7 @@
 
 from fractions import Fraction
 
-from kdelta.infer.profiles.diff import DiffLine, diff_lines
-from kdelta.infer.profiles.hints import Hint, HintFate, callers_of, hints
+from kdelta.infer.profiles.diff import DiffLine, Hint, HintFate, callers_of, diff_lines, hints
 from kdelta.infer.profiles.profile import Selection
 from tests.profiles import Stack, profile_of
 

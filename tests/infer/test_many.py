@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.many import discoveries, error_of_each
+from kdelta.infer.effects.intervals import discoveries, error_of_each
 
 # The 15 of the paper's example (thrombolysis): at 5 % it takes four, Bonferroni three.
 PAPER = [

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from kdelta.cpus.catalog import load_cpu
-from kdelta.infer.cycles.ensembles import Ensemble, RegionCost
-from kdelta.infer.cycles.mean_cycles import mean_cycles
+from kdelta.infer.cycles.ensembles import Ensemble, RegionCost, mean_cycles
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.estimate import Estimate, effect_between
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import (
+from kdelta.infer.effects.estimate import (
     NARROW,
     STEADY,
     Adds,
+    Estimate,
     adds,
     bound,
     is_seen,

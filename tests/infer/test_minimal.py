@@ -15,7 +15,6 @@ from kdelta.infer.search.minimal import (
     PatchRole,
     SetVerdict,
     Trial,
-    begin_minimal,
 )
 from kdelta.infer.search.search_model import Failed
 from kdelta.infer.search.series_plan import words_of
@@ -37,7 +36,7 @@ def begun(world: World, suspects: Mapping[str, tuple[str, ...]] | None = None) -
     everything = Trial(frozenset(world.names), SetVerdict.HAS)
     nothing = Trial(frozenset(), SetVerdict.LACKS)
     patches = world.patches((), suspects)
-    return begin_minimal(patches, [nothing, everything])
+    return MinimalSearch(tuple(patches), (nothing, everything))
 
 
 def finished(search: MinimalSearch, world: World, culprits: frozenset[str]) -> MinimalAnswer:
@@ -234,7 +233,7 @@ def test_an_end_to_the_builds() -> None:
     culprits = frozenset({"p10", "p50"})
     full = begun(world)
     patches = world.patches()
-    search = begin_minimal(patches, full.known, max_builds=9)
+    search = MinimalSearch(tuple(patches), full.known, max_builds=9)
     answer = finished(search, world, culprits)
     assert answer.tests == 9
     assert not answer.complete
@@ -258,6 +257,6 @@ def test_sets_that_are_known_to_be_refused_are_no_tests() -> None:
 @pytest.mark.parametrize("verdict", [SetVerdict.LACKS, SetVerdict.UNRESOLVED])
 def test_a_series_without_the_effect_has_no_answer(verdict: SetVerdict) -> None:
     world = World(4)
-    search = begin_minimal(world.patches(), [Trial(frozenset(world.names), verdict)])
+    search = MinimalSearch(tuple(world.patches()), (Trial(frozenset(world.names), verdict),))
     assert search.next_builds() == ()
     assert search.answer().members == ()

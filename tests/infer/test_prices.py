@@ -5,11 +5,11 @@ from fractions import Fraction
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus.model import CPU, Cache, MissPrice, Price, Qemu
+from kdelta.infer.cycles.cycles import executed_estimates
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import ComparedRegion
-from kdelta.infer.cycles.prices import executed_of, prices_of
-from kdelta.infer.effects.effects import compare
+from kdelta.infer.cycles.prices import prices_of
 from tests.synthetic import interrupts, own, region, run
 
 CORE = CPU(
@@ -40,9 +40,7 @@ def test_all_that_has_a_price_is_weighed_by_it() -> None:
 
     before = Cost(insns=1000, string_bytes=640, specials={"lock": 10, "pause": 30})
     after = Cost(insns=1400, string_bytes=1280, specials={"lock": 40, "pause": 90})
-    (operation,) = compare(kernel(before), kernel(after)).operations
-    assert operation.costs is not None
-    base, other = executed_of(operation.costs)
+    base, other = (executed_estimates(kernel(cost))["op"] for cost in (before, after))
     assert {name: one.value for name, one in base.items()} == {
         "insns": Fraction(100),
         "string_bytes": Fraction(64),

@@ -6,11 +6,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kdelta.infer.reach.alive import BuiltSide, find_alive
-from kdelta.infer.reach.reach import Kept, RuledOut, reach
-from kdelta.infer.reach.recompiled import (
+from kdelta.infer.reach.reach import (
+    Kept,
+    RuledOut,
     compare_objects,
     differences_that_matter,
     objects_to_recompile,
+    reach,
 )
 from kdelta.kernels.config.mentions import EVERYTHING, Mention, Mentions
 from kdelta.kernels.objects.digest import ANY_OPTION, GeneratedFile

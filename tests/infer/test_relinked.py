@@ -3,8 +3,8 @@
 
 import pytest
 
+from kdelta.infer.effects.chance import MOVED, of_relinked
 from kdelta.infer.effects.effects import Word, compare
-from kdelta.infer.effects.relinked import MOVED, of_relinked
 from tests.synthetic import interrupts, own, region, run
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
-from kdelta.infer.cycles.replacement import rank_correlation, replaced
+from kdelta.infer.cycles.sensitivity import rank_correlation, replaced
 
 few = st.integers(0, 4)
 

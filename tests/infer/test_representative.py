@@ -4,7 +4,7 @@
 from kdelta.counts.model import Cost, FunctionCost, Iterations, RegionCounts, RunCounts
 from kdelta.cpus.model import KernelPath
 from kdelta.cpus.representative import Difference
-from kdelta.infer.effects.representative import MarkedRegion, marked_regions
+from kdelta.infer.effects.marks import MarkedRegion, marked_regions
 
 
 def difference(name: str, **what: object) -> Difference:

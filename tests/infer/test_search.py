@@ -7,9 +7,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.effects.estimate import effect_between
-from kdelta.infer.effects.means import Adds
-from kdelta.infer.search.closed_sets import Needs
+from kdelta.infer.effects.estimate import Adds, effect_between
 from kdelta.infer.search.search import begin
 from kdelta.infer.search.search_model import (
     Failed,
@@ -17,6 +15,7 @@ from kdelta.infer.search.search_model import (
     How,
     Limits,
     Measured,
+    Needs,
     SearchUnit,
     Step,
 )

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.means import Adds
-from kdelta.infer.search.closed_sets import Needs
-from kdelta.infer.search.search_model import FlipSet, How, Limits, SearchUnit, Step
+from kdelta.infer.effects.estimate import Adds
+from kdelta.infer.search.search_model import FlipSet, How, Limits, Needs, SearchUnit, Step
 from tests.infer.simulated import REGIONS, Found, World, named, searched, steps_of, world_of
 
 KNOWN = {How.ALONE, How.DIFFERENCE, How.CLEARED, How.INFERRED}

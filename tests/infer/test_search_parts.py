@@ -8,17 +8,24 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.closed_sets import Needs
-from kdelta.infer.search.evidence import Account, find_evidence
-from kdelta.infer.search.interactions import Culprits, Lost, Question, smallest
-from kdelta.infer.search.one_at_a_time import pairs_for
+from kdelta.infer.search.evidence import Account, Culprits, Lost, Question, find_evidence, smallest
 from kdelta.infer.search.screening import (
-    ScreenedKernels,
     by_what_they_need,
     check_sets,
+    middle,
+    pairs_for,
+    row_of,
     seen_on_top,
 )
-from kdelta.infer.search.search_model import Failed, FlipSet, How, Measured, Outcome, SearchUnit
+from kdelta.infer.search.search_model import (
+    Failed,
+    FlipSet,
+    How,
+    Measured,
+    Needs,
+    Outcome,
+    SearchUnit,
+)
 from kdelta.spec.run import RunStatus
 
 FAILED = Failed(RunStatus.BUILD_FAILED, "no memory")
@@ -165,19 +172,21 @@ def test_a_unit_whose_kernels_fail_is_given_up_after_some_tries() -> None:
 
 def test_a_row_is_parted_besides_a_kernel_that_failed_a_few_times() -> None:
     priors = dict.fromkeys("STUVWX", 0.1)
-    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}))
-    assert row.middle(row.segments[0], priors, 2) == flips("STU")
-    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU"))
-    assert row.middle(row.segments[0], priors, 2) == flips("ST")
-    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}, "STU ST"))
-    assert row.middle(row.segments[0], priors, 2) is None
-    assert row.middle(row.segments[0], priors, 3) == flips("STUV")
+    assert middle_of("", priors, 2) == flips("STU")
+    assert middle_of("STU", priors, 2) == flips("ST")
+    assert middle_of("STU ST", priors, 2) is None
+    assert middle_of("STU ST", priors, 3) == flips("STUV")
 
 
 def test_a_row_is_parted_where_both_halves_are_as_likely() -> None:
-    row = ScreenedKernels("STUVWX", kernels({"": 1, "STUVWX": 9}))
     priors = {**dict.fromkeys("STUVW", 0.01), "X": 0.9}
-    assert row.middle(row.segments[0], priors, 2) == flips("STUVW")
+    assert middle_of("", priors, 2) == flips("STUVW")
+
+
+def middle_of(failed: str, priors: dict[str, float], tries: int) -> FlipSet | None:
+    """Where a row of six units is parted after these sets failed."""
+    held = kernels({"": 1, "STUVWX": 9}, failed)
+    return middle(row_of("STUVWX", held)[0], priors, held.failed, tries)
 
 
 @pytest.mark.parametrize("count", range(1, 10))

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.infer.search.search_model import Measured
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_model import (

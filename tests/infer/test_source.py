@@ -40,8 +40,6 @@ def test_each_instruction_is_of_its_innermost_line() -> None:
     }
     everything = Selection(contexts=("own", "interrupts", "other"))
     assert by_line([PROFILE], everything, LINES)[SourceLine("kernel", "", 0, "irq")] == 2
-    only = frozenset({("kernel", "g")})
-    assert by_line([PROFILE], OWN, LINES, only) == {SourceLine("kernel", "lib/f.c", 30, "g"): 7}
 
 
 def test_which_addresses_are_asked_for() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.infer.effects.student import two_sided, upper_tail
+from kdelta.infer.effects.intervals import two_sided, upper_tail
 
 # Two-sided 5 % and 0.1 %, as printed in any table of t.
 TABLE = {

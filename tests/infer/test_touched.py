@@ -13,7 +13,6 @@ from kdelta.infer.reach.touched import (
     NOTHING_BUILT,
     TouchedFiles,
     Tree,
-    chances,
     reach_of_changes,
     touches_config,
     tree_of,
@@ -297,17 +296,6 @@ def test_what_makes_a_file_is_not_known_so_any_source_may() -> None:
     assert isinstance(reach_of_changes((end("1"), end("2")), [comments])["it"], Kept)
     assert isinstance(only("MAINTAINERS", ends=(end("1"), end("2"))), RuledOut)
     assert isinstance(only("drivers/dead.c", ends=(end("1"), end("1"))), RuledOut)
-
-
-def test_what_executes_in_regions_and_differs_is_tried_first() -> None:
-    sames = thing("mm/same.o", used=code())
-    before = tree(thing("init/live.o", start=code()), sames, DEAD)
-    after = tree(thing("init/live.o", start=code(content=2)), sames, DEAD)
-    files = {"hot": "init/live.c", "same": "mm/same.c", "build": "Makefile", "dead": "CREDITS"}
-    changes = [TouchedFiles(name, frozenset({file})) for name, file in files.items()]
-    found = chances((before, after), reach_of_changes((before, after), changes))
-    assert set(found) == {"hot", "same", "build"}
-    assert found["hot"] == found["build"] > found["same"] > 0
 
 
 def test_a_tree_of_what_its_build_left() -> None:

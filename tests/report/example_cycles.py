@@ -15,8 +15,9 @@ from kdelta.infer.cycles.placement_model import (
     CycleVerdict,
     PlacementEffect,
 )
-from kdelta.infer.cycles.prices import executed_of, prices_of
-from kdelta.infer.effects.effects import Effects, Word
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.infer.effects.effects import Costs, Effects, Word
+from kdelta.infer.effects.estimate import Estimate
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import CompareReport, CycleReport, Unlike
@@ -75,7 +76,7 @@ def cycle_effects(
         sides = [
             msgspec.structs.replace(_ensemble(*misses, kinds, seed), executed=executed)
             for misses, executed, seed in zip(
-                (base, other), executed_of(one.costs), (number, 100 + number), strict=True
+                (base, other), _executed(one.costs), (number, 100 + number), strict=True
             )
         ]
         if code is CodeChange.RELINKED:
@@ -83,6 +84,15 @@ def cycle_effects(
             sides[1] = msgspec.structs.replace(sides[1], shipped=low)
         regions.append(ComparedRegion(one.name, sides[0], sides[1], code))
     return placement_effects(regions, prices)
+
+
+def _executed(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+    """What the base and the other kernel execute an iteration, by the names of the prices."""
+    amounts = {"insns": costs.insns, "string_bytes": costs.string_bytes, **costs.specials}
+    return (
+        {name: quantity.base for name, quantity in amounts.items()},
+        {name: quantity.other for name, quantity in amounts.items()},
+    )
 
 
 @functools.cache

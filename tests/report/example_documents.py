@@ -8,9 +8,8 @@ import msgspec
 
 from kdelta.cpus.catalog import load_cpu
 from kdelta.infer.profiles.annotate import AnnotatedFunction, Insn, InstructionPair
-from kdelta.infer.profiles.calls import Calls
-from kdelta.infer.profiles.calls_diff import CallChange
-from kdelta.infer.profiles.hints import Hint, HintFate
+from kdelta.infer.profiles.calls import CallChange, Calls
+from kdelta.infer.profiles.diff import Hint, HintFate
 from kdelta.infer.profiles.profile import Modelled
 from kdelta.infer.profiles.source import LineChange, SourceLine
 from kdelta.report.cpus_model import listed_cpus

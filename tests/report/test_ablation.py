@@ -6,8 +6,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.report.model import Side, Unlike
 from kdelta.spec.errors import LabError
 from kdelta.studies.ablate.model import (

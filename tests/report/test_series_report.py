@@ -8,8 +8,8 @@ import pytest
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import Member, MinimalAnswer, PatchRole
+from kdelta.infer.search.search_model import InteractionAnswer
 from kdelta.infer.search.series_model import (
-    InteractionAnswer,
     PatchAnswer,
     PatchFate,
     PatchGroup,

@@ -7,9 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import region_runs
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.chance import ENOUGH, region_runs
+from kdelta.infer.effects.estimate import Adds
 from kdelta.infer.effects.paths import region_paths
 from kdelta.kernels.build.built import DIGEST, built_kernels
 from kdelta.kernels.build.failure import NoKernel

@@ -9,8 +9,8 @@ import pytest
 
 from kdelta.counts.model import Cost, RunCounts
 from kdelta.cpus import load_cpu
+from kdelta.infer.cycles.cycles import executed_estimates
 from kdelta.infer.cycles.ensembles import RegionCost
-from kdelta.infer.cycles.executed import executed_estimates
 from kdelta.infer.cycles.lost_paths import GuestFacts
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import ComparedRegion

@@ -14,9 +14,8 @@ from kdelta.cli.reports import compare_reports
 from kdelta.counts.model import RunCounts
 from kdelta.cpus import CPU, load_cpu
 from kdelta.guests.job import Job
-from kdelta.infer.effects.chance import ENOUGH
+from kdelta.infer.effects.chance import ENOUGH, MOVED
 from kdelta.infer.effects.effects import OperationEffect, Word
-from kdelta.infer.effects.relinked import MOVED
 from kdelta.kernels.model import Kernel
 from kdelta.report.model import comparison
 from kdelta.spec.identity import identity

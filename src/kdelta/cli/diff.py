@@ -24,7 +24,7 @@ from kdelta.cli.profile import (
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
-from kdelta.infer.profiles.diff import FIGURES
+from kdelta.infer.profiles.diff import COMPARED
 from kdelta.infer.profiles.profile import Sort
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
@@ -66,7 +66,7 @@ def diff(
     ] = None,
     by: Annotated[
         Sort,
-        typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(FIGURES)}."),
+        typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(COMPARED)}."),
     ] = Sort.INSNS,
     functions: Annotated[
         int,
@@ -92,8 +92,8 @@ def diff(
     added first, the total last. -100.0% is a function that vanished, 0.0% one that is new. What
     runs have not recorded (calls, lines, instructions) is had by making the same runs again.
     """
-    if by not in FIGURES:
-        raise UserError(f"runs are not compared by {by.value}", f"by {', '.join(FIGURES)}")
+    if by not in COMPARED:
+        raise UserError(f"runs are not compared by {by.value}", f"by {', '.join(COMPARED)}")
     request = DiffRequest(
         regions=tuple(operation or ()),
         selection=selection_of(context, only),

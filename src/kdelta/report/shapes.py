@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import Bounds, Draws, PlacementEffect
-from kdelta.infer.effects.estimate import Estimate, Quantity
-from kdelta.infer.effects.means import MEAN
+from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity
 from kdelta.report.cut_model import CutRegion
 from kdelta.report.json import Shape
 from kdelta.report.model import (

@@ -33,10 +33,7 @@ from kdelta.spec.errors import UserError
 LEAST_PROGRAMS = 3
 """With fewer, none can be left out."""
 
-ALTERNATIVES = (
-    frozenset({LINES, EXPOSED}),
-    frozenset({"fetch-windows", WAITS}),
-)
+ALTERNATIVES = (frozenset({LINES, EXPOSED}), frozenset({"fetch-windows", WAITS}))
 """Two ways to count one thing, of which one is priced at most."""
 
 _ROUNDS = 5  # of weights; they move by less than a percent after that
@@ -103,7 +100,8 @@ def fit(
             f"{len(usable)} programs of {LEAST_LINKS} links or more: too few to fit prices",
             f"give at least {LEAST_PROGRAMS}",
         )
-    names = _mechanisms(usable, candidates)
+    common = set.intersection(*(set(one.events) for one in usable))
+    names = sorted(common if candidates is None else common & set(candidates))
     programs = _table([_ordered(one, names) for one in usable], names)
     ranges = _ranges(programs)
     varying = [k for k in range(len(names)) if (ranges[:, k] > 0).any()]
@@ -124,7 +122,10 @@ def fit(
     between, base_rate = between_programs(usable, fitted, seed=seed, resamples=resamples)
     return Fitted(
         prices=fitted,
-        quality=_quality(programs, kept),
+        quality=tuple(
+            program_fit(one, guess[: len(one.cycles)])
+            for one, guess in zip(programs.rows, _left_one_out(programs, kept), strict=True)
+        ),
         contributions=_contributions(programs, kept, names, errors),
         left_out=_left_out(programs, kept, names, (varying, errors, (seed, resamples))),
         between=between,
@@ -161,11 +162,6 @@ def program_fit(rows: ProgramRows, cycles: F64) -> ProgramFit:
         explained=1 - float((error**2).sum()) / variance if variance else None,
         predictable=rows.predictable,
     )
-
-
-def _mechanisms(rows: Sequence[ProgramRows], candidates: Collection[str] | None) -> list[str]:
-    common = set.intersection(*(set(one.events) for one in rows))
-    return sorted(common if candidates is None else common & set(candidates))
 
 
 def _ordered(rows: ProgramRows, names: Sequence[str]) -> ProgramRows:
@@ -383,11 +379,3 @@ def _intervals(programs: _Table, kept: Sequence[int], draw: tuple[int, int]) -> 
         if len(clear):  # code differs in what it hides: an interval ends no lower
             high[k] = max(high[k], np.percentile(clear, 90))
     return low, high
-
-
-def _quality(programs: _Table, kept: Sequence[int]) -> tuple[ProgramFit, ...]:
-    guesses = _left_one_out(programs, kept)
-    return tuple(
-        program_fit(one, guess[: len(one.cycles)])
-        for one, guess in zip(programs.rows, guesses, strict=True)
-    )

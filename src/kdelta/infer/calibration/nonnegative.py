@@ -4,7 +4,8 @@
 import numpy as np
 import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
+from kdelta.infer.calibration.model import F64
+from kdelta.infer.cycles import sensitivity
 
 _TOLERANCE = 1e-10
 _ROUNDS = 10  # the active set changes at most so often for each coefficient
@@ -66,17 +67,6 @@ def _within(g: F64, m: F64, x: F64, free: npt.NDArray[np.bool_]) -> F64:
             return x
 
 
-def ranks(values: F64) -> F64:
-    """Ranks from 0 on, (n,); equal values share their mean."""
-    order = np.sort(values)
-    low = np.searchsorted(order, values, side="left")
-    high = np.searchsorted(order, values, side="right")
-    found: F64 = (low + high - 1) / 2
-    return found
-
-
 def rank_correlation(one: F64, other: F64) -> float | None:
     """Spearman's, from -1 to 1; None where either is the same throughout, or of fewer than 3."""
-    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return None
-    return float(np.corrcoef(ranks(one), ranks(other))[0, 1])
+    return None if len(one) < 3 else sensitivity.rank_correlation(one, other)

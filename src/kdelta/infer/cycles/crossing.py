@@ -12,10 +12,11 @@ import msgspec
 
 from kdelta.counts.model import Context, Cost, RegionCounts, RunCounts, merged_regions
 from kdelta.cpus.model import ASSUMED, CPU, Price
+from kdelta.infer.cycles.cycles import executed_amounts
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate, estimate
-from kdelta.spec.errors import LabError
+from kdelta.infer.effects.functions import must_add_up
 
 ArmName = Literal["stock", "mitigations-off", "kernel", "kernel-direct", "kernel-skip"]
 """stock: the tree as it is. mitigations-off: with that parameter. kernel: programs in ring 0, by
@@ -111,12 +112,15 @@ def crossing(arms: Mapping[ArmName, Sequence[RunCounts]], cpu: CPU | None = None
     }
     names = list(dict.fromkeys(name for one in runs.values() for run in one for name in run))
     prices = _prices(cpu, runs) if cpu else None
-    operations = tuple(_operation(name, runs, prices) for name in names)
+    operations = []
+    for name in names:
+        having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
+        arms_with_it = {arm: one for arm, one in having.items() if one}
+        operations.append(_broken_down(name, [name], arms_with_it, prices))
     common = [name for name in names if all(name in run for one in runs.values() for run in one)]
-    total = _total(common, runs, prices)
     found = Crossing(
-        operations,
-        total,
+        tuple(operations),
+        total=_broken_down(TOTAL, common, runs if common else {}, prices),
         left_out=tuple(name for name in names if name not in common),
         assumed=_interval(prices.assumed) if prices else {},
         unpriced=_interval(prices.unpriced) if prices else {},
@@ -129,28 +133,19 @@ def check(found: Crossing) -> None:
     """Raises LabError unless user and kernel add up to each arm's work, and shares to the whole."""
     for one in (*found.operations, found.total):
         for arm in one.arms:
-            _must_be(one.name, "halves", arm.user.value + arm.kernel.value, arm.insns.value)
+            halves = (arm.user.value, arm.kernel.value)
+            must_add_up(f"{one.name}: the halves", halves, arm.insns.value)
         if one.whole is not None:
             for figure in ("insns", "user", "kernel"):
-                parts = sum((getattr(share, figure) for share in one.shares), ZERO)
-                _must_be(one.name, f"shares of {figure}", parts, getattr(one.whole, figure))
+                shares = (getattr(share, figure) for share in one.shares)
+                whole = getattr(one.whole, figure)
+                must_add_up(f"{one.name}: the shares of {figure}", shares, whole)
+    summed = [one for one in found.operations if one.name not in found.left_out]
+    having = {arm.arm: [one.arm(arm.arm) for one in summed] for arm in found.total.arms}
     for figure in ("insns", "user", "kernel"):
         for arm in found.total.arms:
-            having = [one.arm(arm.arm) for one in found.operations if one.name in _summed(found)]
-            parts = sum((getattr(one, figure).value for one in having if one is not None), ZERO)
-            _must_be(TOTAL, f"operations' {figure}", parts, getattr(arm, figure).value)
-
-
-def _summed(found: Crossing) -> set[str]:
-    return {one.name for one in found.operations} - set(found.left_out)
-
-
-def _must_be(name: str, what: str, parts: Fraction, whole: Fraction) -> None:
-    if parts != whole:
-        raise LabError(
-            f"{name}: the {what} add up to {float(parts)}, and the whole is {float(whole)}",
-            "this is an error of kdelta; please report it with the output of --json",
-        )
+            parts = (getattr(one, figure).value for one in having[arm.arm] if one is not None)
+            must_add_up(f"{TOTAL}: the operations' {figure}", parts, getattr(arm, figure).value)
 
 
 class _Prices(msgspec.Struct, frozen=True):
@@ -203,19 +198,6 @@ def _prices(cpu: CPU, runs: Mapping[ArmName, Sequence[_Run]]) -> _Prices:
 
 def _interval(prices: Mapping[str, Price]) -> dict[str, Interval]:
     return {kind: Interval(price.low, price.high) for kind, price in prices.items()}
-
-
-def _operation(
-    name: str, runs: Mapping[ArmName, Sequence[_Run]], prices: _Prices | None
-) -> OperationCrossing:
-    having = {arm: [run for run in one if name in run] for arm, one in runs.items()}
-    return _broken_down(name, [name], {arm: one for arm, one in having.items() if one}, prices)
-
-
-def _total(
-    names: Sequence[str], runs: Mapping[ArmName, Sequence[_Run]], prices: _Prices | None
-) -> OperationCrossing:
-    return _broken_down(TOTAL, names, runs if names else {}, prices)
 
 
 def _broken_down(
@@ -276,11 +258,7 @@ def _mean_amounts(costs: Iterable[tuple[Cost, int]]) -> Amounts:
     """The sum of costs, each divided by its number."""
     found: Amounts = {}
     for cost, divisor in costs:
-        for name, count in {
-            INSNS: cost.insns,
-            STRING_BYTES: cost.string_bytes,
-            **cost.specials,
-        }.items():
+        for name, count in executed_amounts(cost).items():
             found[name] = found.get(name, ZERO) + Fraction(count, divisor)
     return {name: found[name] for name in sorted(found)}
 

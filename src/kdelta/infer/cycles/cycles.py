@@ -5,51 +5,18 @@ They are no prediction of a clock's reading: what the formula leaves out is list
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from kdelta.counts.model import Cost
+from kdelta.counts.model import Cost, RegionCounts, RunCounts, merged_regions
 from kdelta.cpus.model import CPU, EXPOSED, LINES, MissKind
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.prices import INSNS, STRING_BYTES, prices_of
+from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.paths import iteration_scale
 from kdelta.spec.errors import LabError
 
 Ends = tuple[float, float]
 """The lowest and the highest price of one thing."""
-
-
-class Priced(msgspec.Struct, frozen=True):
-    """Model cycles by what they go to; the parts add up to `total`.
-
-    base      instructions at the CPU's base rate; a string operation is one, however long
-    strings   bytes of string operations
-    specials  special instruction -> what it costs beyond being an instruction
-    misses    kind -> from all hidden to all exposed
-    unpriced  special instructions that were executed and of which the CPU's file has no price
-    """
-
-    total: Interval
-    base: Interval
-    strings: Interval
-    specials: dict[str, Interval]
-    misses: dict[MissKind, Interval]
-    unpriced: tuple[str, ...] = ()
-
-    def parts(self) -> tuple[Interval, ...]:
-        """All parts."""
-        return (self.base, self.strings, *self.specials.values(), *self.misses.values())
-
-    def per(self, count: float) -> "Priced":
-        """The same for one of `count` (iterations, say), which is positive."""
-        return Priced(
-            total=_divided(self.total, count),
-            base=_divided(self.base, count),
-            strings=_divided(self.strings, count),
-            specials={kind: _divided(part, count) for kind, part in self.specials.items()},
-            misses={kind: _divided(part, count) for kind, part in self.misses.items()},
-            unpriced=self.unpriced,
-        )
 
 
 def executed_amounts(cost: Cost) -> dict[str, int]:
@@ -72,11 +39,6 @@ def model_cycles(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Inte
     CPU has no price for, and LabError if the parts do not add up. With "l1i-exposed" among the
     misses, "l1i" costs nothing.
     """
-    return priced(cost, misses, cpu).total
-
-
-def priced(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Priced:
-    """The same, broken down. Raises what `model_cycles` does."""
     unknown = [kind for kind in misses if kind not in cpu.misses]
     if unknown:
         raise ValueError(f"{cpu.name} has no price for a miss of {', '.join(unknown)}")
@@ -91,28 +53,17 @@ def priced(cost: Cost, misses: Mapping[MissKind, float], cpu: CPU) -> Priced:
         prices[LINES] = (0.0, 0.0)  # what is left of its latency has a price of its own
     amounts = {name: float(executed[name]) for name in prices if name in executed}
     amounts |= {str(kind): count for kind, count in misses.items()}
-    weighed = {name: _times(amount, prices[name]) for name, amount in amounts.items()}
-    found = Priced(
-        total=_total(amounts, prices),
-        base=weighed[INSNS],
-        strings=weighed[STRING_BYTES],
-        specials={kind: weighed[kind] for kind in cost.specials if kind in cpu.specials},
-        misses={kind: weighed[kind] for kind in misses},
-        unpriced=tuple(kind for kind in cost.specials if kind not in cpu.specials),
-    )
-    check(found)
-    return found
-
-
-def check(found: Priced) -> None:
-    """Raises LabError unless the parts add up to the total, at both ends."""
-    low, high = _sum(found.parts())
-    for name, parts, total in (("low", low, found.total.low), ("high", high, found.total.high)):
-        if not math.isclose(parts, total, rel_tol=1e-9, abs_tol=1e-6):
+    total = _total(amounts, prices)
+    parts = [sorted(amount * end for end in prices[name]) for name, amount in amounts.items()]
+    for end, whole in enumerate((total.low, total.high)):
+        found = math.fsum(part[end] for part in parts)
+        if not math.isclose(found, whole, rel_tol=1e-9, abs_tol=1e-6):
             raise LabError(
-                f"the parts of model cycles add up to {parts}, not {total} (their {name} ends)",
+                f"the parts of model cycles add up to {found}, not {whole} (their "
+                f"{('low', 'high')[end]} ends)",
                 "this is a fault of kdelta's; please report it with the CPU and the run",
             )
+    return total
 
 
 def _total(amounts: Mapping[str, float], prices: Mapping[str, Ends]) -> Interval:
@@ -125,15 +76,19 @@ def _total(amounts: Mapping[str, float], prices: Mapping[str, Ends]) -> Interval
     return Interval(low, high)
 
 
-def _times(amount: float, price: Ends) -> Interval:
-    ends = sorted(amount * end for end in price)
-    return Interval(ends[0], ends[1])
+def executed_estimates(runs: Sequence[RunCounts]) -> dict[str, dict[str, Estimate]]:
+    """region -> name of a price -> how much of that its own work executes an iteration, of the
+    regions that any run has, over the runs that have it.
+    """
+    found = [merged_regions(run) for run in runs]
+    names = dict.fromkeys(name for regions in found for name in regions)
+    return {
+        name: _estimates([regions[name] for regions in found if name in regions]) for name in names
+    }
 
 
-def _divided(interval: Interval, count: float) -> Interval:
-    return Interval(interval.low / count, interval.high / count)
-
-
-def _sum(parts: Iterable[Interval]) -> Ends:
-    every = list(parts)
-    return math.fsum(part.low for part in every), math.fsum(part.high for part in every)
+def _estimates(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
+    scale = iteration_scale(regions)
+    amounts = [executed_amounts(region.cost("own")) for region in regions]
+    names = dict.fromkeys(name for held in amounts for name in held)
+    return {name: scale.estimate([held.get(name, 0) for held in amounts]) for name in names}

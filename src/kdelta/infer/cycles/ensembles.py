@@ -11,6 +11,7 @@ linear function: it is concave, so its least value over all prices of a box is a
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import msgspec
 import numpy as np
@@ -123,7 +124,8 @@ class Contrast(msgspec.Struct, frozen=True, eq=False):
 
     def lowest(self, errors: float) -> float:
         """The least value over all prices, less so many standard errors."""
-        return float(np.min(_less(self.value, errors, self.error)))
+        # No number of infinite errors is zero.
+        return float(np.min(self.value - errors * self.error if errors else self.value))
 
     def strength(self, *, strict: bool) -> float:
         """How many standard errors it lies above zero at the worst prices. Without any error it
@@ -280,17 +282,18 @@ class KernelPair(msgspec.Struct, frozen=True, eq=False):
 
     def slower(self, times: float) -> Contrast:
         """By what the other costs more than so many times the base."""
-        return self._contrast(self.other, self.base, 1.0, times)
+        return contrast(self.other, self.base, self.prices, times_less=times, paired=self.paired)
 
     def faster(self, times: float) -> Contrast:
         """By what the base costs more than so many times the other."""
-        return self._contrast(self.base, self.other, 1.0, times)
+        return contrast(self.base, self.other, self.prices, times_less=times, paired=self.paired)
 
     def same(self, times: float) -> tuple[Contrast, Contrast]:
         """By what each costs less than so many times the other."""
+        base, other, prices, paired = self.base, self.other, self.prices, self.paired
         return (
-            self._contrast(self.base, self.other, times, 1.0),
-            self._contrast(self.other, self.base, times, 1.0),
+            contrast(base, other, prices, times_more=times, paired=paired),
+            contrast(other, base, prices, times_more=times, paired=paired),
         )
 
     def cycles(self, errors: float) -> Interval:
@@ -303,18 +306,6 @@ class KernelPair(msgspec.Struct, frozen=True, eq=False):
         up = least_ratio(self.other, self.base, self.prices, errors=errors, paired=self.paired)
         down = least_ratio(self.base, self.other, self.prices, errors=errors, paired=self.paired)
         return Interval(up - 1, (1 / down if down else math.inf) - 1)
-
-    def _contrast(
-        self, more: Weighed, less: Weighed, times_more: float, times_less: float
-    ) -> Contrast:
-        return contrast(
-            more,
-            less,
-            self.prices,
-            times_more=times_more,
-            times_less=times_less,
-            paired=self.paired,
-        )
 
 
 def _executed(cost: RegionCost, prices: Box) -> tuple[Floats, Floats]:
@@ -338,9 +329,33 @@ def _variance_of_mean(draws: Floats) -> Floats:
     return variance
 
 
-def _less(value: Floats, errors: float, error: Floats) -> Floats:
-    """value - errors x error, where no number of infinite errors is zero."""
-    if errors == 0:
-        return value
-    lower: Floats = value - errors * error
-    return lower
+ERRORS = 1.4
+"""How many standard errors the interval of a mean reaches to either side. An effect's interval adds
+up the ranges of both kernels, so two equal kernels part where they are four standard errors of
+their difference apart: 2 * 2 * 1.4 is 4 times the root of 2."""
+
+_AS_RUNS = 2
+"""That interval is none of the least and the most of many runs, which `effect_between`
+distinguishes by their order, but one whose reach it is to add to the other's."""
+
+
+def mean_cycles(cost: RegionCost, prices: Prices) -> Estimate:
+    """The model cycles of a region an iteration without its placement, as an estimate like that of
+    a path; ValueError for fewer than two layouts.
+
+    A search over many kernels has to add and subtract them, so each has one figure for itself: the
+    mean over random layouts, with all prices in the middle of their intervals. Whether two kernels
+    differ at all prices is asked of the two together (placement.py).
+    """
+    layouts = len(cost.ensemble.draws)
+    if layouts < 2:
+        raise ValueError(f"{layouts} layouts say nothing of the spread over layouts")
+    whole = box(prices, tuple(cost.ensemble.misses))
+    weighed = weigh(cost, whole)
+    price = (whole.low + whole.high) / 2
+    # Linear in the prices: the mean of a box's corners is its middle.
+    draws = weighed.draws.mean(axis=1)
+    value = float(weighed.amounts @ price + draws.mean())
+    error = float(draws.std(ddof=1)) / math.sqrt(layouts)
+    reach = ERRORS * error + float(weighed.spread @ np.abs(price)) / 2
+    return Estimate(Fraction(value), Fraction(value - reach), Fraction(value + reach), _AS_RUNS)

@@ -20,7 +20,7 @@ from kdelta.infer.cycles.ensembles import RegionCost
 from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import INSNS
 from kdelta.infer.effects.effects import OperationEffect, Verdict, Word, verdict_on
-from kdelta.infer.effects.estimate import ZERO, Estimate, Quantity
+from kdelta.infer.effects.estimate import Estimate, Quantity, total
 
 _DECIDED = frozenset({Word.FASTER, Word.SLOWER, Word.SAME})
 _SIDES = ("base", "other")
@@ -237,7 +237,7 @@ def _one_sided(operation: OperationEffect, path: LostPath) -> OneSided | None:
             longer = [
                 cost for name, cost in alone.items() if not path.replaced or name not in kinds
             ]
-            base, other = (_sum([getattr(cost, side) for cost in longer]) for side in _SIDES)
+            base, other = (total((getattr(cost, side) for cost in longer), n=2) for side in _SIDES)
             return OneSided(path, who, tuple(alone), Quantity(base, other), kinds)
     return None
 
@@ -256,15 +256,6 @@ def _cost_without(
     for one in insns:
         executed[INSNS] = _less(executed[INSNS], one)
     return msgspec.structs.replace(cost, executed=executed)
-
-
-def _sum(costs: Sequence[Estimate]) -> Estimate:
-    return Estimate(
-        sum((one.value for one in costs), ZERO),
-        sum((one.low for one in costs), ZERO),
-        sum((one.high for one in costs), ZERO),
-        min((one.n for one in costs), default=2),
-    )
 
 
 def _less(whole: Estimate, part: Estimate) -> Estimate:

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from kdelta.cpus.model import DATA_MISS_KINDS
-from kdelta.infer.cycles.dominance import nothing_grows, unpriced_changes
 from kdelta.infer.cycles.ensembles import (
     Box,
     Floats,
@@ -39,10 +38,10 @@ from kdelta.infer.cycles.placement_model import (
     Shipped,
 )
 from kdelta.infer.cycles.prices import FIXED, Prices, believed
+from kdelta.infer.cycles.sensitivity import percentile
 from kdelta.infer.effects.effects import Word
-from kdelta.infer.effects.estimate import Estimate, Quantity
-from kdelta.infer.effects.many import FALSE_DISCOVERIES, discoveries, error_of_each
-from kdelta.infer.effects.student import two_sided, upper_tail
+from kdelta.infer.effects.estimate import Estimate, Quantity, is_seen
+from kdelta.infer.effects.intervals import discoveries, error_of_each, two_sided, upper_tail
 
 _POWER = statistics.NormalDist().inv_cdf(0.8)
 _MOST_LAYOUTS = 1_000_000
@@ -77,15 +76,12 @@ class _Case(msgspec.Struct, frozen=True, eq=False):
 
 
 def placement_effects(
-    regions: Sequence[ComparedRegion],
-    prices: Prices,
-    margin: float = DEFAULT_MARGIN,
-    rate: float = FALSE_DISCOVERIES,
+    regions: Sequence[ComparedRegion], prices: Prices, margin: float = DEFAULT_MARGIN
 ) -> tuple[PlacementEffect, ...]:
     """The effect of a change on the model cycles of each region, with its verdict.
 
-    margin  which differences matter, as a fraction
-    rate    of all verdicts that rest on draws, how many may be wrong in the mean
+    margin: which differences matter, as a fraction. Of all verdicts that rest on draws,
+    `FALSE_DISCOVERIES` may be wrong in the mean.
 
     Raises ValueError for a margin that is not positive, and for a region whose kernels have not the
     same kinds of misses.
@@ -94,7 +90,7 @@ def placement_effects(
         raise ValueError(f"a margin of {margin} leaves nothing to be the same")
     cases = [_case(region, prices, margin) for region in regions]
     chances = [case.chance for case in cases if case.chance is not None]
-    error = error_of_each(discoveries(chances, rate), len(chances), rate)
+    error = error_of_each(discoveries(chances), len(chances))
     return tuple(_effect(case, prices, margin, error) for case in cases)
 
 
@@ -172,7 +168,7 @@ def _same_path(region: ComparedRegion) -> bool:
     effects = [
         Quantity(region.base.amount(name), region.other.amount(name)).effect for name in names
     ]
-    return all(effect.low <= 0 <= effect.high for effect in effects)
+    return not any(map(is_seen, effects))
 
 
 def _verdict(
@@ -369,7 +365,6 @@ def _compared(
 def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Draws:
     executed = float(shipped.amounts @ (prices.low + prices.high)) / 2
     one = float(shipped.mean[0])
-    less = int(np.sum(layouts < one)) + int(np.sum(layouts == one)) / 2
     known = layouts if len(layouts) else shipped.mean
     return Draws(
         mean=executed + float(known.mean()),
@@ -377,7 +372,7 @@ def _draws(layouts: Floats, shipped: Weighed, prices: Box, *, keep: bool) -> Dra
         median=executed + float(np.median(known)),
         most=executed + float(known.max()),
         shipped=executed + one,
-        percentile=100 * less / len(layouts) if len(layouts) else None,
+        percentile=percentile(layouts, one) if len(layouts) else None,
         draws=tuple((executed + layouts).tolist()) if keep and np.ptp(known) else (),
     )
 
@@ -387,3 +382,38 @@ def _placement(shipped: KernelPair, drawn: KernelPair, errors: float) -> Interva
     value = (shipped.other.mean - drawn.other.mean) - (shipped.base.mean - drawn.base.mean)
     reach = errors * drawn.slower(1.0).error
     return Interval(float(np.min(value - reach)), float(np.max(value + reach)))
+
+
+def nothing_grows(base: RegionCost, other: RegionCost, misses: Iterable[Bounds]) -> bool:
+    """Return whether the other kernel has no more of anything that is counted.
+
+    Model cycles are a sum of counts times prices, and no price is negative: so they cannot grow
+    either, whatever the prices are.
+
+    misses: the effect on each kind of miss that has a price, with the interval that is shown. Its
+    whole interval must lie at or below zero, and so must the effect on all that is executed, by the
+    sum of both ranges over the runs: special instructions without a price and misses of data, too.
+    """
+    names = base.executed.keys() | other.executed.keys()
+    return all(_most(base.amount(name), other.amount(name)) <= 0 for name in names) and all(
+        effect.high <= 0 for effect in misses
+    )
+
+
+def unpriced_changes(base: RegionCost, other: RegionCost, prices: Prices) -> tuple[str, ...]:
+    """Return the special instructions without a price whose number changes by more than the runs'
+    spread.
+    """
+    names = sorted((base.executed.keys() | other.executed.keys()) - prices.executed.keys())
+    return tuple(
+        name
+        for name in names
+        if _most(base.amount(name), other.amount(name)) < 0
+        or _most(other.amount(name), base.amount(name)) < 0
+    )
+
+
+def _most(base: Estimate, other: Estimate) -> float:
+    """By how much it grows at most; the path's spread counts as in a contrast of costs."""
+    reach = (base.high - base.low) + (other.high - other.low)
+    return float(other.value - base.value + reach)

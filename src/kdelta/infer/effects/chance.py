@@ -1,11 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which verdicts on paths chance could have made, since runs are few."""
+"""Which verdicts on paths are none: chance could have made them, since runs are few, or the code is
+the same, only relinked.
 
-from collections.abc import Collection, Sequence
+A search has many kernels and asks of many pairs of them whether they differ in a region. Each pair
+is judged as `compare` would judge it: what it does not call faster, slower or mixed, and what few
+runs may have made, is no difference for a search until there are `ENOUGH` runs of both kernels.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import (
+    Context,
+    Cost,
+    FunctionCost,
+    RegionCounts,
+    RunCounts,
+    merged_regions,
+    total_cost,
+)
 from kdelta.infer.effects.effects import (
     FIRM,
     MEDIAN_SHARE,
@@ -14,9 +28,12 @@ from kdelta.infer.effects.effects import (
     OperationEffect,
     Verdict,
     Word,
+    compare,
     warnings_of,
 )
 from kdelta.infer.effects.estimate import APART, Estimate, Quantity, apart_by_chance
+from kdelta.infer.effects.functions import strip_suffixes
+from kdelta.infer.effects.paths import ADDRESS_LOOKUPS, common_regions
 
 ENOUGH = 8
 """Runs of each kernel where fewer leave a verdict to chance. Seven would do (`apart_by_chance`), so
@@ -89,12 +106,17 @@ def with_operations(
 def left_open(effects: Effects, operations: Collection[str], reason: str) -> Effects:
     """The effects with "unresolved" for the operations of these names."""
     verdict = Verdict(Word.UNRESOLVED, reason=reason)
-    return msgspec.structs.replace(
-        effects,
-        operations=tuple(
-            msgspec.structs.replace(one, verdict=verdict) if one.name in operations else one
-            for one in effects.operations
-        ),
+    open_ones = _with_verdicts(effects, operations, lambda _: verdict)
+    return msgspec.structs.replace(effects, operations=open_ones)
+
+
+def _with_verdicts(
+    effects: Effects, names: Collection[str], verdict: Callable[[Verdict], Verdict]
+) -> tuple[OperationEffect, ...]:
+    """All operations, those of these names with another verdict."""
+    return tuple(
+        msgspec.structs.replace(one, verdict=verdict(one.verdict)) if one.name in names else one
+        for one in effects.operations
     )
 
 
@@ -129,3 +151,60 @@ def _is_mostly_alone(region: RegionCounts) -> bool:
     rows = region.iterations
     disturbed = sum(map(any, zip(rows.interrupts, rows.other, strict=True)))
     return 2 * disturbed < len(rows)
+
+
+def region_runs(runs: Sequence[RunCounts]) -> dict[str, tuple[RegionCounts, ...]]:
+    """Each region that all runs have, run by run, as a search compares them: without lookups by
+    address, and with one row for all functions of an origin.
+    """
+    common = common_regions(map(merged_regions, runs))
+    return {name: tuple(map(_in_short, regions)) for name, regions in common.items()}
+
+
+def _in_short(region: RegionCounts) -> RegionCounts:
+    costs: dict[tuple[Context, str], list[Cost]] = {}
+    for row in region.functions:
+        if row.context != "own" or strip_suffixes(row.name) not in ADDRESS_LOOKUPS:
+            costs.setdefault((row.context, row.origin), []).append(row.cost)
+    functions = tuple(
+        FunctionCost(context, origin, "", total_cost(rows))
+        for (context, origin), rows in costs.items()
+    )
+    return msgspec.structs.replace(region, functions=functions)
+
+
+def is_doubtful(base: Sequence[RegionCounts], other: Sequence[RegionCounts]) -> bool:
+    """Whether chance may have made the difference between two kernels' runs of one region, of
+    which there is at least one each.
+    """
+    sides = [[RunCounts((region,)) for region in side] for side in (base, other)]
+    effects = compare(*sides)
+    (effect,) = effects.operations
+    return effect.verdict.word not in FIRM or bool(by_chance(effects, *sides))
+
+
+MOVED = "the same code relinked: addresses move the path"
+
+
+def of_relinked(effects: Effects, relinked: Collection[str]) -> Effects:
+    """The effects with "placement only" in place of faster and slower for the operations of these
+    names, and for what interrupts and others did besides.
+
+    What searches tables of addresses takes other steps where the linker put things elsewhere. That
+    is shown, and explained by function, as before; it is no verdict on a change.
+    """
+    if not relinked:
+        return effects
+    return msgspec.structs.replace(
+        effects,
+        operations=_with_verdicts(effects, relinked, _moved),
+        background=tuple(
+            msgspec.structs.replace(row, verdict=_moved(row.verdict)) for row in effects.background
+        ),
+    )
+
+
+def _moved(verdict: Verdict) -> Verdict:
+    if verdict.word in FIRM:
+        return Verdict(Word.PLACEMENT_ONLY, reason=MOVED)
+    return verdict

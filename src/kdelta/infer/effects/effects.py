@@ -8,19 +8,11 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import (
-    Context,
-    Cost,
-    FunctionCost,
-    RegionCounts,
-    RunCounts,
-    merged_regions,
-)
+from kdelta.counts.model import Context, Cost, FunctionCost, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.estimate import Estimate, Quantity, Scale, estimate
 from kdelta.infer.effects.functions import FunctionEffect, by_function, check_sum, function_effects
+from kdelta.infer.effects.paths import NOT_OWN, iteration_scale, time_scale, timed_regions
 from kdelta.infer.effects.steady import CLEAR, levels, once, standard_errors
-
-NS_PER_SECOND = 10**9
 
 
 class Word(enum.StrEnum):
@@ -120,8 +112,6 @@ Side = Sequence[RegionCounts]
 """One region in each run of one kernel that has it."""
 
 Sides = tuple[Side, Side]
-
-_NOT_OWN: tuple[Context, ...] = ("interrupts", "other")
 
 
 def compare(base: Sequence[RunCounts], other: Sequence[RunCounts]) -> Effects:
@@ -264,13 +254,8 @@ def _having(runs: Sequence[Mapping[str, RegionCounts]], name: str) -> Side:
 
 
 def _own_insns(side: Side) -> Estimate | None:
-    if not side:
-        return None
-    return _scale(side).estimate(region.cost("own").insns for region in side)
-
-
-def _scale(side: Side) -> Scale:
-    return Scale([region.iteration_count for region in side])
+    insns = (region.cost("own").insns for region in side)
+    return iteration_scale(side).estimate(insns) if side else None
 
 
 def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffect:
@@ -279,7 +264,7 @@ def _operation(name: str, sides: Sides, runs: tuple[int, int]) -> OperationEffec
         reason = "only in base" if base else "only in other"
         verdict = Verdict(Word.NOT_COMPARABLE, reason=reason)
         return OperationEffect(name, verdict, _own_insns(base), _own_insns(other), None, ())
-    scales = _scale(base), _scale(other)
+    scales = iteration_scale(base), iteration_scale(other)
     costs = _costs(sides, scales)
     functions = function_effects(
         by_function([_rows(region, "own") for region in base]),
@@ -352,29 +337,16 @@ def _background(
     base: Sequence[Mapping[str, RegionCounts]], other: Sequence[Mapping[str, RegionCounts]]
 ) -> tuple[BackgroundEffect, ...]:
     """Over the regions that every run has, and whose virtual time is known."""
-    runs = [*base, *other]
-    names = [
-        name
-        for name in _names(runs)
-        if all(name in regions and regions[name].clock_ticks for regions in runs)
-    ]
-    if not names or not base or not other:
+    timed = timed_regions([*base, *other])
+    if not timed or not base or not other:
         return ()
-    sides = tuple([[regions[name] for name in names] for regions in side] for side in (base, other))
-    scales = tuple(
-        Scale([sum(region.clock_ticks or 0 for region in run) for run in side], NS_PER_SECOND)
-        for side in sides
-    )
-    return tuple(
-        _background_of(context, (sides[0], sides[1]), (scales[0], scales[1]))
-        for context in _NOT_OWN
-    )
+    sides = timed[: len(base)], timed[len(base) :]
+    scales = time_scale(sides[0]), time_scale(sides[1])
+    return tuple(_background_of(context, sides, scales) for context in NOT_OWN)
 
 
 def _background_of(
-    context: Context,
-    sides: tuple[Sequence[Side], Sequence[Side]],
-    scales: tuple[Scale, Scale],
+    context: Context, sides: tuple[Sequence[Side], Sequence[Side]], scales: tuple[Scale, Scale]
 ) -> BackgroundEffect:
     rate = _quantity(
         [[sum(region.cost(context).insns for region in run) for run in side] for side in sides],

@@ -3,13 +3,13 @@
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.counts.model import FunctionCost, is_kernel
-from kdelta.infer.effects.estimate import Estimate, Quantity, Scale
+from kdelta.infer.effects.estimate import ZERO, Quantity, Scale
 from kdelta.spec.errors import LabError
 
 # What gcc and clang append to the name of a function that they cloned, split or made global.
@@ -19,8 +19,6 @@ _SUFFIXES = re.compile(
 
 Key = tuple[str, str]
 """(origin, name without a compiler's suffixes)"""
-
-Keyed = Callable[[FunctionCost], Key]
 
 
 class FunctionChange(enum.StrEnum):
@@ -51,11 +49,6 @@ def strip_suffixes(name: str) -> str:
     return _SUFFIXES.sub("", name)
 
 
-def key_of(function: FunctionCost) -> Key:
-    """What a function is matched by."""
-    return function.origin, strip_suffixes(function.name)
-
-
 def by_function(runs: Sequence[Iterable[FunctionCost]]) -> dict[Key, list[int]]:
     """Instructions by function, one figure a run; clones of one function are summed."""
     found: dict[Key, list[int]] = {}
@@ -79,7 +72,7 @@ def function_effects(
 
     `scales` are those of base and other; with them counts become instructions an iteration.
     """
-    moved = _moved(base, other)
+    moved = moved_keys(base, other, lambda key: is_kernel(key[0]))
     taken = set(moved.values())
     nothing = [0] * scales[0].runs, [0] * scales[1].runs
     effects = []
@@ -111,43 +104,48 @@ def _change(cost: Quantity) -> FunctionChange:
     return FunctionChange.SAME if is_same else FunctionChange.CHANGED
 
 
-def _moved(base: dict[Key, list[int]], other: dict[Key, list[int]]) -> dict[Key, Key]:
-    """Functions that went from a module into the kernel's image or back: other key -> base key.
+def moved_keys(
+    a: Collection[Key], b: Collection[Key], is_movable: Callable[[Key], bool]
+) -> dict[Key, Key]:
+    """What has one name in another place: B's key -> A's.
 
-    Only where the name is alone on each side among what has no partner, so that no two distinct
-    functions are ever taken for one.
+    Only where the name is alone on either side among what has no partner, and never between the
+    kernel and its users, so that no two distinct functions are taken for one.
     """
-    gone = _lonely(base, other)
-    come = _lonely(other, base)
+    gone, come = _lonely(a, b), _lonely(b, a)
     return {
-        come[name][0]: gone[name][0]
-        for name in come
-        if len(come[name]) == 1 and len(gone.get(name, ())) == 1
+        keys[0]: gone[name][0]
+        for name, keys in come.items()
+        if len(keys) == 1 and len(gone.get(name, ())) == 1 and is_movable(keys[0])
     }
 
 
-def _lonely(these: dict[Key, list[int]], those: dict[Key, list[int]]) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = {}
-    for key in these:
-        if key not in those and is_kernel(key[0]):
-            found.setdefault(key[1], []).append(key)
+def _lonely(these: Collection[Key], those: Collection[Key]) -> dict[tuple[bool, str], list[Key]]:
+    found: dict[tuple[bool, str], list[Key]] = {}
+    for origin, name in these:
+        if (origin, name) not in those:
+            found.setdefault((is_kernel(origin), name), []).append((origin, name))
     return found
 
 
-def check_sum(what: str, functions: Iterable[FunctionEffect], whole: Quantity) -> None:
+def check_sum(what: str, functions: Sequence[FunctionEffect], whole: Quantity) -> None:
     """Raises LabError unless the functions add up to the whole, on both sides, exactly."""
-    base = other = Fraction(0)
-    for function in functions:
-        base += function.cost.base.value
-        other += function.cost.other.value
-    for side, found, wanted in (("base", base, whole.base), ("other", other, whole.other)):
-        _must_equal(f"{what}, {side}", found, wanted)
+    for side in ("base", "other"):
+        found = sum((getattr(one.cost, side).value for one in functions), ZERO)
+        wanted = getattr(whole, side).value
+        if found != wanted:
+            raise LabError(
+                f"{what}, {side}: the functions add up to {float(found)} instructions an "
+                f"iteration, and the operation has {float(wanted)}",
+                "this is an error of kdelta; please report it with the output of --json",
+            )
 
 
-def _must_equal(what: str, found: Fraction, wanted: Estimate) -> None:
-    if found != wanted.value:
+def must_add_up(what: str, parts: Iterable[Fraction], whole: Fraction) -> None:
+    """Raises LabError unless the parts add up to the whole, exactly."""
+    found = sum(parts, ZERO)
+    if found != whole:
         raise LabError(
-            f"{what}: the functions add up to {float(found)} instructions an iteration, "
-            f"and the operation has {float(wanted.value)}",
+            f"{what} add up to {float(found)}, and the whole is {float(whole)}",
             "this is an error of kdelta; please report it with the output of --json",
         )

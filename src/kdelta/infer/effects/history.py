@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import by_chance, left_open, with_operations
+from kdelta.infer.effects.chance import by_chance, left_open, of_relinked, with_operations
 from kdelta.infer.effects.effects import Effects, OperationEffect, compare
-from kdelta.infer.effects.relinked import of_relinked
 
 LEFT_OPEN = "chance may have made it; kdelta compare of the two decides"
 """The reason of a verdict that the runs which are there do not decide."""

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is to be known of a region before its figures are used: marks that a program left out, too
-few iterations, and a level that moves.
+few iterations, a level that moves, and paths of a guest's kernel that are not the CPU's.
 """
 
-from collections.abc import Iterable, Iterator
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
 
-from kdelta.counts.model import RegionCounts, is_kernel
+import msgspec
+
+from kdelta.counts.model import (
+    FunctionCost,
+    RegionCounts,
+    RunCounts,
+    is_kernel,
+    merged_regions,
+    total_cost,
+)
 from kdelta.counts.symbols import NO_SYMBOL
+from kdelta.cpus.model import KernelPath
+from kdelta.cpus.representative import Difference
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.effects.steady import BLOCKS, LEAST_ITERATIONS, levels
 
@@ -30,8 +42,7 @@ def _warnings(region: RegionCounts, whole: str) -> Iterator[str]:
         yield from _around_command(region)
     else:
         yield from _of_program(region)
-    found = levels(region)
-    if found:
+    if found := levels(region):
         yield (
             f"{region.name} is not steady: {found.before:.0f} instructions an iteration, from "
             f"iteration {found.at} on {found.after:.0f}"
@@ -82,3 +93,54 @@ def _kernel_functions(region: RegionCounts) -> set[str]:
         for row in region.functions
         if row.context == "own" and is_kernel(row.origin) and row.cost.insns
     }
+
+
+ENTRIES = frozenset({"syscall", "sysret", "sysenter", "sysexit", "iret", "int", "swapgs"})
+"""Special instructions that only a way into the kernel or out of it has."""
+
+
+class MarkedRegion(msgspec.Struct, frozen=True):
+    """A region whose path is not the CPU's: what of its own work depends on one path, an iteration.
+
+    insns         instructions in functions that the path changes
+    specials      special instructions whose number it changes
+    string_bytes  bytes of string operations, if it changes how these are done
+    entered       whether it changes each way into the kernel, and the region goes there
+    """
+
+    region: str
+    path: str
+    insns: float
+    specials: float
+    string_bytes: float
+    entered: bool
+
+
+def marked_regions(found: Sequence[Difference], counts: RunCounts) -> tuple[MarkedRegion, ...]:
+    """The regions on whose own work a difference has a bearing, by region, then by difference."""
+    marked = []
+    for region in merged_regions(counts).values():
+        own = [row for row in region.functions if row.context == "own"]
+        for difference in found:
+            mark = _mark(region, own, difference.path)
+            if mark.insns or mark.specials or mark.string_bytes or mark.entered:
+                marked.append(mark)
+    return tuple(marked)
+
+
+def _mark(region: RegionCounts, own: Sequence[FunctionCost], path: KernelPath) -> MarkedRegion:
+    cost = total_cost(row.cost for row in own)
+    inside = sum(
+        row.cost.insns
+        for row in own
+        if any(fnmatch.fnmatchcase(row.name, pattern) for pattern in path.functions)
+    )
+    count = region.iteration_count
+    return MarkedRegion(
+        region=region.name,
+        path=path.name,
+        insns=inside / count,
+        specials=sum(cost.specials.get(kind, 0) for kind in path.specials) / count,
+        string_bytes=cost.string_bytes / count if path.strings else 0.0,
+        entered=path.entries and not ENTRIES.isdisjoint(cost.specials),
+    )

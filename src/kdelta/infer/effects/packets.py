@@ -4,14 +4,15 @@
 Packets are forwarded in softirqs, on anybody's time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Packets, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.effects import Verdict, verdict_on
 from kdelta.infer.effects.estimate import Quantity, estimate
+from kdelta.infer.effects.paths import common_regions
 
 
 class PhaseCost(msgspec.Struct, frozen=True):
@@ -51,40 +52,31 @@ def packet_effects(
     runs = [merged_regions(run) for run in (*base, *other)]
     if not base or not other:
         return ()
-    names = [
-        name
-        for name in runs[0]
-        if all(name in run and run[name].packet_insns() is not None for run in runs)
-    ]
-    sides = runs[: len(base)], runs[len(base) :]
     return tuple(
-        _effect(name, [run[name] for run in sides[0]], [run[name] for run in sides[1]])
-        for name in names
+        _effect(name, regions[: len(base)], regions[len(base) :])
+        for name, regions in common_regions(runs).items()
+        if all(region.packet_insns() is not None for region in regions)
     )
 
 
 def _effect(name: str, base: Sequence[RegionCounts], other: Sequence[RegionCounts]) -> PacketEffect:
-    packets = [[_packets(region) for region in side] for side in (base, other)]
-    sizes = [[size / count for count, size in side] for side in packets]
-    insns = Quantity(*(estimate([_insns(region) for region in side]) for side in (base, other)))
+    def of(figure: Callable[[RegionCounts], Fraction]) -> Quantity:
+        return Quantity(*(estimate([figure(region) for region in side]) for side in (base, other)))
+
+    insns = of(_insns)
     return PacketEffect(
         region=name,
         verdict=verdict_on(insns),
-        packets=Quantity(*(estimate([count for count, _ in side]) for side in packets)),
-        per_iteration=Quantity(
-            *(
-                estimate([_packets(region)[0] / region.iteration_count for region in side])
-                for side in (base, other)
-            )
-        ),
-        frame_bytes=Quantity(*map(estimate, sizes)),
+        packets=of(lambda region: Fraction(_packets(region).count)),
+        per_iteration=of(lambda one: Fraction(_packets(one).count, one.iteration_count)),
+        frame_bytes=of(lambda one: Fraction(_packets(one).frame_bytes, _packets(one).count)),
         insns=insns,
     )
 
 
-def _packets(region: RegionCounts) -> tuple[Fraction, Fraction]:
+def _packets(region: RegionCounts) -> Packets:
     assert region.packets is not None
-    return Fraction(region.packets.count), Fraction(region.packets.frame_bytes)
+    return region.packets
 
 
 def _insns(region: RegionCounts) -> Fraction:

@@ -6,11 +6,11 @@ take depends on where the linker put the code, not on what the code is: the same
 another order differs there. ADDRESS_LOOKUPS names them, so that placement is not taken for path.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kdelta.counts.model import Context, FunctionCost, RegionCounts, RunCounts, merged_regions
+from kdelta.counts.model import Context, RegionCounts, RunCounts, merged_regions
 from kdelta.infer.effects.estimate import Estimate, Scale
 from kdelta.infer.effects.functions import strip_suffixes
 
@@ -31,6 +31,9 @@ ADDRESS_LOOKUPS = frozenset(
 
 NS_PER_SECOND = 10**9
 
+NOT_OWN: tuple[Context, ...] = ("interrupts", "other")
+"""Whose work is counted by time."""
+
 
 class RegionPath(msgspec.Struct, frozen=True):
     """A region's own instructions an iteration: all, without lookups by address, these alone."""
@@ -42,18 +45,33 @@ class RegionPath(msgspec.Struct, frozen=True):
 
 def region_paths(runs: Sequence[RunCounts]) -> dict[str, RegionPath]:
     """The regions that every run has, in the order of the first run."""
-    found = [merged_regions(run) for run in runs]
-    if not found:
-        return {}
-    names = [name for name in found[0] if all(name in regions for regions in found)]
-    return {name: _path([regions[name] for regions in found]) for name in names}
+    common = common_regions(map(merged_regions, runs))
+    return {name: _path(regions) for name, regions in common.items()}
+
+
+def common_regions(runs: Iterable[Mapping[str, RegionCounts]]) -> dict[str, list[RegionCounts]]:
+    """The regions that every run has, run by run, in the order of the first run."""
+    found = list(runs)
+    return {
+        name: [regions[name] for regions in found]
+        for name in (found[0] if found else ())
+        if all(name in regions for regions in found)
+    }
+
+
+def iteration_scale(regions: Sequence[RegionCounts]) -> Scale:
+    """Estimates an iteration of these runs of a region."""
+    return Scale([region.iteration_count for region in regions])
 
 
 def _path(regions: Sequence[RegionCounts]) -> RegionPath:
-    scale = Scale([region.iteration_count for region in regions])
+    scale = iteration_scale(regions)
     rows = [[row for row in region.functions if row.context == "own"] for region in regions]
     whole = [sum(row.cost.insns for row in own) for own in rows]
-    lookups = [_of(own, ADDRESS_LOOKUPS) for own in rows]
+    lookups = [
+        sum(row.cost.insns for row in own if strip_suffixes(row.name) in ADDRESS_LOOKUPS)
+        for own in rows
+    ]
     code = [all_of - looked for all_of, looked in zip(whole, lookups, strict=True)]
     return RegionPath(scale.estimate(whole), scale.estimate(code), scale.estimate(lookups))
 
@@ -62,15 +80,12 @@ def function_paths(runs: Sequence[RunCounts]) -> dict[str, dict[str, Estimate]]:
     """region -> function -> its own instructions an iteration, without lookups by address, of the
     regions that every run has. Functions of one name are one, and clones are a part of theirs.
     """
-    found = [merged_regions(run) for run in runs]
-    if not found:
-        return {}
-    names = [name for name in found[0] if all(name in regions for regions in found)]
-    return {name: _functions([regions[name] for regions in found]) for name in names}
+    common = common_regions(map(merged_regions, runs))
+    return {name: _functions(regions) for name, regions in common.items()}
 
 
 def _functions(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
-    scale = Scale([region.iteration_count for region in regions])
+    scale = iteration_scale(regions)
     counts: dict[str, list[int]] = {}
     for place, region in enumerate(regions):
         for row in region.functions:
@@ -80,26 +95,31 @@ def _functions(regions: Sequence[RegionCounts]) -> dict[str, Estimate]:
     return {name: scale.estimate(figures) for name, figures in counts.items()}
 
 
-def _of(rows: Iterable[FunctionCost], names: Collection[str]) -> int:
-    return sum(row.cost.insns for row in rows if strip_suffixes(row.name) in names)
-
-
 def background_rates(runs: Sequence[RunCounts]) -> dict[Context, Estimate]:
     """What interrupts and other tasks did meanwhile, in instructions a virtual second, over the
     regions whose virtual time every run knows; empty where none does.
     """
-    found = [merged_regions(run) for run in runs]
-    if not found:
+    timed = timed_regions(map(merged_regions, runs))
+    if not timed:
         return {}
-    names = [n for n in found[0] if all(n in one and one[n].clock_ticks for one in found)]
-    if not names:
-        return {}
-    ticks = [sum(regions[name].clock_ticks or 0 for name in names) for regions in found]
-    scale = Scale(ticks, NS_PER_SECOND)
-    contexts: tuple[Context, ...] = ("interrupts", "other")
+    scale = time_scale(timed)
     return {
         context: scale.estimate(
-            sum(regions[name].cost(context).insns for name in names) for regions in found
+            sum(one.cost(context).insns for one in regions) for regions in timed
         )
-        for context in contexts
+        for context in NOT_OWN
     }
+
+
+def timed_regions(runs: Iterable[Mapping[str, RegionCounts]]) -> list[tuple[RegionCounts, ...]]:
+    """Of each run the regions that every run has, and whose virtual time is known of all; no run
+    where there are none.
+    """
+    common = common_regions(runs).values()
+    timed = [regions for regions in common if all(one.clock_ticks for one in regions)]
+    return list(zip(*timed, strict=True))
+
+
+def time_scale(runs: Iterable[Sequence[RegionCounts]]) -> Scale:
+    """Estimates a virtual second of these runs."""
+    return Scale([sum(one.clock_ticks or 0 for one in run) for run in runs], NS_PER_SECOND)

@@ -144,20 +144,16 @@ def _insns_of_blocks(profile: Profile) -> dict[int, tuple[int, ...]]:
     code = profile.code
     wanted = np.unique(code.group_block[profile.rows.group])
     of_insn = code.group_block[code.insn_group]
-    found = {}
-    for block in wanted.tolist():
-        at = np.flatnonzero(of_insn == block)
-        found[block] = tuple(code.insn_size[at].tolist())
-    return found
+    return {
+        block: tuple(code.insn_size[np.flatnonzero(of_insn == block)].tolist())
+        for block in wanted.tolist()
+    }
 
 
 def _starts(block: Block) -> list[tuple[int, int]]:
     """Address and size of each instruction."""
-    found, at = [], block.address
-    for size in block.sizes:
-        found.append((at, size))
-        at += size
-    return found
+    starts = itertools.accumulate(block.sizes, initial=block.address)
+    return list(zip(starts, block.sizes, strict=False))
 
 
 def plain_text(text: str, function: str) -> str:

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.counts.model import is_kernel
-from kdelta.infer.effects.functions import strip_suffixes
+from kdelta.infer.effects.functions import moved_keys, strip_suffixes
 
 Key = tuple[str, str]
 """(origin, name as the symbol has it)"""
@@ -51,7 +50,8 @@ class Match(msgspec.Struct, frozen=True):
 def match_functions(a: Iterable[Key], b: Iterable[Key]) -> tuple[Match, ...]:
     """The matches of all functions of both sides, in the order of their origins and names."""
     sides = _by_source_name(a), _by_source_name(b)
-    moved = _moved(*sides)
+    # What has no symbol has no name either: "[no symbol]" of one program is no other's.
+    moved = moved_keys(*sides, lambda key: not key[1].startswith("["))
     came_from = set(moved.values())
     found = []
     for key in {**sides[1], **sides[0]}:
@@ -123,26 +123,3 @@ def _how(a: Sequence[Key], b: Sequence[Key]) -> MatchKind:
     if not a or not b:
         return MatchKind.ONLY_A if a else MatchKind.ONLY_B
     return MatchKind.SAME if list(a) == list(b) else MatchKind.VARIANT
-
-
-def _moved(a: Mapping[Key, object], b: Mapping[Key, object]) -> dict[Key, Key]:
-    """What has one name in another place: B's key -> A's.
-
-    Only where the name is alone on either side among what has no partner, and never between the
-    kernel and its users, so that no two distinct functions are taken for one.
-    """
-    gone, come = _lonely(a, b), _lonely(b, a)
-    return {
-        keys[0]: gone[name][0]
-        for name, keys in come.items()
-        if len(keys) == 1 and len(gone.get(name, ())) == 1
-    }
-
-
-def _lonely(these: Mapping[Key, object], those: Mapping[Key, object]) -> dict[object, list[Key]]:
-    found: dict[object, list[Key]] = {}
-    for origin, name in these:
-        # What has no symbol has no name either: "[no symbol]" of one program is no other's.
-        if (origin, name) not in those and not name.startswith("["):
-            found.setdefault((is_kernel(origin), name), []).append((origin, name))
-    return found

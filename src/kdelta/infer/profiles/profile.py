@@ -3,6 +3,9 @@
 
 import difflib
 import enum
+import functools
+import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -125,13 +128,16 @@ def chosen_regions(regions: dict[str, _Region], asked: Sequence[str]) -> dict[st
     return {name: regions[name] for name in dict.fromkeys(asked)} if asked else regions
 
 
-def nearest(name: str, known: Iterable[str], n: int = 8) -> str:
+_SHOWN = 8
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
     """The names that are most like that one, or the first ones, as a list in words."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=n, cutoff=0.5)
-    if near or len(names) <= n:
+    near = difflib.get_close_matches(name, names, n=_SHOWN, cutoff=0.5)
+    if near or len(names) <= _SHOWN:
         return ", ".join(near or names) or "none"
-    return ", ".join(names[:n]) + f" and {len(names) - n} more"
+    return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
 
 
 def summed(lines: Iterable[FunctionLine]) -> tuple[FunctionLine, ...]:
@@ -151,9 +157,6 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
     calls = [line.calls for line in group if line.calls is not None]
     inclusive = [line.inclusive for line in group if line.inclusive is not None]
     modelled = [line.modelled for line in group if line.modelled is not None]
-    whole: Modelled | None = None
-    for one in modelled:
-        whole = one if whole is None else whole + one
     return FunctionLine(
         first.context,
         first.origin,
@@ -161,7 +164,7 @@ def _sum(group: Sequence[FunctionLine]) -> FunctionLine:
         total_cost(line.cost for line in group),
         sum(calls) if len(calls) == len(group) else None,
         sum(inclusive) if len(inclusive) == len(group) else None,
-        whole if len(modelled) == len(group) else None,
+        functools.reduce(operator.add, modelled) if len(modelled) == len(group) else None,
     )
 
 
@@ -211,21 +214,17 @@ def by_part(profiles: Iterable[RegionProfile]) -> dict[tuple[Part, Context], int
     return found
 
 
-def nameless(lines: Iterable[FunctionLine]) -> tuple[str, ...]:
-    """The origins none of whose code has a symbol, those with the most instructions first."""
-    named: dict[str, bool] = {}
-    insns: dict[str, int] = {}
-    for line in lines:
-        is_named = line.name not in (NO_SYMBOL, UNKNOWN)
-        named[line.origin] = named.get(line.origin, False) or is_named
-        insns[line.origin] = insns.get(line.origin, 0) + line.cost.insns
-    found = [origin for origin, has_names in named.items() if not has_names]
-    return tuple(sorted(found, key=lambda origin: (-insns[origin], origin)))
-
-
 def nameless_text(lines: Iterable[FunctionLine], who: str = "") -> tuple[str, ...]:
-    """What is to be said of these, if there are any."""
-    found = nameless(lines)
+    """What is to be said of the origins none of whose code has a symbol, if there are any: those
+    with the most instructions first.
+    """
+    named: set[str] = set()
+    insns: Counter[str] = Counter()
+    for line in lines:
+        insns[line.origin] += line.cost.insns
+        if line.name not in (NO_SYMBOL, UNKNOWN):
+            named.add(line.origin)
+    found = sorted(insns.keys() - named, key=lambda origin: (-insns[origin], origin))
     if not found:
         return ()
     said = f"No symbols{who}, so functions are not distinguished, in: {', '.join(found)}."

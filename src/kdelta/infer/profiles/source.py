@@ -2,14 +2,14 @@
 """What the lines of sources cost, in one run or in two whose sources differ."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 import numpy as np
 
-from kdelta.counts.profile import CostColumns, Profile
-from kdelta.counts.source_lines import SourceLines
+from kdelta.counts.profile import Profile, ProfiledFunction
+from kdelta.counts.source_lines import Frame, SourceLines
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.annotate import chosen_rows
 from kdelta.infer.profiles.matching import Inlined, Key
@@ -33,16 +33,6 @@ class SourceLine(msgspec.Struct, frozen=True, order=True):
         return bool(self.file)
 
 
-Count = Callable[[CostColumns], Sequence[int]]
-"""Of costs by address a figure of each."""
-
-
-def insns_of(costs: CostColumns) -> Sequence[int]:
-    """Instructions."""
-    found: list[int] = costs.insns.tolist()
-    return found
-
-
 def executed_addresses(
     profiles: Iterable[Profile], selection: Selection, keys: frozenset[Key] | None = None
 ) -> dict[str, set[int]]:
@@ -56,23 +46,15 @@ def executed_addresses(
 
 
 def by_line(
-    profiles: Iterable[Profile],
-    selection: Selection,
-    lines: SourceLines,
-    keys: frozenset[Key] | None = None,
-    count: Count = insns_of,
+    profiles: Iterable[Profile], selection: Selection, lines: SourceLines
 ) -> dict[SourceLine, int]:
     """What each line cost in these regions. LabError unless that adds up to the regions."""
     found: dict[SourceLine, int] = {}
     whole = 0
     for profile in profiles:
-        chosen = chosen_rows(profile, selection, keys)
-        whole += sum(count(chosen.row_costs()))
-        costs = chosen.address_costs()
-        columns = (costs.function.tolist(), costs.address.tolist(), count(costs.costs))
-        for index, address, figure in zip(*columns, strict=True):
-            function = profile.functions[index]
-            frames = lines.at(function.origin, address)
+        chosen = chosen_rows(profile, selection)
+        whole += int(chosen.row_costs().insns.sum())
+        for function, frames, figure in _addresses(chosen, lines, Sort.INSNS):
             line = (
                 SourceLine(function.origin, frames[0].file, frames[0].line, frames[0].function)
                 if frames
@@ -87,18 +69,20 @@ def by_line(
     return found
 
 
-def count_of(by: Sort) -> Count:
-    """Of costs by address what functions are ranked by, of each."""
-
-    def special(costs: CostColumns) -> Sequence[int]:
-        found: list[int] = sum(costs.specials.values(), np.zeros(len(costs), np.int64)).tolist()
-        return found
-
-    def column(costs: CostColumns) -> Sequence[int]:
-        found: list[int] = getattr(costs, _COLUMNS[by]).tolist()
-        return found
-
-    return special if by is Sort.SPECIAL else column
+def _addresses(
+    chosen: Profile, lines: SourceLines, by: Sort
+) -> Iterator[tuple[ProfiledFunction, Sequence[Frame], int]]:
+    """Of each executed address its function, its frames and what functions are ranked by."""
+    costs = chosen.address_costs()
+    figures = (
+        sum(costs.costs.specials.values(), np.zeros(len(costs.costs), np.int64))
+        if by is Sort.SPECIAL
+        else getattr(costs.costs, _COLUMNS[by])
+    )
+    columns = (costs.function.tolist(), costs.address.tolist(), figures.tolist())
+    for index, address, figure in zip(*columns, strict=True):
+        function = chosen.functions[index]
+        yield function, lines.at(function.origin, address), figure
 
 
 _COLUMNS = {
@@ -121,14 +105,10 @@ def inlined_in(
     region.
     """
     found: dict[Key, dict[tuple[str, ...], Fraction]] = {}
-    count = count_of(by)
     for profile in profiles:
         passes = max(1, profile.iterations) if each else 1
-        costs = chosen_rows(profile, selection).address_costs()
-        columns = (costs.function.tolist(), costs.address.tolist(), count(costs.costs))
-        for index, address, figure in zip(*columns, strict=True):
-            function = profile.functions[index]
-            frames = lines.at(function.origin, address)
+        chosen = chosen_rows(profile, selection)
+        for function, frames, figure in _addresses(chosen, lines, by):
             if len(frames) > 1 and figure:
                 chain = tuple(frame.function for frame in reversed(frames[:-1]))
                 row = found.setdefault((function.origin, function.name), {})

@@ -30,8 +30,14 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.reach.alive import BuiltSide, find_alive
-from kdelta.infer.reach.reach import NOT_EXECUTED, AliveObject, Kept, Reach, RuledOut
-from kdelta.infer.reach.recompiled import differences_that_matter
+from kdelta.infer.reach.reach import (
+    NOT_EXECUTED,
+    AliveObject,
+    Kept,
+    Reach,
+    RuledOut,
+    came_out_otherwise,
+)
 from kdelta.kernels.objects.dependencies import Dependencies
 from kdelta.kernels.objects.digest import LINKER_SCRIPTS
 
@@ -119,31 +125,6 @@ def reach_of_changes(
     }
 
 
-def chances(ends: tuple[Tree, Tree], reached: Mapping[str, Reach]) -> dict[str, float]:
-    """For each change that is kept how likely it is to have an effect in a region: a guess that
-    only decides what is tried first. Two changes may cancel, so it rules nothing out.
-    """
-    before, after = ends
-    kept = {name: found for name, found in reached.items() if isinstance(found, Kept)}
-    paths = {thing.path for found in kept.values() for thing in found.alive}
-    names = [end.side.executed if end.side.measured is None else end.side.measured for end in ends]
-    scores: dict[str, float] = {}
-    for one in differences_that_matter(before.side, after.side.digest, paths):
-        if one.matters:
-            in_region = one.what == "function" and any(one.name in known for known in names)
-            score = _IN_REGION if in_region else _ELSEWHERE
-            scores[one.path] = max(scores.get(one.path, 0.0), score)
-    return {name: _chance(found, scores) for name, found in kept.items()}
-
-
-_IN_REGION, _ELSEWHERE, _SAME, _UNDECIDED = 0.9, 0.3, 0.05, 0.2
-
-
-def _chance(found: Kept, scores: Mapping[str, float]) -> float:
-    best = max((scores.get(thing.path, _SAME) for thing in found.alive), default=_SAME)
-    return max(best, _UNDECIDED) if found.undecided else best
-
-
 class _Builds:
     """What the builds say of the files that are touched at all."""
 
@@ -162,18 +143,13 @@ class _Builds:
         self.every: frozenset[str] = frozenset().union(*held)
         self.one_sided = self.every - held[0].intersection(*held)
         unknown = frozenset().union(*(end.unknown for end in ends))
-        self.unknown = {path for path in unknown if self._differs(path)}
+        self.unknown = {path for path in unknown if came_out_otherwise(path, self.digests)}
         made = [*self.every, *(path for digest in self.digests for path in digest.generated)]
         made += [file for file in self.tools if not file.endswith("/")]
         self._folders = {
-            "/".join(parts[:depth]) for parts in map(_parts, made) for depth in range(1, len(parts))
+            path.rsplit("/", cut)[0] for path in made for cut in range(1, path.count("/") + 1)
         }
         self._tool_folders = tuple(path for path in self.tools if path.endswith("/"))
-
-    def _differs(self, generated: str) -> bool:
-        """Whether a generated file came out otherwise in some of the builds."""
-        held = [digest.generated.get(generated) for digest in self.digests]
-        return any(file is None for file in held) or len({file.sha256 for file in held if file}) > 1
 
     def includes(self, generated: Collection[str]) -> set[str]:
         """The objects that include any of these."""
@@ -200,7 +176,7 @@ class _Builds:
 
     def is_foreign(self, file: str) -> bool:
         """Whether a file belongs to another architecture, or to a tool that did not run."""
-        parts = _parts(file)
+        parts = file.split("/")
         if parts[0] == "arch" and len(parts) > 2:
             return "arch" in self._folders and "/".join(parts[:2]) not in self._folders
         return parts[0] == "tools"
@@ -209,13 +185,9 @@ class _Builds:
         """Whether a file belongs to a part of the tree in which nothing was built. A Makefile has
         no say outside its folder; other files are used from above at most.
         """
-        parts = _parts(file)
+        parts = file.split("/")
         folder = parts[:-1] if _MAKEFILE.match(parts[-1]) else parts[:2]
         return file.startswith(_PARTS) and "/".join(folder) not in self._folders
-
-
-def _parts(path: str) -> list[str]:
-    return path.split("/")
 
 
 def _add_users(
@@ -253,9 +225,7 @@ class _Touch:
             return ""
         if _CONFIG.fullmatch(file):
             return f"{file} may change the config"
-        if self.builds.is_elsewhere(file):
-            return ""
-        if _NO_CONCERN.fullmatch(file):
+        if self.builds.is_elsewhere(file) or _NO_CONCERN.fullmatch(file):
             return ""
         is_named_if_used = _COMPILED.fullmatch(file) and not file.startswith(_SCRIPTS)
         return "" if is_named_if_used else f"{file} may change anything"

@@ -12,18 +12,21 @@ from fractions import Fraction
 from functools import cached_property
 
 from kdelta.counts.model import RegionCounts
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import is_doubtful
+from kdelta.infer.effects.chance import ENOUGH, is_doubtful
 from kdelta.infer.effects.estimate import (
     APART,
+    MEAN,
     ZERO,
     Estimate,
     apart_by_chance,
     effect_between,
     estimate,
+    is_seen,
+    is_steady,
+    run_means,
+    widest,
 )
-from kdelta.infer.effects.means import MEAN, is_seen, is_steady, run_means, widest
-from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, RegionSum
+from kdelta.infer.search.search_model import Failed, FlipSet, Measured, Outcome, Parts, RegionSum
 
 Combination = dict[FlipSet, int]
 """Kernels, by what is flipped in them, with how often each is added; none stands with 0."""
@@ -58,13 +61,14 @@ class ObservedKernels:
     than half of the kernels repeat exactly, nothing is added. With runs enough for their order to
     decide, it is their order that does (`effect_between`).
 
-    A difference between two kernels that chance may have made (doubt.py) has an interval that
+    A difference between two kernels that chance may have made (chance.py) has an interval that
     reaches zero, and so has what such a difference is a part of. `doubted` are the kernels of which
     more runs would decide.
     """
 
     def __init__(self, observed: Iterable[tuple[FlipSet, Outcome]]) -> None:
         self.measured: dict[FlipSet, Mapping[str, Estimate]] = {}
+        self.parts: dict[FlipSet, Parts] = {}
         self.failed: dict[FlipSet, Failed] = {}
         self.doubted: set[FlipSet] = set()
         self._runs: dict[FlipSet, Mapping[str, tuple[RegionCounts, ...]]] = {}
@@ -72,6 +76,7 @@ class ObservedKernels:
         for flips, outcome in observed:
             if isinstance(outcome, Measured):
                 self.measured[flips] = outcome.paths
+                self.parts[flips] = outcome.parts
                 self._runs[flips] = outcome.runs
                 self.failed.pop(flips, None)
             elif flips not in self.measured:
@@ -97,6 +102,17 @@ class ObservedKernels:
         """Whether anything came of that kernel."""
         return flips in self.measured or flips in self.failed
 
+    def held(self, kept: FlipSet, everything: FlipSet) -> bool | None:
+        """Whether what was kept has the path of all; None if that is unknown, or all was kept."""
+        return self.same(kept, everything) if kept != everything and kept in self else None
+
+    def parting(self, kept: FlipSet, everything: FlipSet) -> tuple[dict[str, Estimate], str]:
+        """The regions in which what was kept has not the path of all, and how exactly it has it."""
+        parted = self.estimates(difference(everything, kept))
+        exact = all(one.exact and one.value == 0 for one in parted.values())
+        how = "exactly" if exact else "within the spread of perturbations"
+        return {region: one for region, one in parted.items() if is_seen(one)}, how
+
     def same(self, one: FlipSet, other: FlipSet) -> bool:
         """Whether two measured kernels cost the same in every region: the effect's interval holds
         zero. A region that only one of them has is a difference.
@@ -105,14 +121,10 @@ class ObservedKernels:
         if key not in self._same:
             paths = self.measured[one], self.measured[other]
             self._same[key] = paths[0].keys() == paths[1].keys() and not any(
-                self._differ(name, one, other) for name in paths[0]
+                is_seen(self._between(name, one, other)) and not self._is_doubtful(name, one, other)
+                for name in paths[0]
             )
         return self._same[key]
-
-    def _differ(self, region: str, one: FlipSet, other: FlipSet) -> bool:
-        """Whether two kernels differ in a region, and chance did not make it."""
-        effect = self._between(region, one, other)
-        return is_seen(effect) and not self._is_doubtful(region, one, other)
 
     def _between(self, region: str, one: FlipSet, other: FlipSet) -> Estimate:
         """What the other costs more, as far as ranges say."""

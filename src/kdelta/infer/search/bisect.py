@@ -18,19 +18,28 @@ from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.ancestry import Ancestry, Bits
-from kdelta.infer.search.bisect_answer import SearchedCommits, answer_of
+from kdelta.infer.search.additive import Combination, added, difference
 from kdelta.infer.search.bisect_model import (
     Alike,
     BisectAnswer,
     BisectStep,
+    Culprit,
     History,
+    PlacedCommits,
     PlannedCommit,
     Seen,
+    Together,
     Wants,
 )
 from kdelta.infer.search.search_model import Failed, Measured, Outcome
-from kdelta.infer.search.stretches import Stretch, StretchAccount, StretchJudge
+from kdelta.infer.search.stretches import (
+    Ancestry,
+    Bits,
+    Stretch,
+    StretchAccount,
+    StretchJudge,
+    kernel,
+)
 
 _ROUNDING = 10
 """By so many parts of a bit a kernel may tell less than another one to be on the way of first
@@ -69,12 +78,7 @@ class Bisect(msgspec.Struct, frozen=True, dict=True):
 
     def answer(self) -> BisectAnswer:
         """What is known so far."""
-        plan = self._plan
-        return answer_of(
-            SearchedCommits(self.history, self.observed, self.wants, cut_short=plan.cut_short),
-            plan.account,
-            plan.notes,
-        )
+        return answer_of(self._plan)
 
     @property
     def doubted(self) -> frozenset[str]:
@@ -125,17 +129,28 @@ class _Plan:
     ) -> None:
         self.history = history
         self.wants = wants
-        self.failed = {one.commit for one in observed if isinstance(one.outcome, Failed)}
+        self.failed = {
+            one.commit: one.outcome for one in observed if isinstance(one.outcome, Failed)
+        }
         self.judge = StretchJudge(observed, wants, alike)
         self.notes: list[str] = []
         self._account_for(history.ruled_out)
         if self.account.contradiction and history.ruled_out:
-            self.notes.append(_contradicted(self.account.contradiction))
+            below, above = self.account.contradiction
+            self.notes.append(
+                f"{below} and {above} differ only by commits that were ruled out, and their paths "
+                "are not the same: the ruling out was wrong, and all commits were searched"
+            )
             self._account_for(frozenset())
-        spent = len({one.commit for one in observed} - {history.good, history.bad})
+        if bases := sum(one.step is BisectStep.BASE for one in observed):
+            self.notes.append(
+                f"{bases} kernels were measured where branches begin that hold less than the good "
+                "end"
+            )
+        self.spent = len({one.commit for one in observed} - {history.good, history.bad})
         self.wanted = tuple(self._wanted())
         self.cut_short = bool(
-            self.wanted and wants.max_builds is not None and spent >= wants.max_builds
+            self.wanted and wants.max_builds is not None and self.spent >= wants.max_builds
         )
         if self.cut_short:
             self.wanted = ()
@@ -160,9 +175,9 @@ class _Plan:
         parents = self.history.parents[commit]
         if not self.wants.confirm or len(parents) != 1:
             return []
-        known = self.judge.measured.keys() | self.failed
+        known = self.judge.measured.keys() | self.failed.keys()
         wanted = [name for name in (commit, parents[0]) if name not in known]
-        if self.failed & {commit, parents[0]}:
+        if self.failed.keys() & {commit, parents[0]}:
             return []
         texts = {commit: "the commit that was found", parents[0]: "what it is made on"}
         return [PlannedCommit(name, BisectStep.CONFIRM, texts[name], 1) for name in wanted]
@@ -262,8 +277,82 @@ def _entropy(part: float) -> float:
     return -part * math.log2(part) - (1 - part) * math.log2(1 - part)
 
 
-def _contradicted(pair: tuple[str, str]) -> str:
-    return (
-        f"{pair[0]} and {pair[1]} differ only by commits that were ruled out, and their paths "
-        "are not the same: the ruling out was wrong, and all commits were searched"
+def answer_of(plan: _Plan) -> BisectAnswer:
+    """All that is known at that point."""
+    history, account = plan.history, plan.account
+    single = [one for one in account.significant if one.count == 1]
+    several = [one for one in account.significant if one.count > 1]
+    values = {one.bits: _value(history, account, one) for one in single}
+    explained = added([*values.values(), *(one.value for one in several)])
+    whole = difference(kernel(history.bad), kernel(history.good))
+    culprits = [_culprit(history, account, one, values[one.bits]) for one in single]
+    return BisectAnswer(
+        culprits=tuple(sorted(culprits, key=lambda one: one.moved)),
+        groups=tuple(_together(plan, one) for one in several),
+        placed=tuple(_placed(account)),
+        sums=account.judge.regions.sums(whole, explained),
+        candidates=len(account.ancestry.candidates),
+        builds=plan.spent,
+        failed={name: failed.detail or failed.status.value for name, failed in plan.failed.items()},
+        notes=tuple(plan.notes),
     )
+
+
+def _value(history: History, account: StretchAccount, stretch: Stretch) -> Combination:
+    """The effect of a single commit: against its parent if both were measured."""
+    (commit,) = account.ancestry.commits(stretch.bits)
+    parents = history.parents[commit]
+    measured = account.judge.measured
+    if len(parents) == 1 and commit in measured and parents[0] in measured:
+        return difference(kernel(commit), kernel(parents[0]))
+    return stretch.value
+
+
+def _culprit(
+    history: History, account: StretchAccount, stretch: Stretch, value: Combination
+) -> Culprit:
+    (commit,) = account.ancestry.commits(stretch.bits)
+    parents = history.parents[commit]
+    confirmed = len(parents) == 1 and value == difference(kernel(commit), kernel(parents[0]))
+    return Culprit(
+        commit=commit,
+        effects=account.judge.regions.estimates(value),
+        functions=account.judge.changed_functions(value),
+        confirmed=confirmed,
+        moved=not account.judge.size(value).region,
+        text=_how(value, len(parents), confirmed=confirmed),
+    )
+
+
+def _how(value: Combination, parents: int, *, confirmed: bool) -> str:
+    if confirmed:
+        return "it was measured, and so was its parent"
+    names = [next(iter(one)) for one, _ in sorted(value.items(), key=lambda item: item[1])]
+    if parents > 1:
+        return "the merge itself: what it does besides the commits that it brings"
+    if len(names) == 2:
+        return f"of all commits between {names[0]} and {names[1]} no other reaches executed code"
+    return f"by subtraction from {len(names)} measured kernels, as if effects add up"
+
+
+def _together(plan: _Plan, stretch: Stretch) -> Together:
+    account = plan.account
+    text = "what is between them failed, so they could not be distinguished"
+    if plan.cut_short:
+        text = f"not distinguished by {plan.wants.max_builds} builds"
+    elif plan.wants.first and stretch is not account.significant[0]:
+        text = "not searched: the largest effect was asked for"
+    return Together(
+        commits=tuple(account.ancestry.commits(stretch.bits)),
+        effects=account.judge.regions.estimates(stretch.value),
+        text=text,
+    )
+
+
+def _placed(account: StretchAccount) -> list[PlacedCommits]:
+    found = []
+    for one in account.stretches:
+        if pair := account.judge.placed(one.value):
+            commits = tuple(account.ancestry.commits(one.bits))
+            found.append(PlacedCommits(*pair, commits, account.judge.regions.estimates(one.value)))
+    return found

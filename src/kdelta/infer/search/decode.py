@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which unit did what, read from kernels that have many units flipped each (codes.py).
+"""Which unit did what, read from kernels that have many units flipped each (coded.py).
 
 Every function's cost in every region is a signal: one figure a kernel. A function is changed by few
 units, so its figures take few values, and which kernels have which value tells whose they are: with
@@ -21,11 +21,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.search.search_model import FlipSet
-
-Parts = Mapping[str, Mapping[str, Estimate]]
-"""What a kernel executes: region -> function -> own instructions an iteration."""
+from kdelta.infer.effects.estimate import ZERO
+from kdelta.infer.search.search_model import FlipSet, Parts
 
 Term = frozenset[str]
 """Units whose joint flip does something: a class, or two that interact. A class are the units that

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the measured kernels say of each unit, and what they leave over when all is added up."""
+"""What the measured kernels say of each unit, what they leave over when all is added up, and which
+units do together what none of them does alone.
 
-from collections.abc import Iterable, Sequence
+A set whose cost is more than A's and its units' effects holds a smallest part of which that is
+true. Its units are found one after the other, by the first so many of the set in order, parted
+where the suspects are; for a pair among n units that takes about 2 log2(n) kernels, one more than
+there are bits in the number of pairs.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.closed_sets import NOTHING, Needs
-from kdelta.infer.search.search_model import FlipSet, How
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -27,7 +34,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Units that no measured kernels distinguish, and what they cost together."""
+    """Units that no measured kernels distinguish, or that interact, and what they do together."""
 
     units: FlipSet
     effect: Combination
@@ -91,7 +98,7 @@ class Account:
         self.top = top
         self.kernels = kernels
         self.evidence = find_evidence(needs, kernels, units)
-        self.interactions: list[tuple[FlipSet, Combination]] = []
+        self.interactions: list[Group] = []
         self.groups = self._groups()
         self._infer_single_groups()
 
@@ -143,7 +150,7 @@ class Account:
                 parts.append(group.effect)
             elif group.units & flips:
                 return None
-        parts += [effect for units, effect in self.interactions if units <= flips]
+        parts += [one.effect for one in self.interactions if one.units <= flips]
         return added(parts)
 
     def residual(self, flips: FlipSet) -> Combination | None:
@@ -160,3 +167,101 @@ class Account:
             for name in self.units
             if name not in self.evidence or self.evidence[name].how is How.INFERRED
         ]
+
+
+Test = Callable[[FlipSet], bool | None]
+"""Whether a set costs more or less than is explained; None if it was not measured."""
+
+
+class Question(msgspec.Struct, frozen=True, tag=True):
+    """A kernel that has to be built to go on. `known` are the units found so far."""
+
+    flips: FlipSet
+    known: tuple[str, ...]
+
+
+class Culprits(msgspec.Struct, frozen=True, tag=True):
+    """A smallest set that is not explained by its parts."""
+
+    units: FlipSet
+
+
+class Lost(msgspec.Struct, frozen=True, tag=True):
+    """The kernels that would decide it did not come to be."""
+
+    units: tuple[str, ...]
+
+
+def smallest(
+    order: Sequence[str],
+    weights: Mapping[str, float],
+    needs: Needs,
+    test: Test,
+    failed: Collection[FlipSet],
+) -> Question | Culprits | Lost:
+    """The smallest part of a set that is not explained, or the kernel to build to find it.
+
+    order    the whole set, of which `test` is true, each unit after those that it needs
+    weights  how likely each is to be of that part, to any scale
+    """
+    found: list[str] = []
+    left = list(order)
+    while True:
+        core = needs.closure(found)
+        if found:
+            verdict = test(core)
+            if verdict:
+                return Culprits(core if len(found) == 1 else frozenset(found))
+            if verdict is None and core not in failed:
+                return Question(core, tuple(found))
+            # With more units on top it would be told no longer whether these alone do it.
+            if not left or (verdict is None and len(found) > 1):
+                return Lost(tuple(found))
+        sets = [core | needs.closure(left[:place]) for place in range(len(left) + 1)]
+        verdicts = [test(flips) for flips in sets]
+        high = next((place for place in range(1, len(sets)) if verdicts[place]), len(left))
+        low = max((place for place in range(high) if verdicts[place] is False), default=0)
+        between = [place for place in range(low + 1, high) if sets[place] not in failed]
+        if between:
+            return Question(sets[_middle(between, low, high, left, weights)], tuple(found))
+        if high - low > 1:
+            return Lost((*found, *left[low:high]))
+        found.append(left[high - 1])
+        left = left[: high - 1]
+
+
+def _middle(
+    places: Sequence[int], low: int, high: int, left: Sequence[str], weights: Mapping[str, float]
+) -> int:
+    total = sum(weights[name] for name in left[low:high])
+    return min(
+        places, key=lambda place: abs(total - 2 * sum(weights[name] for name in left[low:place]))
+    )
+
+
+def suspicion(account: Account, flips: FlipSet, residual: Combination) -> dict[str, float]:
+    """How likely each unit is to be of the part of a set that is not explained.
+
+    A unit whose effect others take away, or double, leaves just that effect over; and those that
+    do something where something is left over are likelier than others.
+    """
+    left = account.kernels.estimates(residual)
+    moved = {name for name, one in left.items() if is_seen(one)}
+    weights = {}
+    for name in flips:
+        evidence = account.evidence.get(name)
+        effects = account.kernels.estimates(evidence.effect) if evidence else {}
+        active = {r for r, one in effects.items() if is_seen(one)}
+        weights[name] = 1.0
+        if active & moved:
+            weights[name] = 3.0
+            alike = [_alike(effects[r], left[r]) for r in moved if r in effects]
+            if active == moved and all(alike):
+                weights[name] = 30.0
+    return weights
+
+
+def _alike(effect: Estimate, left: Estimate) -> bool:
+    """Whether what is left over is the effect once more, or what takes it away."""
+    reach = effect.half_width + left.half_width
+    return abs(abs(effect.value) - abs(left.value)) <= reach

@@ -82,12 +82,16 @@ class MinimalAnswer(msgspec.Struct, frozen=True):
 
 
 class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
-    """The state of a search; `observe` gives the next one. Equal tests give equal decisions."""
+    """The state of a search; `observe` gives the next one. Equal tests give equal decisions.
+
+    patches  all together have an effect; those that were ruled out are best not among them
+    known    what was tried already, which costs nothing
+    """
 
     patches: tuple[SeriesPatch, ...]
     known: tuple[Trial, ...] = ()
-    tested: tuple[Trial, ...] = ()
     max_builds: int | None = None
+    tested: tuple[Trial, ...] = ()
 
     def observe(
         self, patches: PatchSet, verdict: SetVerdict, reason: str = "", *, built: bool = True
@@ -99,20 +103,19 @@ class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
     def next_builds(self) -> tuple[SeriesBuild, ...]:
         """The set that is to be tested next; empty when finished."""
         wanted = self._plan.wanted
-        if wanted is None or self._out_of_builds:
-            return ()
-        return (wanted,)
+        return () if wanted is None or self._out_of_builds else (wanted,)
 
     def answer(self) -> MinimalAnswer:
         """What is known so far."""
         plan = self._plan
+        is_cut = plan.wanted is not None and self._out_of_builds
         return MinimalAnswer(
             members=tuple(plan.members()),
             complete=plan.found_all,
             confirmed=plan.wanted is None,
             tests=self._spent,
             refused=sum(not one.built for one in self.tested),
-            note=f"the search ended after {self._spent} builds" if self._cut else "",
+            note=f"the search ended after {self._spent} builds" if is_cut else "",
         )
 
     @property
@@ -123,30 +126,9 @@ class MinimalSearch(msgspec.Struct, frozen=True, dict=True):
     def _out_of_builds(self) -> bool:
         return self.max_builds is not None and self._spent >= self.max_builds
 
-    @property
-    def _cut(self) -> bool:
-        return self._plan.wanted is not None and self._out_of_builds
-
     @cached_property
     def _plan(self) -> "_Plan":
         return _Plan(self.patches, (*self.known, *self.tested))
-
-
-def begin_minimal(
-    patches: Sequence[SeriesPatch], known: Iterable[Trial] = (), max_builds: int | None = None
-) -> MinimalSearch:
-    """A search among patches of which all together have an effect; those that were ruled out are
-    best not among them. `known`: what was tried already, which costs nothing.
-    """
-    return MinimalSearch(tuple(patches), tuple(known), (), max_builds)
-
-
-class _Found(msgspec.Struct, frozen=True):
-    """A patch that was found, and how."""
-
-    name: str
-    role: PatchRole
-    text: str
 
 
 class _Plan:
@@ -159,7 +141,7 @@ class _Plan:
         self.order = [patch.name for patch in patches]
         self.places = {name: place for place, name in enumerate(self.order)}
         self.tests = {one.patches: one for one in tested}
-        self.found: list[_Found] = []
+        self.found: list[Member] = []
         self.dropped: PatchSet = frozenset()
         self.wanted: SeriesBuild | None = None
         self.found_all = False
@@ -234,7 +216,7 @@ class _Plan:
             reason = f"{listed(self.chosen())} with {name}, which it may need"
             if self.ask(more, reason).verdict is not SetVerdict.UNRESOLVED:
                 text = f"{last.name} needs it: without it {test.reason}"
-                self.found.append(_Found(name, PatchRole.NEEDED, text))
+                self.found.append(Member(name, PatchRole.NEEDED, text))
                 return True
         return False
 
@@ -244,7 +226,7 @@ class _Plan:
             role, text = PatchRole.CULPRIT, "without it the effect is not there"
         else:
             role, text = PatchRole.NEEDED, f"without it {without.reason}"
-        self.found.append(_Found(name, role, text))
+        self.found.append(Member(name, role, text))
 
     # That nothing of it can be left out
 
@@ -253,7 +235,7 @@ class _Plan:
             if one.name not in self.dropped:
                 self._leave_out(one)
 
-    def _leave_out(self, one: _Found) -> None:
+    def _leave_out(self, one: Member) -> None:
         for gone in self._removals(one):
             before = self.dropped
             reason = f"{listed(self.chosen())}, without {listed(gone)}"
@@ -266,7 +248,7 @@ class _Plan:
             if verdict is SetVerdict.LACKS:
                 return
 
-    def _removals(self, one: _Found) -> list[PatchSet]:
+    def _removals(self, one: Member) -> list[PatchSet]:
         """Ways to leave a patch out: with those that do not apply without it; and, if that is no
         kernel and the patch itself was only needed, with the one or all of the others of which the
         same is true: a patch that breaks what the next one fixes has no effect, nor has the next.
@@ -287,12 +269,9 @@ class _Plan:
         for name in self.order:
             if name not in self.chosen():
                 continue
-            if name in by_name:
-                members.append(Member(name, by_name[name].role, by_name[name].text))
-            else:
-                users = [one for one in self.chosen() if name in self.patches[one].needs]
-                text = f"{listed(users)} does not apply without it"
-                members.append(Member(name, PatchRole.NEEDED, text))
+            users = [one for one in self.chosen() if name in self.patches[one].needs]
+            needed = Member(name, PatchRole.NEEDED, f"{listed(users)} does not apply without it")
+            members.append(by_name.get(name, needed))
         return members
 
 

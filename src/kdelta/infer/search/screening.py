@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Screening by halves: groups of units that together do nothing are cleared by one build.
+"""Two ways to decide about units: one at a time, and by halves, where groups of units that together
+do nothing are cleared by one build.
 
-The units stand in a row that stays closed under needs; each kernel has the first so many of them
-flipped. Two kernels of the row with the same cost clear all units between them; where they differ,
-a kernel from the middle is built, until the units that do something stand alone. With n units a row
-takes n - 1 kernels at most, and about d log2(n / d) where d of them matter.
+One at a time, each unit has a pair of kernels that differ by nothing else, a build a unit. Most are
+flipped alone in A. What needs one unit that itself is flipped alone goes on top of that. What needs
+several would take two builds from A; it is taken out of the kernel with everything flipped instead,
+and those that depend on it before it.
 
-It assumes that effects do not cancel exactly, in every region, within a group; and as each unit is
-seen on top of those before it, a few more builds (`check_sets`) look at them without these.
+By halves, the units stand in a row that stays closed under needs; each kernel has the first so
+many of them flipped. Two kernels of the row with the same cost clear all units between them; where
+they differ, a kernel from the middle is built, until the units that do something stand alone. With
+n units a row takes n - 1 kernels at most, and about d log2(n / d) where d of them matter.
+
+Halving assumes that effects do not cancel exactly, in every region, within a group; and as each
+unit is seen on top of those before it, a few more builds (`check_sets`) look at them without these.
 """
 
 import itertools
@@ -17,9 +23,71 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from kdelta.infer.search.additive import ObservedKernels
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.evidence import Evidence
-from kdelta.infer.search.search_model import FlipSet, How
+from kdelta.infer.search.search_model import NOTHING, FlipSet, How, Needs
+
+Pair = tuple[FlipSet, FlipSet]
+"""The kernel with a unit, and the one without it."""
+
+
+def pairs_for(
+    needs: Needs, kernels: ObservedKernels, top: FlipSet, units: Sequence[str], tries: int
+) -> dict[str, Pair]:
+    """For each unit the pair to complete; without those for which `tries` kernels failed.
+
+    units   those to decide, in an order in which each comes after its needs
+    top     a measured kernel with all of them flipped
+    """
+    found: dict[str, Pair] = {}
+    planned: set[FlipSet] = set(kernels.measured)
+    shrunk = top
+    for name in units:
+        below = needs.below(name)
+        pair = below | {name}, below
+        if below in planned and pair[0] not in kernels.failed:
+            found[name] = pair
+            planned.add(pair[0])
+    for name in reversed([name for name in units if name not in found]):
+        pair = shrunk, shrunk - {name}
+        if _possible(needs, kernels, pair, name) and pair[1] not in kernels.failed:
+            found[name] = pair
+            shrunk = pair[1]
+        elif other := _around(needs, kernels, name, tries):
+            found[name] = other
+    return found
+
+
+def _possible(needs: Needs, kernels: ObservedKernels, pair: Pair, name: str) -> bool:
+    more, below = pair
+    return name in more and needs.is_closed(below) and not set(pair) & set(kernels.failed)
+
+
+def _around(needs: Needs, kernels: ObservedKernels, name: str, tries: int) -> Pair | None:
+    """The pair nearest to A of which one kernel is there; else the unit on top of its needs."""
+    failures = sum(_besides(needs, kernels, flips, name) for flips in kernels.failed)
+    if failures >= tries:
+        return None
+    found: list[Pair] = []
+    for flips in kernels.measured:
+        pair = (flips, flips - {name}) if name in flips else (flips | {name}, flips)
+        if needs.is_closed(pair[0]) and _possible(needs, kernels, pair, name):
+            found.append(pair)
+    if found:
+        return min(found, key=lambda pair: (len(pair[1]), sorted(pair[1])))
+    below = needs.below(name)
+    pair = below | {name}, below
+    return None if set(pair) & set(kernels.failed) else pair
+
+
+def _besides(needs: Needs, kernels: ObservedKernels, failed: FlipSet, name: str) -> bool:
+    """Whether a failed kernel was the other side of a measured one, or the unit's first choice."""
+    return failed ^ {name} in kernels or failed == needs.below(name) | {name}
+
+
+def missing(pair: Pair, known: Collection[FlipSet]) -> list[FlipSet]:
+    """Which kernels of a pair are to be built."""
+    return [flips for flips in reversed(pair) if flips not in known]
+
 
 _FACTORS = tuple(math.exp(step * 0.75) for step in range(-5, 6))
 """By how much the odds of all priors may be wrong, together."""
@@ -35,38 +103,35 @@ class Segment(msgspec.Struct, frozen=True):
     same: bool
 
 
-class ScreenedKernels:
-    """The kernels of a screening. `order` is closed under needs from any point on."""
+def row_of(order: Sequence[str], kernels: ObservedKernels) -> list[Segment]:
+    """The segments of a screening. `order` is closed under needs from any point on."""
+    points = [frozenset(order[:place]) for place in range(len(order) + 1)]
+    known = [place for place, flips in enumerate(points) if flips in kernels]
+    return [
+        Segment(
+            points[low],
+            points[high],
+            tuple(order[low:high]),
+            kernels.same(points[high], points[low]),
+        )
+        for low, high in itertools.pairwise(known)
+    ]
 
-    def __init__(self, order: Sequence[str], kernels: ObservedKernels) -> None:
-        self._kernels = kernels
-        points = [frozenset(order[:place]) for place in range(len(order) + 1)]
-        known = [place for place, flips in enumerate(points) if flips in kernels]
-        self.segments = [
-            Segment(
-                points[low],
-                points[high],
-                tuple(order[low:high]),
-                kernels.same(points[high], points[low]),
-            )
-            for low, high in itertools.pairwise(known)
-        ]
 
-    def middle(self, segment: Segment, priors: Mapping[str, float], tries: int) -> FlipSet | None:
-        """The kernel that parts the segment best, of those that did not fail; None after too many
-        failures.
-        """
-        points = [
-            (segment.below.union(segment.units[:place]), place)
-            for place in range(1, len(segment.units))
-        ]
-        open_points = [
-            (flips, place) for flips, place in points if flips not in self._kernels.failed
-        ]
-        if len(points) - len(open_points) >= tries or not open_points:
-            return None
-        best = _half([priors[name] for name in segment.units])
-        return min(open_points, key=lambda point: abs(point[1] - best))[0]
+def middle(
+    segment: Segment, priors: Mapping[str, float], failed: Collection[FlipSet], tries: int
+) -> FlipSet | None:
+    """The kernel that parts the segment best, of those that did not fail; None after too many
+    failures.
+    """
+    points = {
+        place: segment.below.union(segment.units[:place]) for place in range(1, len(segment.units))
+    }
+    open_places = [place for place, flips in points.items() if flips not in failed]
+    if len(points) - len(open_places) >= tries or not open_places:
+        return None
+    best = _half([priors[name] for name in segment.units])
+    return points[min(open_places, key=lambda place: abs(place - best))]
 
 
 def _half(chances: Sequence[float]) -> int:
@@ -94,7 +159,7 @@ class Prospect(msgspec.Struct, frozen=True):
 
 
 def prospect(
-    row: ScreenedKernels,
+    row: Sequence[Segment],
     kernels: ObservedKernels,
     priors: Mapping[str, float],
     evidence: Mapping[str, Evidence],
@@ -103,7 +168,7 @@ def prospect(
     """Compares halving the open segments with taking their units one at a time. `pending` are the
     units that are not decided. The priors are scaled by what was seen so far.
     """
-    open_segments = [one for one in row.segments if not one.same and set(one.units) & set(pending)]
+    open_segments = [one for one in row if not one.same and set(one.units) & set(pending)]
     singles = [evidence[name] for name in priors if name in evidence]
     moving = [name for name, one in evidence.items() if _moves(one, kernels)]
     still = [

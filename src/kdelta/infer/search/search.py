@@ -5,40 +5,57 @@ A build takes minutes and a run seconds, so builds are what is saved:
 
 1. The proof: all units that were not ruled out, flipped together, must give B's path. If they do,
    the others are settled; if not, all are searched.
-2. Each unit is decided one at a time (one_at_a_time.py) or by halves (infer/search/screening.py),
+2. Each unit is decided one at a time or by halves (infer/search/screening.py),
    whichever is expected to take fewer builds, given how likely units are to matter and what was
    seen so far. One at a time is never left again.
 3. After halving a few builds check that effects are the same without the units they were seen
    with. One at a time, the sum against the whole is that check.
-4. Where effects do not add up, the units that interact are found (interactions.py).
+4. Where effects do not add up, the units that interact are found (evidence.py).
 
 Plackett-Burman and other balanced designs are not used: with n units they take more than n builds,
 no fewer than one at a time. What they save is spread, and that is had for less by more runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.search.closed_sets import NOTHING, Needs
-from kdelta.infer.search.search_answer import answer_of, strategy_of
+from kdelta.infer.effects.estimate import ZERO, Adds, Estimate
+from kdelta.infer.search.additive import Combination, added, difference
+from kdelta.infer.search.coded import Coded
+from kdelta.infer.search.decode import Term
+from kdelta.infer.search.evidence import Evidence, Group
 from kdelta.infer.search.search_model import (
+    NOTHING,
     Failed,
     FlipSet,
+    GroupAnswer,
+    How,
+    InteractionAnswer,
     Limits,
     Measured,
+    Needs,
     Observation,
     Outcome,
     PlannedBuild,
+    ProofAnswer,
+    RegionSum,
     SearchAnswer,
     SearchUnit,
+    Step,
+    UnitAnswer,
 )
 from kdelta.infer.search.search_plan import Plan
+from kdelta.infer.search.search_words import listed
 from kdelta.spec.run import RunStatus
 
 Distance = Callable[[FlipSet, FlipSet], float]
 """What building one set right after another costs, such as the objects that both differ by."""
+
+
+def _units_apart(one: FlipSet, other: FlipSet) -> float:
+    return len(one ^ other)
 
 
 class Search(msgspec.Struct, frozen=True, dict=True):
@@ -68,7 +85,7 @@ class Search(msgspec.Struct, frozen=True, dict=True):
             new = [Observation(flips, refused, step), Observation(built, outcome)]
         return msgspec.structs.replace(self, observed=(*self.observed, *new))
 
-    def next_builds(self, distance: Distance | None = None) -> tuple[PlannedBuild, ...]:
+    def next_builds(self, distance: Distance = _units_apart) -> tuple[PlannedBuild, ...]:
         """Kernels that are needed, the next one first, neighbours close to each other; empty when
         finished. Only the first is certain: each outcome may change the rest.
 
@@ -79,7 +96,7 @@ class Search(msgspec.Struct, frozen=True, dict=True):
         last = self.observed[-1].flips if len(self.observed) > 2 else NOTHING
         ordered = []
         while builds:
-            nearest = min(builds, key=lambda build: (distance or _units_apart)(last, build.flips))
+            nearest = min(builds, key=lambda build: distance(last, build.flips))
             builds.remove(nearest)
             ordered.append(nearest)
             last = nearest.flips
@@ -125,5 +142,233 @@ def begin(
     return Search(tuple(units), tuple(observed), limits or Limits())
 
 
-def _units_apart(one: FlipSet, other: FlipSet) -> float:
-    return len(one ^ other)
+def strategy_of(plan: Plan) -> str:
+    """Which way the units are searched, and why."""
+    count = len(plan.order)
+    if plan.proof_needed and not plan.kernels.is_known(plan.kept):
+        return "the proof first"
+    if count < 2:
+        return "none: the whole is one unit" if count else "none: no unit is left"
+    if plan.decodes or plan.steps(Step.CODED):
+        coded, settled = plan.steps(Step.CODED), plan.steps(Step.SETTLE)
+        return f"by code: {coded} kernels tell {count} units apart, {settled} settle what is left"
+    return _one_way_or_the_other(plan, count)
+
+
+def _one_way_or_the_other(plan: Plan, count: int) -> str:
+    halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
+    if halving and alone:
+        return f"by halves ({halving} builds), then one at a time, as many units matter"
+    if halving:
+        return f"by halves: few of {count} units were expected to matter"
+    if plan.prospect and not alone:
+        expected = plan.prospect
+        way = "by halves" if expected.prefers_halving else "one at a time"
+        return (
+            f"{way}: about {expected.halving:.0f} builds are expected by halves, "
+            f"{expected.one_at_a_time:.0f} one at a time"
+        )
+    return "one at a time: many units were expected to matter" if alone else "the whole decides"
+
+
+def answer_of(plan: Plan) -> SearchAnswer:
+    """All that is known at that point."""
+    return SearchAnswer(
+        units=tuple(_unit(plan, unit.name) for unit in plan.units),
+        groups=tuple(_groups(plan)),
+        interactions=tuple(_interactions(plan)),
+        sums=_sums(plan),
+        proof=_proof(plan),
+        builds=plan.spent,
+        strategy=strategy_of(plan),
+        notes=tuple(_notes(plan)),
+        mean=None if plan.decodes else plan.kernels.mean_sum(*_parts(plan)),
+    )
+
+
+def _groups(plan: Plan) -> Iterator[GroupAnswer]:
+    terms = plan.decodes.together() if plan.decodes else []
+    for units, effects in _joint_effects(plan, terms, plan.account.groups):
+        names = tuple(name for name in plan.order if name in units)
+        yield GroupAnswer(names, effects, "no kernels that ran distinguish them")
+
+
+def _interactions(plan: Plan) -> Iterator[InteractionAnswer]:
+    terms = plan.decodes.interactions() if plan.decodes else []
+    for units, effects in _joint_effects(plan, terms, plan.account.interactions):
+        names = tuple(name for name in plan.needs.names if name in units)
+        extra = plan.needs.closure(units) - units
+        after = f" after {listed(extra)}" if extra else ""
+        text = f"together{after}, from A, less what each does"
+        yield InteractionAnswer(names, effects, text)
+
+
+def _joint_effects(
+    plan: Plan, terms: Sequence[Term], groups: Sequence[Group]
+) -> list[tuple[FlipSet, dict[str, Estimate]]]:
+    """What units do together: terms where functions were decoded, else groups of the account."""
+    if plan.decodes:
+        return [(term, plan.decodes.estimates(term)) for term in terms]
+    return [(group.units, plan.kernels.with_mean(group.effect)) for group in groups]
+
+
+def _decoded(coded: Coded, name: str) -> UnitAnswer:
+    term = coded.class_of(name)
+    does = term in coded.effects
+    if does and len(term) > 1:
+        return UnitAnswer(name, How.UNRESOLVED, "no kernels distinguish it from others", {})
+    text = (
+        f"by function, from {len(coded.sets)} kernels with many units flipped each"
+        if does
+        else f"no function of {len(coded.sets)} kernels with many units flipped each speaks for it"
+    )
+    return UnitAnswer(name, How.DECODED if does else How.CLEARED, text, coded.estimates(term))
+
+
+def _unit(plan: Plan, name: str) -> UnitAnswer:
+    if name not in plan.top:
+        return UnitAnswer(name, How.RULED_OUT, "the kernel without it has B's path", {})
+    evidence = plan.account.evidence.get(name)
+    if plan.decodes and (evidence is None or evidence.how not in {How.ALONE, How.DIFFERENCE}):
+        return _decoded(plan.decodes, name)
+    if evidence is None:
+        return UnitAnswer(name, How.UNRESOLVED, _why_unresolved(plan, name), {})
+    if evidence.how is How.CLEARED:
+        around = plan.kernels.with_mean(difference(evidence.more, evidence.below))
+        effects = {
+            region: Estimate(ZERO, one.low, one.high, one.n) for region, one in around.items()
+        }
+    else:
+        effects = plan.kernels.with_mean(evidence.effect)
+    return UnitAnswer(name, evidence.how, _how_text(plan, name, evidence), effects)
+
+
+def _how_text(plan: Plan, name: str, evidence: Evidence) -> str:
+    below = evidence.below - plan.needs.below(name)
+    needed = plan.needs.below(name) & evidence.below
+    after = f", after {listed(needed)}" if needed else ""
+    context = f"on top of {listed(below)}" if below else "from A"
+    if evidence.how is How.ALONE:
+        return f"alone from A{after}"
+    if evidence.how is How.DIFFERENCE:
+        others = plan.top - evidence.more
+        if len(others) < len(below):
+            left_out = f" but {listed(others)}" if others else ""
+            return f"alone, on top of all the others{left_out}"
+        return f"alone, {context}"
+    if evidence.how is How.CLEARED:
+        count = len(evidence.group) - 1
+        return f"nothing changes with it and {count} other{'s' * (count > 1)}, {context}"
+    return "what the others leave of the whole, if effects add up"
+
+
+def _why_unresolved(plan: Plan, name: str) -> str:
+    if plan.out_of_builds:
+        return f"no builds are left ({plan.spent} made)"
+    failed = plan.kernels.failed
+    if not failed:
+        return "not looked at yet"
+    # The smallest kernel that failed says most about a unit in it, or about one that it needs.
+    wanted = plan.needs.closure([name])
+    flips = min(failed, key=lambda one: (name not in one, not one & wanted, len(one), sorted(one)))
+    one = failed[flips]
+    detail = f": {one.detail}" if one.detail else ""
+    return f"{listed(flips)} flipped: {one.status.value}{detail}"
+
+
+def _sums(plan: Plan) -> dict[str, RegionSum]:
+    """Of A to B; what the kept units leave of that, where the proof held, is in the remainder."""
+    if plan.decodes:
+        return _decoded_sums(plan, plan.decodes)
+    return plan.kernels.sums(*_parts(plan))
+
+
+def _parts(plan: Plan) -> tuple[Combination, Combination]:
+    """B less A, and what units, groups and interactions add up to."""
+    return difference(plan.everything, NOTHING), plan.account.explained(plan.top) or added([])
+
+
+def _decoded_sums(plan: Plan, coded: Coded) -> dict[str, RegionSum]:
+    """The same where units were distinguished by function; those measured alone count as that."""
+    whole = plan.kernels.estimates(difference(plan.everything, NOTHING))
+    parts = [_unit(plan, name).effects for name in plan.order]
+    parts += [coded.estimates(term) for term in (*coded.together(), *coded.interactions())]
+    sums = {}
+    for region, one in whole.items():
+        value = sum((part[region].value for part in parts if region in part), ZERO)
+        far = coded.reach(region)
+        rest = one.value - value
+        sums[region] = RegionSum(
+            one,
+            Estimate(value, value - far, value + far, one.n),
+            Estimate(rest, rest - far, rest + far, one.n),
+            plan.kernels.first[region],
+            plan.kernels.widest(region),
+        )
+    return sums
+
+
+def _proof(plan: Plan) -> ProofAnswer:
+    out = len(plan.everything - plan.kept)
+    if not out:
+        return ProofAnswer(None, "nothing was ruled out")
+    if plan.kept in plan.kernels.failed:
+        one = plan.kernels.failed[plan.kept]
+        return ProofAnswer(
+            None, f"no proof: the kernel with all that was kept: {one.status.value}: {one.detail}"
+        )
+    if plan.kept not in plan.kernels:
+        return ProofAnswer(None, "no proof yet")
+    differing, how = plan.kernels.parting(plan.kept, plan.everything)
+    if plan.proof_held:
+        return ProofAnswer(
+            True, f"with all {len(plan.kept)} units that were kept, A has B's path {how}"
+        )
+    return ProofAnswer(
+        False,
+        f"ruling out was wrong: with all {len(plan.kept)} units that were kept, the path is not "
+        f"B's in {len(differing)} regions; the {out} others are searched too",
+        differing,
+    )
+
+
+def _notes(plan: Plan) -> list[str]:
+    notes = []
+    if any(one.how is How.CLEARED for one in plan.account.evidence.values()):
+        notes.append(
+            "units were cleared in groups: effects that cancel exactly in every region of a group "
+            "would not be seen"
+        )
+    if plan.decodes:
+        notes.append(
+            "effects were distinguished by function in kernels with many units flipped: what two "
+            "do only together can look like one's"
+        )
+    if plan.decodes and (left := plan.decodes.left_over()):
+        notes.append(f"functions of {listed(left)} changed in a way that no few units account for")
+    if not plan.decodes and plan.unchecked():
+        notes.append(
+            "some effects were seen only with other units flipped: whether they are the same from "
+            "A was not checked"
+        )
+    if plan.out_of_builds:
+        notes.append(f"the search ended after {plan.spent} builds, as it was asked to")
+    if plan.interactions_cut:
+        notes.append(
+            f"after {plan.interaction_limit} builds no more interacting units are looked for"
+        )
+    sums = _sums(plan)
+    left_over = [name for name, one in sums.items() if one.adds is Adds.LEFT_OVER]
+    if left_over and not plan.builds:
+        notes.append(
+            f"more than the spread is left over in {listed(left_over)}: units that interact, "
+            + (
+                "for which no builds were left"
+                if plan.out_of_builds
+                else "each too little to be looked for, or not found"
+            )
+        )
+    notes += [
+        f"which of {listed(lost.units)} interact is open: kernels failed" for lost in plan.lost
+    ]
+    return notes

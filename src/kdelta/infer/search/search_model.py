@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a search over sets of flipped units is given, what it asks for, and what it answers."""
+"""What a search over sets of flipped units is given, what it asks for, and what it answers; and
+which sets can be flipped: closed under needs, and in orders that stay closed.
+"""
 
 import enum
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 import msgspec
 
 from kdelta.counts.model import RegionCounts
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds, adds
+from kdelta.infer.effects.estimate import Adds, Estimate, adds
 from kdelta.spec.run import RunStatus
 
 FlipSet = frozenset[str]
 """The names of the units that are flipped, from A: closed under their needs."""
+
+NOTHING: FlipSet = frozenset()
+
+Parts = Mapping[str, Mapping[str, Estimate]]
+"""What a kernel executes: region -> function -> own instructions an iteration."""
 
 
 class SearchUnit(msgspec.Struct, frozen=True):
@@ -34,7 +41,7 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
     paths   the cost of each region, over its perturbed runs
     parts   that of each function in it, where that is known: they add up to the region's
     runs    the region in each run, where differences are to be judged by the rules against chance
-            (doubt.py); a region without is judged by its ranges alone
+            (chance.py); a region without is judged by its ranges alone
     """
 
     paths: dict[str, Estimate]
@@ -70,6 +77,11 @@ class Limits(msgspec.Struct, frozen=True):
     relevance: Fraction = Fraction(1, 1000)
     tries: int = 3
     coded_from: int = 25
+
+
+def builds_left(max_builds: int | None, spent: int) -> int | None:
+    """How many kernels may still be built; None for as many as it takes."""
+    return None if max_builds is None else max(0, max_builds - spent)
 
 
 class Step(enum.StrEnum):
@@ -139,12 +151,8 @@ class GroupAnswer(msgspec.Struct, frozen=True):
     text: str
 
 
-class InteractionAnswer(msgspec.Struct, frozen=True):
+class InteractionAnswer(GroupAnswer, frozen=True):
     """Units that together cost more or less than the sum of each: what is left over, by region."""
-
-    units: tuple[str, ...]
-    effects: dict[str, Estimate]
-    text: str
 
 
 class RegionSum(msgspec.Struct, frozen=True):
@@ -191,3 +199,60 @@ class SearchAnswer(msgspec.Struct, frozen=True):
     strategy: str
     notes: tuple[str, ...] = ()
     mean: RegionSum | None = None
+
+
+class Needs:
+    """What units need, followed to the end. Raises ValueError for needs that name no unit, or go
+    in a circle.
+    """
+
+    def __init__(self, units: Sequence[SearchUnit]) -> None:
+        self.names = tuple(unit.name for unit in units)
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("two units have the same name")
+        direct = {unit.name: unit.needs for unit in units}
+        self._below: dict[str, FlipSet] = {}
+        for name in self.names:
+            self._below[name] = _followed(name, direct)
+
+    def below(self, name: str) -> FlipSet:
+        """All that must be flipped before the unit."""
+        return self._below[name]
+
+    def closure(self, names: Iterable[str]) -> FlipSet:
+        """These units and all that they need."""
+        chosen = frozenset(names)
+        return chosen.union(*(self._below[name] for name in chosen))
+
+    def is_closed(self, flips: FlipSet) -> bool:
+        """Whether these units can be flipped, and no others."""
+        return all(self._below[name] <= flips for name in flips)
+
+    def in_order(self, names: Collection[str], weights: Mapping[str, float]) -> tuple[str, ...]:
+        """The names, each after those of them that it needs, the light ones as early as that
+        allows. Equal weights keep the order in which the units were given.
+        """
+        places = {name: place for place, name in enumerate(self.names)}
+        pending = sorted(names, key=lambda name: (weights.get(name, 0.0), places[name]))
+        ordered: list[str] = []
+        while pending:
+            waiting = frozenset(pending)
+            first = next(name for name in pending if not self._below[name] & waiting)
+            ordered.append(first)
+            pending.remove(first)
+        return tuple(ordered)
+
+
+def _followed(name: str, direct: Mapping[str, Sequence[str]]) -> FlipSet:
+    found: set[str] = set()
+    pending = list(direct[name])
+    while pending:
+        needed = pending.pop()
+        if needed not in direct:
+            raise ValueError(f"{name} needs {needed}, which is no unit")
+        if needed == name:
+            raise ValueError(f"{name} needs itself")
+        if needed not in found:
+            found.add(needed)
+            pending += direct[needed]
+    return frozenset(found)

@@ -5,33 +5,43 @@ import math
 from collections.abc import Sequence
 
 from kdelta.infer.search.additive import ObservedKernels
-from kdelta.infer.search.closed_sets import NOTHING, Needs
 from kdelta.infer.search.coded import Coded
-from kdelta.infer.search.evidence import Account
-from kdelta.infer.search.interactions import Culprits, Lost, Question, smallest, suspicion
-from kdelta.infer.search.one_at_a_time import missing, pairs_for
+from kdelta.infer.search.evidence import (
+    Account,
+    Culprits,
+    Group,
+    Lost,
+    Question,
+    smallest,
+    suspicion,
+)
 from kdelta.infer.search.screening import (
     Prospect,
-    ScreenedKernels,
     by_what_they_need,
     check_sets,
+    middle,
+    missing,
+    pairs_for,
     prospect,
+    row_of,
     seen_on_top,
 )
 from kdelta.infer.search.search_model import (
+    NOTHING,
     FlipSet,
     Limits,
-    Measured,
+    Needs,
     Observation,
     PlannedBuild,
     SearchUnit,
     Step,
+    builds_left,
 )
 from kdelta.infer.search.search_words import (
     alone_text,
-    check_text,
     halving_text,
     interaction_text,
+    listed,
     proof_text,
 )
 
@@ -39,8 +49,11 @@ from kdelta.infer.search.search_words import (
 class Plan:
     """The state of a search, worked out from its observations.
 
+    proof_needed  whether anything was ruled out at all
+    proof_held whether the kept units have B's path; None if unknown
     top        the kernel whose units are searched: all that were not ruled out if the proof held,
                else B
+    spent      builds so far, other than A and B
     builds     the kernels that are wanted now; empty when finished
     """
 
@@ -54,49 +67,30 @@ class Plan:
         self.kernels = ObservedKernels((one.flips, one.outcome) for one in observed)
         self.everything: FlipSet = frozenset(self.needs.names)
         self.kept = self.needs.closure(unit.name for unit in units if not unit.pruned)
+        self.proof_needed = self.kept != self.everything
+        self.proof_held = self.kernels.held(self.kept, self.everything)
         self.priors = {unit.name: min(max(unit.prior, 0.001), 0.999) for unit in units}
         self.top = self.kept if self.proof_held else self.everything
         # Units that were ruled out come last, so that the proof's kernel is one of the row's.
         weights = {name: prior + (name not in self.kept) for name, prior in self.priors.items()}
         self.order = self.needs.in_order(self.top, weights)
         self.account = Account(self.needs, self.kernels, self.order, self.top)
-        self.row = ScreenedKernels(self.order, self.kernels)
+        self.row = row_of(self.order, self.kernels)
         self.coded = self._coded()
         self.lost: list[Lost] = []
         self.prospect: Prospect | None = None
         self.interactions_cut = False
-        self.out_of_builds = False
-        self.builds = self._within_budget(self._wanted())
-
-    @property
-    def proof_needed(self) -> bool:
-        """Whether anything was ruled out at all."""
-        return self.kept != self.everything
-
-    @property
-    def proof_held(self) -> bool | None:
-        """Whether the kept units have B's path; None if unknown."""
-        if not self.proof_needed or self.kept not in self.kernels:
-            return None
-        return self.kernels.same(self.kept, self.everything)
-
-    @property
-    def spent(self) -> int:
-        """Builds so far, other than A and B."""
-        return len({one.flips for one in self.observed} - {NOTHING, self.everything})
+        self.spent = len({one.flips for one in observed} - {NOTHING, self.everything})
+        wanted: dict[FlipSet, PlannedBuild] = {}
+        for build in self._wanted():
+            wanted.setdefault(build.flips, build)
+        left = builds_left(limits.max_builds, self.spent)
+        self.builds = tuple(wanted.values())[:left]
+        self.out_of_builds = bool(wanted) and left == 0
 
     def steps(self, step: Step) -> int:
         """How many of the builds were planned as that step."""
         return sum(one.step is step for one in self.observed)
-
-    def _within_budget(self, wanted: Sequence[PlannedBuild]) -> tuple[PlannedBuild, ...]:
-        by_flips = {build.flips: build for build in reversed(wanted)}
-        builds = [build for build in wanted if by_flips[build.flips] is build]
-        if self.limits.max_builds is None:
-            return tuple(builds)
-        left = max(0, self.limits.max_builds - self.spent)
-        self.out_of_builds = bool(builds) and not left
-        return tuple(builds[:left])
 
     def _wanted(self) -> list[PlannedBuild]:
         if self.proof_needed and not self.kernels.is_known(self.kept):
@@ -108,26 +102,20 @@ class Plan:
 
     def _coded(self) -> Coded | None:
         """A search by code, where all kernels' functions are known; None where it is no way."""
-        parts = {
-            one.flips: one.outcome.parts
-            for one in self.observed
-            if isinstance(one.outcome, Measured)
-        }
+        parts = self.kernels.parts
         if (
             len(self.order) < self.limits.coded_from
             or not all(parts.values())
             or self.top not in parts
         ):
             return None
-        settled = self.steps(Step.SETTLE)
         coded = Coded(
             self.needs,
             self.order,
             self.kernels,
-            parts,
             limits=self.limits,
             priors=self.priors,
-            settled=settled,
+            settled=self.steps(Step.SETTLE),
         )
         return None if coded.failed else coded
 
@@ -162,16 +150,16 @@ class Plan:
             return self._alone(pending, Step.ALONE)
         builds: list[PlannedBuild] = []
         stuck: list[str] = []
-        for segment in self.row.segments:
+        for segment in self.row:
             inside = [name for name in segment.units if name in pending]
             if segment.same or not inside:
                 continue
-            middle = self.row.middle(segment, self.priors, self.limits.tries)
-            if middle is None:
+            half = middle(segment, self.priors, self.kernels.failed, self.limits.tries)
+            if half is None:
                 stuck += inside
             else:
-                text = halving_text(segment.units, middle - segment.below, segment.below)
-                builds.append(PlannedBuild(middle, Step.HALVING, text))
+                text = halving_text(segment.units, half - segment.below, segment.below)
+                builds.append(PlannedBuild(half, Step.HALVING, text))
         return builds or self._alone(stuck, Step.DETOUR)
 
     def _alone(self, names: Sequence[str], step: Step) -> list[PlannedBuild]:
@@ -193,7 +181,8 @@ class Plan:
         made = alone + self.steps(Step.HALVING) + self.steps(Step.CHECK)
         left = max(0, len(self.order) + (1 if alone else 2) - made)
         wanted = [flips for flips in self._check_sets() if not self.kernels.is_known(flips)]
-        return [PlannedBuild(flips, Step.CHECK, check_text(flips)) for flips in wanted[:left]]
+        why = "without the others: whether the effects still add up"
+        return [PlannedBuild(one, Step.CHECK, f"{listed(one)}, {why}") for one in wanted[:left]]
 
     def _check_sets(self) -> list[FlipSet]:
         """One at a time few were seen on top of others: they share one kernel."""
@@ -234,7 +223,7 @@ class Plan:
                     self.lost.append(outcome)
                     break
                 effect = self.account.residual(self.needs.closure(outcome.units)) or {}
-                self.account.interactions.append((outcome.units, effect))
+                self.account.interactions.append(Group(outcome.units, effect))
         return []
 
     def _smallest_in(self, flips: FlipSet) -> Question | Culprits | Lost:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdelta.infer.search.interactions import Question
+from kdelta.infer.search.evidence import Question
 from kdelta.infer.search.search_model import FlipSet
 
 _SHOWN = 3
@@ -47,23 +47,6 @@ def halving_text(units: Sequence[str], first: FlipSet, below: FlipSet) -> str:
         return f"{listed(first)} of a group of {len(units)}{context}"
     shown = f"{listed(first)} ({len(first)} of a group of {len(units)}){context}"
     return f"{shown}: if nothing changes they are all cleared"
-
-
-def coded_text(flips: FlipSet, count: int) -> str:
-    """Of a kernel of a code."""
-    return (
-        f"{listed(flips)} ({len(flips)} of {count}): which kernels differ tells whose doing it is"
-    )
-
-
-def parting_text(flips: FlipSet) -> str:
-    """Of a kernel that parts units which were flipped together so far."""
-    return f"{listed(flips)}: which of those that were flipped together it was"
-
-
-def check_text(flips: FlipSet) -> str:
-    """Of a kernel that checks that effects are the same without other units."""
-    return f"{listed(flips)}, without the others: whether the effects still add up"
 
 
 def interaction_text(question: Question) -> str:

@@ -6,16 +6,7 @@ import enum
 import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.search.search_model import (
-    Failed,
-    InteractionAnswer,
-    Measured,
-    Outcome,
-    ProofAnswer,
-    RegionSum,
-)
-
-__all__ = ["Failed", "InteractionAnswer", "Measured", "Outcome", "ProofAnswer", "RegionSum"]
+from kdelta.infer.search.search_model import InteractionAnswer, Outcome, ProofAnswer, RegionSum
 
 PatchSet = frozenset[str]
 """The names of patches that are applied, in the order of the series, on the tree without any."""

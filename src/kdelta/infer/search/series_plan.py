@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.search_model import Failed, Measured
+from kdelta.infer.search.search_model import NOTHING, Failed, builds_left
 from kdelta.infer.search.search_words import listed
 from kdelta.infer.search.series_model import (
     PatchSet,
@@ -19,8 +19,6 @@ from kdelta.infer.search.series_model import (
     SeriesStep,
     View,
 )
-
-NOTHING: PatchSet = frozenset()
 
 
 class Leaf(enum.StrEnum):
@@ -56,7 +54,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class SeriesPlan:
-    """The state of a search, worked out from its observations. `builds` are wanted now."""
+    """The state of a search, worked out from its observations. `builds` are wanted now.
+
+    proof_needed  whether any patch that was ruled out is left out of the proof's kernel
+    proof_held    whether the kept patches have the path of all; None if unknown
+    """
 
     def __init__(
         self,
@@ -71,18 +73,21 @@ class SeriesPlan:
         self.limits = limits
         self.everything: PatchSet = frozenset(self.order)
         self.kernels = ObservedKernels((one.patches, one.outcome) for one in observed)
-        self._parts = {
-            one.patches: one.outcome.parts for one in observed if isinstance(one.outcome, Measured)
-        }
         ends = {NOTHING, self.everything}
         self.spent = len({one.patches for one in observed if one.built} - ends)
         self.kept = self.with_needs(name for name in self.order if not self.patches[name].pruned)
+        self.proof_needed = self.kept != self.everything
+        self.proof_held = self.kernels.held(self.kept, self.everything)
         self.searched = [
             name for name in self.order if self.proof_held is False or not self.patches[name].pruned
         ]
         self.stretches = list(self._broken_down(0, len(self.order)))
-        self.out_of_builds = False
-        self.builds = self._within_budget(self._wanted())
+        wanted: dict[PatchSet, SeriesBuild] = {}
+        for build in self._wanted():
+            wanted.setdefault(build.patches, build)
+        left = builds_left(limits.max_builds, self.spent)
+        self.builds = tuple(wanted.values())[:left]
+        self.out_of_builds = bool(wanted) and left == 0
 
     # What is needed
 
@@ -108,7 +113,7 @@ class SeriesPlan:
         """
         if not self.kernels.same(one, other):
             return False
-        parts = self._parts[one], self._parts[other]
+        parts = self.kernels.parts[one], self.kernels.parts[other]
         for region, functions in parts[0].items():
             others = parts[1].get(region, {})
             for name in functions.keys() | others.keys():
@@ -118,18 +123,6 @@ class SeriesPlan:
                 if steady and values[0] != values[1]:
                     return False
         return True
-
-    @property
-    def proof_needed(self) -> bool:
-        """Whether any patch that was ruled out is left out of the proof's kernel."""
-        return self.kept != self.everything
-
-    @property
-    def proof_held(self) -> bool | None:
-        """Whether the kept patches have the path of all; None if unknown."""
-        if not self.proof_needed or self.kept not in self.kernels:
-            return None
-        return self.kernels.same(self.kept, self.everything)
 
     # In order
 
@@ -152,15 +145,12 @@ class SeriesPlan:
             yield from self._broken_down(low, cut)
             yield from self._broken_down(cut, high)
             return
-        failed = {cut: self._failed(self.prefix(cut)) for cut in cuts}
+        failed = {cut: self.kernels.failed.get(self.prefix(cut)) for cut in cuts}
         reasons = {cut: found for cut, found in failed.items() if found is not None}
         leaf = Leaf.OPEN
         if len(reasons) == len(cuts) or len(reasons) >= self.limits.tries:
             leaf = Leaf.GROUP
         yield PatchStretch(low, high, inside, leaf, self._why_group(reasons))
-
-    def _failed(self, patches: PatchSet) -> Failed | None:
-        return self.kernels.failed.get(patches)
 
     def _why_group(self, failed: dict[int, Failed]) -> str:
         if not failed:
@@ -172,7 +162,7 @@ class SeriesPlan:
     def _next_cut(self, stretch: PatchStretch) -> int:
         """The middle; after failures the point that is farthest from them and from the ends."""
         cuts = [self.order.index(name) + 1 for name in stretch.inside[:-1]]
-        failed = [cuts.index(cut) for cut in cuts if self._failed(self.prefix(cut))]
+        failed = [cuts.index(cut) for cut in cuts if self.kernels.failed.get(self.prefix(cut))]
         taken = [-1, len(cuts), *failed]
         free = [place for place in range(len(cuts)) if place not in failed]
         return cuts[max(free, key=lambda place: (min(abs(place - one) for one in taken), -place))]
@@ -219,7 +209,7 @@ class SeriesPlan:
             others = self._in_order(gone - frozenset(names))
             if left in self.kernels:
                 return Attempt(difference(self.everything, left), others, reason)
-            failure = self._failed(left)
+            failure = self.kernels.failed.get(left)
             if failure is None:
                 return Attempt(None, others, reason, wanted=left)
             reason = reason or f"without it {words_of(failure)}"
@@ -236,13 +226,13 @@ class SeriesPlan:
                 chosen = self.with_needs(chosen | {extra})
             others = chosen - frozenset(names)
             if chosen not in self.kernels:
-                failure = self._failed(chosen)
+                failure = self.kernels.failed.get(chosen)
                 if failure is None:
                     return Attempt(None, self._in_order(others), reason, wanted=chosen)
                 reason = reason or f"alone {words_of(failure)}"
                 continue
             below = others if others & self.effective else NOTHING
-            if below not in self.kernels and self._failed(below) is None:
+            if below not in self.kernels and self.kernels.failed.get(below) is None:
                 return Attempt(None, self._in_order(others), reason, wanted=below)
             if below not in self.kernels:
                 reason = f"{reason}; without it {words_of(self.kernels.failed[below])}"
@@ -317,7 +307,7 @@ class SeriesPlan:
         if any(one.effect is None or one.others for one in alone) or both != frozenset(pair):
             return Attempt(None)
         if both not in self.kernels:
-            failed = self._failed(both)
+            failed = self.kernels.failed.get(both)
             wanted = both if failed is None else None
             return Attempt(None, reason=words_of(failed) if failed else "", wanted=wanted)
         singles = added(one.effect or {} for one in alone)
@@ -350,21 +340,9 @@ class SeriesPlan:
             if (one := self.together(pair)).wanted is not None
         ]
 
-    def _within_budget(self, wanted: Sequence[SeriesBuild]) -> tuple[SeriesBuild, ...]:
-        by_set = {build.patches: build for build in reversed(wanted)}
-        builds = [build for build in wanted if by_set[build.patches] is build]
-        if self.limits.max_builds is None:
-            return tuple(builds)
-        left = max(0, self.limits.max_builds - self.spent)
-        self.out_of_builds = bool(builds) and not left
-        return tuple(builds[:left])
-
 
 def words_of(failed: Failed) -> str:
     """How a kernel failed, in a clause."""
-    detail = f": {failed.detail}" if failed.detail else ""
-    return (
-        failed.detail
-        if detail.startswith(f": {failed.status.value}")
-        else (f"{failed.status.value}{detail}")
-    )
+    if failed.detail.startswith(failed.status.value):
+        return failed.detail
+    return f"{failed.status.value}: {failed.detail}" if failed.detail else failed.status.value

@@ -5,19 +5,101 @@ If effects add up, a kernel's path is that of the good end and the effects of th
 it holds. The two ends tell what all of them do together. Any other kernel parts one stretch in two,
 if it holds the others whole or not at all; so merges need no rules of their own. A stretch that has
 no effect need not be whole: it is taken to have none anywhere in it.
+
+Which candidates are at or below which commit, what a kernel of that commit holds, stands in bits.
+Commits with the same bits hold the same candidates, so any of them does for the others. Commits of
+side branches may lack part of what the good end has: each commit of the good end's past at which a
+branch of the range begins has a bit of its own, so that such kernels are never taken for others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 
 import msgspec
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.estimate import ZERO, Estimate, is_seen
 from kdelta.infer.search.additive import Combination, ObservedKernels, added, difference, less
-from kdelta.infer.search.ancestry import Ancestry, Bits
-from kdelta.infer.search.bisect_model import Alike, Seen, Wants
+from kdelta.infer.search.bisect_model import Alike, Parents, Seen, Wants
 from kdelta.infer.search.search_model import FlipSet, Measured
+
+Bits = int
+"""A set of candidates, and of places where branches begin."""
+
+
+class Ancestry:
+    """The bits of a history's commits.
+
+    at        bits -> the commits that hold them, first those that others are made on
+    old       the bits of the places where branches begin
+    """
+
+    def __init__(self, parents: Parents, good: str, bad: str, candidates: Collection[str]) -> None:
+        self.parents = parents
+        self.good = good
+        self.bad = bad
+        below = _below(parents, good)
+        above = _below(parents, bad) - below
+        starts = {parent for commit in above for parent in parents[commit]} - above | {good}
+        self.range = [commit for commit in parents if commit in above]
+        wanted = frozenset(candidates)
+        self.candidates = [commit for commit in self.range if commit in wanted]
+        known = [commit for commit in parents if commit in starts]
+        unknown = sorted(starts - parents.keys())
+        named = [*unknown, *known, *self.candidates]
+        self._bit = {commit: 1 << place for place, commit in enumerate(named)}
+        self._named = named
+        self.bits: dict[str, Bits] = {commit: self._bit[commit] for commit in unknown}
+        same: dict[Bits, Bits] = {}
+        for commit, its in parents.items():
+            held = self._bit.get(commit, 0)
+            for parent in its:
+                held |= self.bits.get(parent, 0)
+            self.bits[commit] = same.setdefault(held, held)
+        self.old = sum(self._bit[commit] for commit in starts)
+        self.at: dict[Bits, list[str]] = {}
+        for commit in (*unknown, *known, *self.range):
+            self.at.setdefault(self.bits[commit], []).append(commit)
+
+    def commits(self, bits: Bits) -> Iterator[str]:
+        """The candidates of a set, the oldest first."""
+        bits &= ~self.old
+        while bits:
+            lowest = bits & -bits
+            yield self._named[lowest.bit_length() - 1]
+            bits ^= lowest
+
+    def bits_of(self, commits: Collection[str]) -> Bits:
+        """The set of those that are candidates."""
+        found = 0
+        for commit in commits:
+            found |= self._bit.get(commit, 0)
+        return found & ~self.old
+
+    @cached_property
+    def depth(self) -> dict[str, int]:
+        """How many merges one must go into to get from the bad end to a commit."""
+        found = {self.bad: 0}
+        for commit in reversed(self.range):
+            its = found.get(commit)
+            if its is None:
+                continue
+            for place, parent in enumerate(self.parents[commit]):
+                found[parent] = min(found.get(parent, its + 1), its + bool(place))
+        return found
+
+
+def _below(parents: Parents, commit: str) -> set[str]:
+    """A commit and all that it is made on, as far as that is known."""
+    found = {commit}
+    pending = [commit]
+    while pending:
+        for parent in parents.get(pending.pop(), ()):
+            if parent in parents and parent not in found:
+                found.add(parent)
+                pending.append(parent)
+    return found
+
 
 _BETWEEN = "\0"
 
@@ -80,17 +162,13 @@ class StretchJudge:
     def _counts(self, region: str) -> bool:
         return self.wants.regions is None or region in self.wants.regions
 
-    def effects(self, value: Combination) -> dict[str, Estimate]:
-        """By region."""
-        return self.regions.estimates(value)
-
     def changed_functions(self, value: Combination) -> dict[str, dict[str, Estimate]]:
         """By region and function, those that changed by more than their spread, of the regions of
         which chance did not make it.
         """
         found: dict[str, dict[str, Estimate]] = {}
         for key, effect in self.functions.estimates(value).items():
-            if _is_some(effect):
+            if is_seen(effect):
                 region, _, name = key.partition(_BETWEEN)
                 found.setdefault(region, {})[name] = effect
         return {
@@ -108,8 +186,8 @@ class StretchJudge:
         region = max(
             (
                 self._part(name, effect.value)
-                for name, effect in self.effects(value).items()
-                if self._counts(name) and _is_some(effect)
+                for name, effect in self.regions.estimates(value).items()
+                if self._counts(name) and is_seen(effect)
             ),
             default=ZERO,
         )
@@ -188,7 +266,8 @@ class StretchAccount:
 
     def _part(self) -> None:
         """Parts stretches by each measured kernel, until none does any more."""
-        pending = [name for name in self._held if name not in self._ends]
+        ends = self.ancestry.good, self.ancestry.bad
+        pending = [name for name in self._held if name not in ends]
         progress = True
         while progress:
             progress = False
@@ -197,10 +276,6 @@ class StretchAccount:
                     progress = True
                 if not self._crossed(self._held[name], self.stretches):
                     pending.remove(name)
-
-    @property
-    def _ends(self) -> tuple[str, str]:
-        return self.ancestry.good, self.ancestry.bad
 
     def _parted_by(self, name: str) -> bool:
         held = self._held[name]
@@ -240,10 +315,7 @@ class StretchAccount:
     def _state(self, held: Bits) -> Combination | None:
         old = self.ancestry.old
         near = sorted(
-            (
-                (held ^ other).bit_count(),
-                name,
-            )
+            ((held ^ other).bit_count(), name)
             for name, other in self._held.items()
             if not (held ^ other) & old
         )
@@ -278,7 +350,3 @@ class StretchAccount:
                 if self.judge.parts(value):
                     self.contradiction = (other, name)
                     return
-
-
-def _is_some(effect: Estimate) -> bool:
-    return not effect.low <= 0 <= effect.high

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import mean_percent
+from kdelta.infer.effects.estimate import Estimate, mean_percent
 from kdelta.report.cycles import SIGNS, SIGNS_NOTE, in_per_cent, margin_text
 from kdelta.report.document import Block, Cell, Column, Items, Prose, Table
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate

@@ -4,8 +4,7 @@
 from collections.abc import Sequence
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds
+from kdelta.infer.effects.estimate import Adds, Estimate
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind, listed

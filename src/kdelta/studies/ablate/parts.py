@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import is_seen, share_percent
+from kdelta.infer.effects.estimate import Estimate, is_seen, share_percent
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
 from kdelta.studies.search.account import AccountWords, Part
 from kdelta.studies.search.means import (

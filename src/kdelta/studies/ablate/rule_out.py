@@ -7,11 +7,14 @@ import msgspec
 
 from kdelta.counts.model import is_kernel
 from kdelta.infer.reach.alive import BuiltSide
-from kdelta.infer.reach.reach import Kept, Reach, RuledOut, reach
-from kdelta.infer.reach.recompiled import (
+from kdelta.infer.reach.reach import (
+    Kept,
     ObjectDifference,
+    Reach,
+    RuledOut,
     differences_that_matter,
     objects_to_recompile,
+    reach,
 )
 from kdelta.kernels.build.built import DIGEST
 from kdelta.kernels.build.workbench import Workbench

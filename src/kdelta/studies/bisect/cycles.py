@@ -3,7 +3,7 @@
 
 from kdelta.cpus.model import CPU
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.cycles.mean_cycles import mean_cycles
+from kdelta.infer.cycles.ensembles import mean_cycles
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.effects.paths import RegionPath

@@ -4,8 +4,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import NARROW, Adds, is_seen
+from kdelta.infer.effects.estimate import NARROW, Adds, Estimate, is_seen
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (

@@ -4,7 +4,7 @@
 import msgspec
 
 from kdelta.infer.reach.alive import BuiltSide
-from kdelta.infer.reach.recompiled import differences_that_matter
+from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
 from kdelta.kernels.build.built import DEPENDENCIES, load_built
 from kdelta.kernels.build.failure import NoKernel

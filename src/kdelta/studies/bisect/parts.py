@@ -4,8 +4,7 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from kdelta.infer.effects.estimate import ZERO, Estimate
-from kdelta.infer.effects.means import NARROW, STEADY, Adds, is_seen
+from kdelta.infer.effects.estimate import NARROW, STEADY, ZERO, Adds, Estimate, is_seen
 from kdelta.report import figures
 from kdelta.spec.errors import LabError
 from kdelta.studies.bisect.model import BisectReport

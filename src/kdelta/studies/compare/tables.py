@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import msgspec
 
+from kdelta.infer.effects.chance import MOVED
 from kdelta.infer.effects.effects import OperationEffect, Word
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
-from kdelta.infer.effects.relinked import MOVED
 from kdelta.report import figures
 from kdelta.report.lines import WIDTH, function_name
 from kdelta.spec.errors import LabError

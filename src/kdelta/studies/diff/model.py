@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.infer.profiles.annotate import InstructionPair
-from kdelta.infer.profiles.calls_diff import CallChange
-from kdelta.infer.profiles.diff import DiffLine
-from kdelta.infer.profiles.hints import Hint
+from kdelta.infer.profiles.calls import CallChange
+from kdelta.infer.profiles.diff import DiffLine, Hint
 from kdelta.infer.profiles.profile import RegionProfile, Selection, Sort
 from kdelta.infer.profiles.source import LineChange
 from kdelta.report.model import ReportedRun

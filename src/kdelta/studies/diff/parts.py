@@ -3,8 +3,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kdelta.infer.profiles.diff import DiffLine, both_ends, must_add_up, total_line
-from kdelta.infer.profiles.hints import HintFate
+from kdelta.infer.effects.functions import must_add_up
+from kdelta.infer.profiles.diff import DiffLine, HintFate, both_ends, total_line
 from kdelta.infer.profiles.matching import MatchKind
 from kdelta.infer.profiles.profile import Sort
 from kdelta.report import figures

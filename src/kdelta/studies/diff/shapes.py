@@ -3,9 +3,8 @@
 
 import msgspec
 
-from kdelta.infer.profiles.calls_diff import CallChange
-from kdelta.infer.profiles.diff import DiffLine, total_line
-from kdelta.infer.profiles.hints import Hint
+from kdelta.infer.profiles.calls import CallChange
+from kdelta.infer.profiles.diff import DiffLine, Hint, total_line
 from kdelta.infer.profiles.matching import Match
 from kdelta.infer.profiles.profile import (
     Part,

@@ -11,9 +11,15 @@ from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.effects.effects import warnings_of
 from kdelta.infer.effects.marks import region_warnings
 from kdelta.infer.profiles.annotate import annotated, side_by_side
-from kdelta.infer.profiles.calls_diff import matched_calls
-from kdelta.infer.profiles.diff import DiffLine, diff_lines, figures_of, unlike_iterations
-from kdelta.infer.profiles.hints import callers_of, hints, source_name
+from kdelta.infer.profiles.calls import matched_calls, source_name
+from kdelta.infer.profiles.diff import (
+    DiffLine,
+    callers_of,
+    diff_lines,
+    figures_of,
+    hints,
+    unlike_iterations,
+)
 from kdelta.infer.profiles.matching import Inlined, Key, Match
 from kdelta.infer.profiles.profile import (
     RegionProfile,

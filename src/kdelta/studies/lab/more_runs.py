@@ -6,9 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from kdelta.counts.model import RunCounts
-from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open, with_operations
+from kdelta.infer.effects.chance import ENOUGH, by_chance, left_open, of_relinked, with_operations
 from kdelta.infer.effects.effects import Effects, OperationEffect, compare
-from kdelta.infer.effects.relinked import of_relinked
 from kdelta.kernels.model import Kernel
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, Lab, Work

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, FRONT_END_KINDS
 from kdelta.cpus.representative import differences
-from kdelta.infer.effects.representative import marked_regions
+from kdelta.infer.effects.marks import marked_regions
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.report.model import (

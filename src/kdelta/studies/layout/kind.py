@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.infer.cycles.replacement import Replaced
+from kdelta.infer.cycles.sensitivity import Replaced
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from kdelta.cpus.misses import PLURALS
-from kdelta.infer.cycles.replacement import ALIKE, Replaced
+from kdelta.infer.cycles.sensitivity import ALIKE, Replaced
 from kdelta.report import cells
 from kdelta.report.document import Cell, Column, Section, Table
 from kdelta.studies.layout.model import LayoutReport

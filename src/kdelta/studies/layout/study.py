@@ -12,8 +12,7 @@ from kdelta.cpus.model import CPU, LINES, LRU, MISPREDICTIONS, WAITS, Cache, Rep
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.prices import FIXED, INSNS, priced_kinds, prices_of
-from kdelta.infer.cycles.replacement import replaced
-from kdelta.infer.cycles.sensitivity import cycle_range, distribution
+from kdelta.infer.cycles.sensitivity import cycle_range, distribution, replaced
 from kdelta.replay.collisions import Collisions, collisions
 from kdelta.replay.functions import REST
 from kdelta.replay.layouts import aligned

@@ -4,8 +4,15 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from kdelta.infer.profiles.calls import TASK, Calls, Shown, shown_calls
-from kdelta.infer.profiles.calls_diff import CallChange, ShownChange, shown_changes
+from kdelta.infer.profiles.calls import (
+    TASK,
+    CallChange,
+    Calls,
+    Shown,
+    ShownChange,
+    shown_calls,
+    shown_changes,
+)
 from kdelta.infer.profiles.matching import Key
 from kdelta.report import figures
 from kdelta.report.lines import function_name

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds, is_seen, total
+from kdelta.infer.effects.estimate import Adds, Estimate, is_seen, total
 from kdelta.spec.errors import LabError
 from kdelta.studies.search.means import remainder_words
 from kdelta.studies.search.model import AblatedRegion

@@ -13,9 +13,11 @@ import msgspec
 
 from kdelta.host.files import lab_errors
 from kdelta.infer.reach.alive import BuiltSide
-from kdelta.infer.reach.reach import Kept, Reach, RuledOut
-from kdelta.infer.reach.recompiled import (
+from kdelta.infer.reach.reach import (
+    Kept,
     ObjectDifference,
+    Reach,
+    RuledOut,
     differences_that_matter,
     objects_to_recompile,
 )

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate, Quantity
-from kdelta.infer.effects.means import MEAN, bound, is_seen, reach
+from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity, bound, is_seen, reach
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import (
+from kdelta.infer.effects.estimate import (
     MEAN,
     NARROW,
     STEADY,
     Adds,
+    Estimate,
     bound,
     is_seen,
     mean_percent,

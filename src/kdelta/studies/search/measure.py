@@ -11,8 +11,7 @@ from kdelta.counts.model import RegionCounts
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
-from kdelta.infer.effects.chance import ENOUGH
-from kdelta.infer.effects.doubt import region_runs
+from kdelta.infer.effects.chance import ENOUGH, region_runs
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.infer.effects.paths import RegionPath, background_rates, function_paths, region_paths
 from kdelta.infer.search.search_model import Failed, Outcome

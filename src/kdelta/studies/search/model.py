@@ -3,8 +3,7 @@
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import Adds, adds, is_steady, widest
+from kdelta.infer.effects.estimate import Adds, Estimate, adds, is_steady, widest
 
 
 class AblatedRegion(msgspec.Struct, frozen=True):

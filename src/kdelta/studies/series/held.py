@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import is_seen
+from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.series_model import PatchFate
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.model import SeriesReport, SeriesRow

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import is_seen
+from kdelta.infer.effects.estimate import Estimate, is_seen
 from kdelta.infer.search.series_model import PatchFate
 from kdelta.kernels.sources.measured_branch import (
     EFFECT,

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 
 from kdelta.infer.search.minimal import MinimalAnswer
-from kdelta.infer.search.series_model import InteractionAnswer, PatchAnswer, PatchGroup, ViewAnswer
+from kdelta.infer.search.search_model import InteractionAnswer
+from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, ViewAnswer
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind, listed

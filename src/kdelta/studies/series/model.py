@@ -11,15 +11,8 @@ import msgspec
 
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.search.minimal import MinimalAnswer
-from kdelta.infer.search.search_model import RegionSum
-from kdelta.infer.search.series_model import (
-    InteractionAnswer,
-    PatchAnswer,
-    PatchFate,
-    PatchGroup,
-    PatchNeed,
-    View,
-)
+from kdelta.infer.search.search_model import InteractionAnswer, RegionSum
+from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchGroup, PatchNeed, View
 from kdelta.report.model import Facts, Side
 from kdelta.studies.search.model import AblatedRegion, AblationBuild, Proof
 

@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from kdelta.infer.effects.estimate import Estimate
-from kdelta.infer.effects.means import MEAN, is_seen
+from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.series_model import PatchFate, View
 from kdelta.studies.search.account import AccountWords, Part
 from kdelta.studies.search.means import (

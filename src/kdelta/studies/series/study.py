@@ -5,14 +5,13 @@ from collections.abc import Collection, Iterator
 from fractions import Fraction
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.doubt import is_doubtful
-from kdelta.infer.effects.estimate import Estimate, effect_between
-from kdelta.infer.effects.means import is_seen
+from kdelta.infer.effects.chance import is_doubtful
+from kdelta.infer.effects.estimate import Estimate, effect_between, is_seen
 from kdelta.infer.reach.reach import Reach, RuledOut
 from kdelta.infer.reach.touched import TouchedFiles
 from kdelta.infer.search.additive import ObservedKernels, difference
-from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial, begin_minimal
-from kdelta.infer.search.search_model import Failed, Outcome
+from kdelta.infer.search.minimal import MinimalSearch, SetVerdict, Trial
+from kdelta.infer.search.search_model import Failed, Outcome, builds_left
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.infer.search.series import SeriesSearch, begin_series
 from kdelta.infer.search.series_model import PatchSet, SeriesLimits, SeriesPatch, SeriesStep
@@ -216,7 +215,7 @@ class _Study:
         if top not in self._measured:
             # The proof's kernel has the same path, with what its patches need and no others.
             known.append(Trial(top, SetVerdict.HAS))
-        minimal = begin_minimal(among, known, None if left is None else max(0, left - spent))
+        minimal = MinimalSearch(tuple(among), tuple(known), builds_left(left, spent))
         minimal = await self._minimized(minimal)
         answer = minimal.answer()
         names = frozenset(one.name for one in answer.members)

@@ -21,8 +21,8 @@ from kdelta.cpus.model import CPU, LRU, Cache, MissKind
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors
 from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles.cycles import executed_estimates
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
-from kdelta.infer.cycles.executed import executed_estimates
 from kdelta.infer.cycles.prices import FIXED, L2_CODE, L2_DATA
 from kdelta.infer.effects.estimate import Estimate
 from kdelta.kernels.build.built import DIGEST, VMLINUX, built_folder, load_built
