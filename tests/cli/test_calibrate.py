@@ -57,7 +57,7 @@ def test_options_reach_the_study(study: Study, capsys: pytest.CaptureFixture[str
     assert request.cpu is not None
     assert request.cpu.name == "zen4"
     assert (request.kernel, request.lab.jobs) == ("image:/a", 3)
-    assert "what a miss costs" in capsys.readouterr().out
+    assert "What a miss costs" in capsys.readouterr().out
 
 
 def test_json(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
