@@ -14,9 +14,9 @@ from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import FoundCycles
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate, Interaction, SwitchShare
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import UnitDecision
 from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side
+from kdelta.studies.lab.requests import AblateRequest
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.search.model import AblatedRegion, Proof
 from kdelta.studies.tracing.comparable import end_notes

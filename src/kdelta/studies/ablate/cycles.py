@@ -17,10 +17,9 @@ from kdelta.report.model import Unlike
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import UnitCycles
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.lab.lab import TRACES, Done
 from kdelta.studies.lab.reports import unlike
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.tracing.comparable import comparable_cycles
 from kdelta.studies.tracing.cycles import Traced, cycles_between

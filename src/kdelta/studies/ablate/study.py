@@ -20,7 +20,6 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import (
     Recompiler,
     UnitDecision,
@@ -29,7 +28,7 @@ from kdelta.studies.ablate.rule_out import (
     side_of,
 )
 from kdelta.studies.ablate.switch import switch_shares
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
 from kdelta.workloads.catalog import find_workload
 

@@ -19,8 +19,8 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.lab.reports import machine_facts, reported_side
+from kdelta.studies.lab.requests import BisectRequest
 from kdelta.studies.search.measure import MeasuredKernel, cycles_name
 from kdelta.studies.search.model import BisectedRegion
 from kdelta.studies.tracing.comparable import end_notes

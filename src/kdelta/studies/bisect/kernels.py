@@ -22,9 +22,8 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.rule_out import side_of
 from kdelta.studies.bisect.cycles import cycle_regions
 from kdelta.studies.bisect.journal import FailedCommit, Journal
-from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.lab.requests import BisectRequest, LabRequest, Progress, machine_like
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.search.model import BisectBuild
 from kdelta.studies.search.touched import complete_kernel

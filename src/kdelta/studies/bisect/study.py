@@ -18,9 +18,8 @@ from kdelta.store.store import Store
 from kdelta.studies.bisect.assemble import BisectSearch, assemble, failed
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.rule_out import clues_of, reach_of_commits, ruled_out
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.requests import BisectRequest, Progress
 from kdelta.studies.search.measure import MeasuredKernel, cycles_name
 
 RATE_MARGIN = Fraction(1, 100)

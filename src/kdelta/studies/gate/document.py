@@ -2,11 +2,12 @@
 """The document of a gate: what it answered and why, above the comparison that it is from."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from kdelta.infer.effects.effects import OPEN, Word
-from kdelta.infer.effects.gate import BOUNDED, Exit, Judged
+from kdelta.infer.effects.gate import BOUNDED, Decision, Exit, Judged
 from kdelta.report import parts as common
 from kdelta.report import words
 from kdelta.report.document import (
@@ -23,11 +24,11 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.lines import ascii_only
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import document as compare
 from kdelta.studies.gate.model import GateReport
-from kdelta.studies.gate.text import gate_line
 
 _ANSWERS = {
     Exit.NOT_SLOWER: "No: it is not slower.",
@@ -104,3 +105,23 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
     unknown = sum(one.word in OPEN and not one.is_bounded for one in report.judged)
     more = (Prose(f"{unknown} could not be decided."),) if unknown else ()
     return (*lead, *more, table) if rows else lead
+
+
+_NAMED = 5
+ANSWERS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+}
+"""What an exit code says, in words."""
+
+
+def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
+    """The answer, and why."""
+    why = list(decision.because[:_NAMED])
+    if len(decision.because) > _NAMED:
+        why.append(f"and {len(decision.because) - _NAMED} more")
+    if decision.exit is Exit.NOT_SLOWER:
+        words = Counter(one.words for one in judged)
+        why = [f"{count} {word}" for word, count in sorted(words.items())]
+    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"

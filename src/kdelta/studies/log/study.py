@@ -23,7 +23,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions
 from kdelta.studies.lab.lab import Done, mode_of
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.requests import HistoryRequest, Progress
 from kdelta.studies.log.cycles import Placing, cycle_steps
 from kdelta.studies.log.groups import RunGroup, groups_of, worth_showing
 from kdelta.studies.log.kernels import CachedKernels
@@ -38,7 +38,6 @@ from kdelta.studies.log.model import (
     HistoryTrack,
     PathStep,
 )
-from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.workloads.catalog import find_workload
 

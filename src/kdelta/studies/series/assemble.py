@@ -12,10 +12,10 @@ from kdelta.kernels.sources.patches import Patch
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import regions_between
 from kdelta.studies.lab.reports import machine_facts, reported_side
+from kdelta.studies.lab.requests import SeriesRequest
 from kdelta.studies.search.measure import MeasuredKernel
 from kdelta.studies.search.model import Proof
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
-from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 from kdelta.studies.tracing.comparable import end_notes
 
