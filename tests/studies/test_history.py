@@ -372,7 +372,7 @@ def test_model_cycles_of_what_is_traced(store: Store, monkeypatch: pytest.Monkey
         ran(store, spec, {"uname": 5, "stat": 7}, machine=machine, attachments=attachments)
     three(store)
     monkeypatch.setattr(
-        "kdelta.studies.log.kernels.CachedKernels.find",
+        "kdelta.studies.log.cycles.CachedKernels.find",
         lambda _self, identity: Kernel(identity, "x", "/x", "x86_64", "6.12.0"),
     )
     placed = type(

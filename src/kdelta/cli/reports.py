@@ -38,7 +38,7 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.recorded.counted import own_regions
+from kdelta.studies.recorded.recorded import own_regions
 from kdelta.workloads.catalog import find_workload
 
 

@@ -7,13 +7,15 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.estimate import effect_between
+from kdelta.infer.effects.estimate import Estimate, effect_between
 from kdelta.infer.reach.reach import Kept
+from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
+from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.config.units import Unit, find_units, flipped, flipped_units
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
@@ -27,7 +29,6 @@ from kdelta.studies.ablate.rule_out import (
     decided,
     side_of,
 )
-from kdelta.studies.ablate.switch import switch_shares
 from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
 from kdelta.workloads.catalog import find_workload
@@ -252,3 +253,30 @@ def _distance(decisions: Mapping[str, UnitDecision]) -> Callable[[FlipSet, FlipS
         return float(sum(decisions[name].objects for name in one ^ other))
 
     return cost
+
+
+async def switch_shares(
+    bench: Bench, before: MeasuredKernel, units: Sequence[Unit], config: Config
+) -> dict[str, SwitchShare]:
+    """For each unit that A can switch at boot, what A does with it switched."""
+    found: dict[str, SwitchShare] = {}
+    for unit in units:
+        switch = boot_switch([(flip.option, flip.after) for flip in unit.options], config)
+        if switch is None or before.kernel is None:
+            continue
+        switched = await bench.measure(f"A with {switch.words}", before.kernel, append=switch.words)
+        if switched.failure:
+            continue
+        found[unit.name] = SwitchShare(
+            words=switch.words,
+            whole=switch.share == "default",
+            effects=_effects(before, switched),
+        )
+    return found
+
+
+def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Estimate]:
+    """What the words do, by region and in the mean, by the rules that units are judged by."""
+    plain, with_words = FlipSet(), FlipSet({"switched"})
+    kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
+    return kernels.with_mean(difference(with_words, plain))

@@ -23,7 +23,6 @@ from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, Lab
-from kdelta.studies.lab.modes import in_mode, library_of, linked_in
 from kdelta.studies.lab.more_runs import CountedKernel, Judge, OperationRuns
 from kdelta.studies.lab.requests import (
     CompareRequest,
@@ -35,7 +34,7 @@ from kdelta.studies.lab.requests import (
 from kdelta.studies.lab.same_code import Known, codes_of
 from kdelta.studies.lab.states import OtherStates
 from kdelta.studies.lab.userland import carried_files, check_needs
-from kdelta.studies.lab.work import GuestPart, Work, work_of
+from kdelta.studies.lab.work import GuestPart, Work, in_mode, library_of, linked_in, work_of
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.tracing.phases import phase_costs

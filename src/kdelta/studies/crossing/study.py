@@ -35,7 +35,6 @@ from kdelta.store.store import Store
 from kdelta.studies.crossing.model import ARM_NAMES, NOT_AFFECTED, CrossingArm, CrossingReport
 from kdelta.studies.lab.command import with_own_regions
 from kdelta.studies.lab.lab import Done, Lab
-from kdelta.studies.lab.modes import must_have_modes
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
@@ -45,6 +44,7 @@ from kdelta.studies.lab.reports import (
     unlike,
 )
 from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.lab.work import must_have_modes
 from kdelta.studies.profile.study import ProfileJob
 
 MITIGATIONS_OFF = "mitigations=off"

@@ -32,9 +32,13 @@ from kdelta.report.lines import (
 from kdelta.report.model import ReportedRun, Side
 from kdelta.report.stored import Stored
 from kdelta.studies.diff.model import DiffReport, without_lines
-from kdelta.studies.profile.calls_text import changed_calls_lines
 from kdelta.studies.profile.parts import CODE, WORK, left_out_text
-from kdelta.studies.profile.source_text import changed_lines, no_lines, side_by_side_lines
+from kdelta.studies.profile.views_text import (
+    changed_calls_lines,
+    changed_lines,
+    no_lines,
+    side_by_side_lines,
+)
 
 _NAMED = 3
 

@@ -24,10 +24,16 @@ from kdelta.studies.compare.study import relinked_regions
 from kdelta.studies.lab.lab import Done, mode_of
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
 from kdelta.studies.lab.requests import HistoryRequest, Progress
-from kdelta.studies.log.cycles import Placing, cycle_steps
-from kdelta.studies.log.groups import RunGroup, groups_of, worth_showing
-from kdelta.studies.log.kernels import CachedKernels
-from kdelta.studies.log.lineage import Lineage, distinct_names, lineages, ordered_by
+from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
+from kdelta.studies.log.lineage import (
+    Lineage,
+    RunGroup,
+    distinct_names,
+    groups_of,
+    lineages,
+    ordered_by,
+    worth_showing,
+)
 from kdelta.studies.log.model import (
     CycleStep,
     HistoryKernel,

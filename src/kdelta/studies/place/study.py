@@ -28,8 +28,7 @@ from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
 from kdelta.studies.place.apply import applied, put_back, require_relinkable, simulating
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
-from kdelta.studies.place.ordered_l2 import FEW_SETS, NOT_SEARCHED, l2_of
-from kdelta.studies.place.ordered_policy import notes_on_policy
+from kdelta.studies.place.ordered import FEW_SETS, NOT_SEARCHED, l2_of, notes_on_policy
 from kdelta.studies.tracing.placement import (
     L2,
     CountedMisses,

@@ -32,8 +32,13 @@ from kdelta.studies.lab.userland import check_needs
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.modelled import with_model_cycles
 from kdelta.studies.profile.views import Views, profiles_named, views_of
-from kdelta.studies.recorded.counted import own_regions, run_counts
-from kdelta.studies.recorded.recorded import Recorded, recorded_run, which_recorded
+from kdelta.studies.recorded.recorded import (
+    Recorded,
+    own_regions,
+    recorded_run,
+    run_counts,
+    which_recorded,
+)
 from kdelta.workloads.catalog import find_workload
 
 KERNEL_CALLS = "kernel"

@@ -13,7 +13,7 @@ import numpy as np
 from kdelta.counts.profile import I64
 from kdelta.infer.profiles.calls import Calls
 from kdelta.infer.profiles.matching import Key
-from kdelta.studies.profile.calls_text import node_name
+from kdelta.studies.profile.views_text import node_name
 
 Path = tuple[Key, ...]
 """A line by the functions that were opened above it, and its own."""

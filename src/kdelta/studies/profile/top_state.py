@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kdelta.studies.profile.calls_text import node_name
 from kdelta.studies.profile.top import ORDERS, Functions, Order, Path, TopLine, Way, listed
+from kdelta.studies.profile.views_text import node_name
 
 
 class Choice(msgspec.Struct, frozen=True):

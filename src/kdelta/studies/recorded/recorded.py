@@ -12,23 +12,49 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kdelta.counts.model import RunCounts, merged_regions
+from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.profile import Profile
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import CallsMode, Recording, TraceMode
 from kdelta.replay.kernel_text import Symbol
 from kdelta.spec.errors import KdeltaError, LabError, UserError
-from kdelta.spec.run import MachineOptions
+from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.attachments import has_recorded
+from kdelta.studies.lab.command import COMMAND_REGION
 from kdelta.studies.lab.lab import PROFILES, Lab, Work, mode_of, profiles_of, symbols_of
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.recorded.counted import run_counts
 from kdelta.studies.recorded.debug_info import kernel_of
 from kdelta.workloads.catalog import find_workload
+
+
+def own_regions(known: Mapping[str, RegionCounts]) -> dict[str, RegionCounts]:
+    """Those that are shown unasked: around a command that marks its own regions there is one with
+    what it did to start.
+    """
+    own = {name: region for name, region in known.items() if name != COMMAND_REGION}
+    return own or dict(known)
+
+
+def run_counts(run: Run, store: Store) -> RunCounts:
+    """What a run counted; UserError for one that did not go well, LabError when it is gone."""
+    if run.status is not RunStatus.OK:
+        reason = f": {run.detail}" if run.detail else ""
+        raise UserError(
+            f"run {run.id} counted nothing, it ended with {run.word}{reason}",
+            f"kdelta show {run.id} has all that is known of it",
+        )
+    counts = store.counts(run)
+    if not counts.regions:
+        raise UserError(
+            f"run {run.id} has no region: its workload marked none",
+            "kdelta.h says how a program marks its regions",
+        )
+    return counts
+
 
 COMMAND_PREFIX = "run "
 """How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
