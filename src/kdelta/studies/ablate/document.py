@@ -54,8 +54,9 @@ _WHYS = {
 _TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
 
 
-def document(stored: Stored, report: AblationReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of an ablation."""
+    report = stored.one(AblationReport)
     names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
     ends = tuple(zip(names, report.ends, strict=True))
     cases = tuple(_case(unit) for unit in report.units if unit.fate is not Fate.TOGETHER)

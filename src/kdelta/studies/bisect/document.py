@@ -34,8 +34,9 @@ from kdelta.studies.search.model import BisectedRegion
 _FUNCTIONS = 12
 
 
-def document(stored: Stored, report: BisectReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of a bisection."""
+    report = stored.one(BisectReport)
     names = tuple(f"{who}, {name}" for who, name in zip(("good", "bad"), report.names, strict=True))
     ends = tuple(zip(names, report.ends, strict=True))
     title = f"{' '.join(report.workloads)}: {report.names[0]}..{report.names[1]}"

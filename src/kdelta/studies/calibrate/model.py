@@ -10,8 +10,6 @@ import numpy as np
 from kdelta.infer.calibration.model import Fitted, FittedPrice, ProgramFit, ProgramRows
 from kdelta.spec.timings import MachineFacts, Quiet, TimedSpecial
 
-CheckedBy = Literal["calibration", "file"]
-
 
 class CheckedLink(msgspec.Struct, frozen=True):
     """One link of a program that took no part in the fit. measured, predicted: cycles of an

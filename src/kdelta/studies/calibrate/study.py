@@ -36,7 +36,6 @@ from kdelta.workloads.calibration.generate import ProgramSource, programs
 from kdelta.workloads.calibration.link import DATA_STAYS
 
 RELINKS = 30
-RESULTS = "RESULTS"
 
 
 class CalibrateRequest(msgspec.Struct, frozen=True, kw_only=True):

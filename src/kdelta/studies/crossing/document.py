@@ -27,8 +27,9 @@ from kdelta.report.words import PERTURBED
 from kdelta.studies.crossing.model import ARM_NAMES, ARM_TEXTS, NOT_AFFECTED, CrossingReport
 
 
-def document(stored: Stored, report: CrossingReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of the arms."""
+    report = stored.one(CrossingReport)
     total = shown_total(report.found)
     sentence = crossing_sentence(total)
     return Document(

@@ -46,8 +46,9 @@ _NAMED = 3
 _ROOM = 14
 
 
-def document(stored: Stored, report: HistoryReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of a workload's history."""
+    report = stored.one(HistoryReport)
     several = len(report.series) > 1
     what = f"{report.workload} {', '.join(report.operations)}".strip()
     counts = " and ".join(words.counted(len(one.kernels), "kernel") for one in report.series)

@@ -47,8 +47,9 @@ _TONES = {
 }
 
 
-def document(stored: Stored, report: SeriesReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of a series of patches."""
+    report = stored.one(SeriesReport)
     ends = tuple(zip(("without", "with all"), report.ends, strict=True))
     patches = Suite("patches", tuple(map(_case, report.rows)))
     count = words.counted(len(report.rows), "patch", "patches")
