@@ -31,11 +31,11 @@ from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.means import (
-    Means,
     about,
     averaged,
     bound_text,
     cell,
+    means_of,
     totals,
 )
 
@@ -92,7 +92,7 @@ def _answer(report: AblationReport) -> Answer:
         return Answer((report.failure,), tone="unresolved")
     fates = Counter(_FATES[unit.fate] for unit in report.units)
     chips = tuple(Chip(word, count) for word, count in fates.items())
-    tone = searched.mean_tone(means_of(report).whole())
+    tone = searched.mean_tone(means_of(report).whole)
     proof = (f"Proof: {report.proof.text}",) if report.proof else ()
     return Answer((verdict_text(report), *proof), chips, tone=tone)
 
@@ -315,19 +315,16 @@ def verdict_text(report: AblationReport) -> str:
     total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     out = [unit for unit in report.units if unit.fate in RULED_OUT]
     text = f"{report.options} options differ, in {total} units. {_most_of_it(report)}"
-    text += (
-        f"{len(out)} {'unit was' if len(out) == 1 else 'units were'} ruled out without a kernel of "
-        "their own."
-    )
-    return text
+    count = words.counted(len(out), "unit was", "units were")
+    return f"{text}{count} ruled out without a kernel of their own."
 
 
 def _most_of_it(report: AblationReport) -> str:
     means = means_of(report)
-    whole, count = means.whole(), len(averaged(report.regions))
+    whole, count = means.whole, len(averaged(report.regions))
     if whole is None:
         return "No region is steady enough for a mean. "
-    where = f"the mean over {count} {'region' if count == 1 else 'regions'}"
+    where = f"the mean over {words.counted(count, 'region')}"
     if not is_seen(whole):
         return f"No effect is seen in {where}: it is at most {bound_text(whole)}. "
     shares = []
@@ -344,11 +341,6 @@ def _share(share: Estimate) -> str:
     value = f"{float(share.value):.0f} %"
     ends = f"{float(share.low):.0f}", f"{float(share.high):.0f}"
     return value if ends[0] == ends[1] else f"{value} ({ends[0]} to {ends[1]} %)"
-
-
-def means_of(report: AblationReport) -> Means:
-    """The means over the report's regions."""
-    return Means(report.regions, report.mean)
 
 
 def ranked_units(report: AblationReport) -> list[AblatedUnit]:

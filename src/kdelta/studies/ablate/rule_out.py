@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.counts.model import is_kernel
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import Kept, Reach, RuledOut, reach
 from kdelta.infer.reach.recompiled import (
@@ -13,14 +12,11 @@ from kdelta.infer.reach.recompiled import (
     differences_that_matter,
     objects_to_recompile,
 )
-from kdelta.kernels.build.built import DIGEST
 from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.units import Unit, flipped
-from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.studies.ablate.model import Fate
 from kdelta.studies.lab.requests import Progress
-from kdelta.studies.search.measure import Bench, MeasuredKernel
 
 _MANY_OBJECTS = 20
 _FIRST_BATCH = 6
@@ -40,23 +36,6 @@ class UnitDecision(msgspec.Struct, frozen=True):
     objects: int
     alive: int
     chance: float = 0.5
-
-
-def side_of(bench: Bench, measured: MeasuredKernel) -> BuiltSide:
-    """A kernel's objects, and what its runs executed."""
-    in_regions = {
-        row.name
-        for done in measured.done
-        if done.counts is not None
-        for region in done.counts.regions
-        for row in region.functions
-        if is_kernel(row.origin)
-    }
-    return BuiltSide(
-        digest=load_digest(measured.built.path / DIGEST),
-        executed=bench.executed(measured),
-        measured=frozenset(in_regions),
-    )
 
 
 def by_execution(

@@ -27,10 +27,10 @@ from kdelta.studies.ablate.rule_out import (
     UnitDecision,
     by_execution,
     decided,
-    side_of,
 )
 from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
+from kdelta.studies.search.touched import built_side
 from kdelta.workloads.catalog import find_workload
 
 
@@ -82,7 +82,7 @@ class _Study:
 
     async def run(self, store: Store) -> AblationReport:
         with interruptible():
-            decisions = self._decide()
+            decisions = self._decide(store)
         pruned = sum(one.fate is not None for one in decisions.values())
         self._progress.say(f"{len(self._units)} units, {pruned} of them ruled out")
         answer = await self._search(decisions)
@@ -99,7 +99,7 @@ class _Study:
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
-    def _decide(self) -> dict[str, UnitDecision]:
+    def _decide(self, store: Store) -> dict[str, UnitDecision]:
         """Units, and which of them need no kernel."""
         before = self._ends[0]
         with workbench(before.built, self._progress.say) as bench:
@@ -114,7 +114,8 @@ class _Study:
             self._progress.end(step, f"{len(self._units)}")
             if not self._request.rule_out:
                 return {u.name: UnitDecision(u.name, None, "", 0, 0) for u in self._units}
-            sides = side_of(self._bench, before), side_of(self._bench, self._ends[1])
+            first, second = (built_side(end.built, end.done, store) for end in self._ends)
+            sides = first, second
             reached = by_execution(sides, self._units, bench)
             recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
             return {

@@ -18,9 +18,9 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.studies.lab.reports import machine_facts, reported_side
+from kdelta.studies.lab.reports import machine_facts
 from kdelta.studies.lab.requests import BisectRequest
-from kdelta.studies.search.measure import MeasuredKernel, cycles_name
+from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion
 from kdelta.studies.tracing.comparable import end_notes
 
@@ -31,20 +31,15 @@ class BisectSearch(msgspec.Struct, frozen=True, eq=False):
     request: BisectRequest
     commits: CommitRange
     kernels: Commits
-    ends: tuple[MeasuredKernel, MeasuredKernel]
+    ends: Ends
     store: Store
 
 
 def failed(search: BisectSearch) -> BisectReport:
     """The report of one of whose ends there is nothing to go by."""
-    names = search.request.range.split("..")
-    words = [
-        f"{name or 'HEAD'}: {end.failure}"
-        for name, end in zip(names, search.ends, strict=True)
-        if end.failure
-    ]
-    text = "nothing to compare: " + "; ".join(words)
-    return msgspec.structs.replace(_begin(search), failure=text)
+    report = _begin(search)
+    failure = nothing_to_compare(search.ends, report.names)
+    return msgspec.structs.replace(report, failure=failure)
 
 
 def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
@@ -85,17 +80,6 @@ def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) 
 
 def _begin(search: BisectSearch) -> BisectReport:
     commits, (good, bad) = search.commits, search.ends
-    sides = [
-        reported_side(one.short, end.kernel, end.done, end.failure, search.store)
-        for one, end in ((commits.good, good), (commits.bad, bad))
-    ]
-    warnings = {
-        warning: None
-        for end in search.ends
-        for done in end.done
-        if done.counts is not None
-        for warning in done.counts.warnings
-    }
     names = [name or "HEAD" for name in search.request.range.split("..")]
     subjects = {one.name: one.subject for one in (commits.good, *commits.commits)}
     return BisectReport(
@@ -103,7 +87,10 @@ def _begin(search: BisectSearch) -> BisectReport:
         names=(names[0], names[1]),
         good=_commit(commits.good),
         bad=_commit(commits.bad),
-        ends=(sides[0], sides[1]),
+        ends=(
+            good.side(commits.good.short, search.store),
+            bad.side(commits.bad.short, search.store),
+        ),
         workloads=search.request.workloads,
         machine=machine_facts(good.done or bad.done, search.store),
         commits=len(commits.commits),
@@ -112,7 +99,7 @@ def _begin(search: BisectSearch) -> BisectReport:
             for one in search.kernels.builds
         ),
         notes=commits.notes,
-        warnings=tuple(warnings),
+        warnings=warnings_of(search.ends),
         asked=search.request.regions,
         first=search.request.first,
     )

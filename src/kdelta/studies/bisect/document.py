@@ -265,16 +265,17 @@ def verdict_text(report: BisectReport) -> str:
     if not report.found and not report.groups:
         return f"There is no difference to explain{where}: {_no_difference(report)}"
     effects = [one for one in report.found if not one.moved]
-    parts = [_counted(len(effects), "commit")] if effects or not report.groups else []
+    parts = [words.counted(len(effects), "commit")] if effects or not report.groups else []
     if report.groups:
-        parts.append(_counted(len(report.groups), "group") + " of commits")
+        parts.append(words.counted(len(report.groups), "group") + " of commits")
     verb = "accounts" if len(effects) + len(report.groups) == 1 else "account"
     text = f"{' and '.join(parts)} {verb} for the difference{where}."
     if report.first:
         text = f"The largest effect{where} was searched for, and no other."
     moved = len(report.found) - len(effects)
     if moved:
-        text += f" {_counted(moved, 'commit')} moved work between functions, and no region changed."
+        count = words.counted(moved, "commit")
+        text += f" {count} moved work between functions, and no region changed."
     return text
 
 
@@ -290,10 +291,6 @@ def _no_difference(report: BisectReport) -> str:
         return f"{regions} {verb} the same path at both ends, within the spread."
     most = max(changed, key=lambda one: abs(part_of(one.whole.value, one)))
     return f"the largest is {_figures(most)}, which is placement or within the margin."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _figures(region: BisectedRegion) -> str:

@@ -31,12 +31,11 @@ from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate.rule_out import side_of
 from kdelta.studies.lab.lab import TRACES, Lab
 from kdelta.studies.lab.requests import BisectRequest, LabRequest, Progress, machine_like
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion, cycles_name
 from kdelta.studies.search.model import BisectBuild
-from kdelta.studies.search.touched import complete_kernel
+from kdelta.studies.search.touched import built_side, complete_kernel
 from kdelta.studies.tracing.cycles import SEED
 from kdelta.studies.tracing.placement import costs, drawn, placed_run
 from kdelta.workloads.catalog import Workload, find_workload
@@ -209,7 +208,8 @@ class Commits:
     def side(self, commit: str) -> BuiltSide:
         """What a measured commit's kernel holds, and what it executed."""
         if commit not in self._sides:
-            self._sides[commit] = side_of(self._bench, self._measured[commit])
+            measured = self._measured[commit]
+            self._sides[commit] = built_side(measured.built, measured.done, self._store)
         return self._sides[commit]
 
     def tree(self, commit: str) -> Tree:

@@ -56,8 +56,8 @@ def executed_names(done: Sequence[Done], store: Store) -> frozenset[str]:
     return names
 
 
-def measured_tree(built: BuiltKernel, done: Sequence[Done], store: Store) -> Tree:
-    """A complete kernel with what its runs, of all workloads together, executed."""
+def built_side(built: BuiltKernel, done: Sequence[Done], store: Store) -> BuiltSide:
+    """A kernel's objects, and what its runs, of all workloads together, executed."""
     in_regions = {
         row.name
         for one in done
@@ -66,9 +66,14 @@ def measured_tree(built: BuiltKernel, done: Sequence[Done], store: Store) -> Tre
         for row in region.functions
         if is_kernel(row.origin)
     }
-    side = BuiltSide(
+    return BuiltSide(
         digest=load_digest(built.path / DIGEST),
         executed=executed_names(done, store),
         measured=frozenset(in_regions),
     )
+
+
+def measured_tree(built: BuiltKernel, done: Sequence[Done], store: Store) -> Tree:
+    """A complete kernel with the same, and what it was made from."""
+    side = built_side(built, done, store)
     return tree_of(side, load_dependencies(built.path / DEPENDENCIES))

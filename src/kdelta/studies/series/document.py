@@ -30,10 +30,10 @@ from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
 from kdelta.studies.search.means import (
-    Means,
     about,
     averaged,
     cell,
+    means_of,
     totals,
 )
 from kdelta.studies.series.held import Holds, held
@@ -92,7 +92,7 @@ def _answer(report: SeriesReport) -> Answer:
         names = [one.name for one in report.minimal.answer.members]
         sentences.append(f"The smallest set with the effect: {words.listed(names)}.")
     sentences += [f"Proof: {report.proof.text}"] if report.proof else []
-    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole()))
+    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole))
 
 
 def _sections(report: SeriesReport) -> Iterator[Section]:
@@ -311,18 +311,9 @@ WORDS = AccountWords("patches", "all do", "all patches", "patches without effect
 HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def means_of(report: SeriesReport) -> Means:
-    """The means over the report's regions."""
-    return Means(report.regions, report.mean)
-
-
 def verdict_text(report: SeriesReport) -> str:
     """In words: what all do, which patches do most of it, and how many do nothing."""
-    whole, count = means_of(report).whole(), len(averaged(report.regions))
+    whole, count = means_of(report).whole, len(averaged(report.regions))
     changed = [one for one in report.regions if not one.rate and is_seen(one.whole)]
     if whole is None:
         text = "No region is steady enough for a mean. "
@@ -331,14 +322,13 @@ def verdict_text(report: SeriesReport) -> str:
     else:
         text = (
             f"All patches together change the path by {cell(whole)} in the mean over "
-            f"{_count(count, 'region', 'regions')}; {len(changed)} differ. "
+            f"{words.counted(count, 'region', 'regions')}; {len(changed)} differ. "
         )
     doing = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
     if report.minimal is None:
-        text += f"{_count(len(doing), 'patch is', 'patches are')} known to do something. "
-    out = len(report.of(PatchFate.RULED_OUT))
-    text += f"{_count(out, 'patch was', 'patches were')} ruled out without a kernel of their own."
-    return text
+        text += f"{words.counted(len(doing), 'patch is', 'patches are')} known to do something. "
+    out = words.counted(len(report.of(PatchFate.RULED_OUT)), "patch was", "patches were")
+    return f"{text}{out} ruled out without a kernel of their own."
 
 
 def does_something(effects: Mapping[str, Estimate]) -> bool:
