@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.store.store import Store
-from kdelta.studies.calibrate.held_out import HeldOut
+from kdelta.studies.calibrate.check import HeldOut
 from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import CalibrateRequest
 from kdelta.studies.documents import read_document

@@ -212,7 +212,7 @@ def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store
 def test_too_many_kconfig_files_to_ask(
     planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.bisect.rule_out.MOST_ASKED", 2)
+    monkeypatch.setattr("kdelta.studies.bisect.study.MOST_ASKED", 2)
     report = bisected(request_for(planted, kconfigs(planted)), store)
     assert (report.ruled_out, report.candidates) == ((), 3)
     assert lab

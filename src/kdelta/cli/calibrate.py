@@ -21,9 +21,8 @@ from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.calibrate.check import RELINKS as CHECK_RELINKS
-from kdelta.studies.calibrate.check import run_check
+from kdelta.studies.calibrate.check import held_out, run_check
 from kdelta.studies.calibrate.document import calibration_document, check_document
-from kdelta.studies.calibrate.held_out import held_out
 from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import (
     RELINKS,

@@ -25,10 +25,9 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import TimedProgram, Timings
 from kdelta.store.store import Store
-from kdelta.studies.calibrate.events import rows_of
 from kdelta.studies.calibrate.host_file import based_on, write_host
 from kdelta.studies.calibrate.model import CalibrationReport
-from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
+from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, rows_of, traced_programs
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.workloads.calibration.bundle import harness

@@ -33,8 +33,16 @@ from kdelta.studies.lab.requests import (
 )
 from kdelta.studies.lab.same_code import Known, codes_of
 from kdelta.studies.lab.states import OtherStates
-from kdelta.studies.lab.userland import carried_files, check_needs
-from kdelta.studies.lab.work import GuestPart, Work, in_mode, library_of, linked_in, work_of
+from kdelta.studies.lab.work import (
+    GuestPart,
+    Work,
+    carried_files,
+    check_needs,
+    in_mode,
+    library_of,
+    linked_in,
+    work_of,
+)
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.tracing.phases import phase_costs

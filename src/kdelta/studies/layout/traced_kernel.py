@@ -13,7 +13,7 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Done, Lab, Work
 from kdelta.studies.lab.requests import LabRequest, Progress, machine_like, must_replay_data
-from kdelta.studies.lab.userland import check_needs
+from kdelta.studies.lab.work import check_needs
 from kdelta.studies.tracing.placement import tracing
 from kdelta.workloads.catalog import find_workload
 

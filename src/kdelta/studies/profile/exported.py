@@ -17,8 +17,7 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import Progress
 from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_run, with_work
-from kdelta.studies.profile.top import Functions
-from kdelta.studies.profile.top_state import Choice, Choices, Top
+from kdelta.studies.profile.top import Choice, Choices, Functions, Top
 from kdelta.studies.profile.views import lines_of, profiles_named
 from kdelta.studies.recorded.recorded import Recorded, own_regions, recorded_run, run_counts
 

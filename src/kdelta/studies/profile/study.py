@@ -28,7 +28,7 @@ from kdelta.studies.lab.command import COMMAND_REGION, check_command, command_wo
 from kdelta.studies.lab.lab import Done, Lab, Work, traces_of
 from kdelta.studies.lab.reports import unlike
 from kdelta.studies.lab.requests import LabRequest, Progress, RunRequest
-from kdelta.studies.lab.userland import check_needs
+from kdelta.studies.lab.work import check_needs
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.modelled import with_model_cycles
 from kdelta.studies.profile.views import Views, profiles_named, views_of
