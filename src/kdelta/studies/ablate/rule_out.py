@@ -17,10 +17,9 @@ from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.units import Unit, flipped
 from kdelta.studies.ablate.model import Fate
 from kdelta.studies.lab.requests import Progress
+from kdelta.studies.search.closer import batches
 
 _MANY_OBJECTS = 20
-_FIRST_BATCH = 6
-_GROWTH = 6
 
 
 class UnitDecision(msgspec.Struct, frozen=True):
@@ -161,9 +160,7 @@ class Recompiler:
         if not targets:
             return None
         config = render_config(flipped(*self._ends, self._units, chosen, self._normalize))
-        at, size = 0, _FIRST_BATCH
-        while at < len(targets):
-            batch = targets[at : at + size]
+        for batch in batches(targets):
             compiled = self._workbench.compile(config, batch)
             if isinstance(compiled, str):
                 return _Changed(f"does not compile: {compiled}")
@@ -172,5 +169,4 @@ class Recompiler:
                 if found.matters and (found.what != "generated" or found.path in remade):
                     why = f"{found.what} {found.name} in {found.path} {found.how}"
                     return _Changed(why, found)
-            at, size = at + size, size * _GROWTH
         return None

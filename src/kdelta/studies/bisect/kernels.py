@@ -32,7 +32,7 @@ from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import TRACES, Lab
-from kdelta.studies.lab.requests import BisectRequest, LabRequest, Progress, machine_like
+from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion, cycles_name
 from kdelta.studies.search.model import BisectBuild
 from kdelta.studies.search.touched import built_side, complete_kernel
@@ -110,7 +110,9 @@ class Commits:
         self._request = request
         self._store = store
         self._progress = progress
-        lab = _looking_like(request)
+        lab = lab_like(request.lab, request.cpu)
+        if request.cpu is not None:  # model cycles need a trace
+            lab = msgspec.structs.replace(lab, trace=True)
         self._lab = Lab(lab, store, progress)
         workloads = [_only(find_workload(name), request) for name in request.workloads]
         self._changes = tuple(parse_change(word) for word in request.changes)
@@ -228,14 +230,6 @@ class Commits:
         return not any(
             one.matters for one in differences_that_matter(sides[0], sides[1].digest, paths)
         )
-
-
-def _looking_like(request: BisectRequest) -> LabRequest:
-    """How runs are made: traced, on a machine that looks like the CPU, if one was named."""
-    lab = request.lab
-    if request.cpu is None:
-        return lab
-    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, request.cpu), trace=True)
 
 
 def _only(workload: Workload, request: BisectRequest) -> Workload:

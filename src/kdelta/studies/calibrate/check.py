@@ -36,8 +36,8 @@ from kdelta.studies.calibrate.model import (
     CheckReport,
     read_calibration,
 )
-from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
-from kdelta.studies.calibrate.traced import TracedWork, rows_of, traced_programs
+from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of, traced_first
+from kdelta.studies.calibrate.traced import rows_of
 from kdelta.studies.lab.requests import Progress
 from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, complete_bundle
 from kdelta.workloads.calibration.link import DATA_STAYS, LINKER, SHUFFLED, footprint_bytes
@@ -166,7 +166,7 @@ async def run_check(
                 folder, busy_ok=request.busy_ok, talk=lambda line: progress.doing("clock", line)
             )
         progress.end("clock", f"{len(timings.programs)} programs")
-        traces = await _traced(request, timings, (folder, cpu), store, progress)
+        traces = await traced_first(request, timings, (folder, cpu), store=store, progress=progress)
         programs = await asyncio.to_thread(_checked, timings, traces, (folder, cpu), prices)
     return CheckReport(
         when=timings.when,
@@ -257,23 +257,6 @@ def _bundle(wanted: Sequence[HeldOut], folder: Path, request: CalibrateRequest) 
             programs=tuple(programs),
             warm_rounds=_WARM_ROUNDS,
         ),
-    )
-
-
-async def _traced(
-    request: CalibrateRequest,
-    timings: Timings,
-    made: tuple[Path, CPU],
-    store: Store,
-    progress: Progress,
-) -> dict[str, Trace]:
-    folder, cpu = made
-    works = [
-        TracedWork(one.name, links_of(folder, one)[0], ("trace", *one.arguments))
-        for one in timings.programs
-    ]
-    return await traced_programs(
-        works, kernel=request.kernel, cpu=cpu, lab=request.lab, store=store, progress=progress
     )
 
 

@@ -27,7 +27,7 @@ from kdelta.spec.timings import TimedLink, TimedProgram
 from kdelta.store.store import Store
 from kdelta.studies.lab.attachments import traces_of
 from kdelta.studies.lab.lab import Done, Lab, Work, work_of
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.lab.requests import LabRequest, Progress, lab_like
 from kdelta.studies.tracing.placement import tracing
 
 DEFAULT_KERNEL = "deb:linux-image-cloud-amd64"
@@ -66,9 +66,7 @@ async def traced_programs(
                 f"{work.name} is not linked statically: its libraries' addresses are not its own",
                 "link it with -static and -no-pie",
             )
-    request = msgspec.structs.replace(
-        tracing(lab), machine=machine_like(lab.machine, cpu), perturbations=1
-    )
+    request = lab_like(tracing(lab), cpu)
     runner = Lab(request, store, progress)
     found = runner.kernel(kernel)
     if isinstance(found, NoKernel):

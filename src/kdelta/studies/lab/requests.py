@@ -12,10 +12,12 @@ from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.gate import Mixed
 from kdelta.infer.search.series_model import View
+from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.replay.hierarchy import check_levels
 from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions, Mode
 
 
@@ -125,6 +127,22 @@ def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
     arch_machine(cpu.arch).board(cpu.qemu.cpu)
     append = f"{cpu.qemu.append} {machine.append}".strip()
     return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
+
+
+def lab_like(lab: LabRequest, cpu: CPU | None) -> LabRequest:
+    """The same request for runs on a machine that looks like the CPU, if there is one."""
+    if cpu is None:
+        return lab
+    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+
+
+def must_fit(cpu: CPU, kernel: Kernel) -> None:
+    """UserError for a CPU of another architecture than the kernel's."""
+    if cpu.arch != kernel.arch:
+        raise UserError(
+            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
+            "kdelta cpus lists the CPUs",
+        )
 
 
 def must_replay_data(cpu: CPU) -> None:
