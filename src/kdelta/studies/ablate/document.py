@@ -32,14 +32,7 @@ from kdelta.report.stored import Stored
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
-from kdelta.studies.search.means import (
-    about,
-    averaged,
-    bound_text,
-    cell,
-    means_of,
-    totals,
-)
+from kdelta.studies.search.means import about, averaged, bound_text, cell, means_of, totals
 
 _FATES = {
     Fate.MEASURED: "measured",

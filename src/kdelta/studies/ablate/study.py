@@ -22,12 +22,7 @@ from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
-from kdelta.studies.ablate.rule_out import (
-    Recompiler,
-    UnitDecision,
-    by_execution,
-    decided,
-)
+from kdelta.studies.ablate.rule_out import Recompiler, UnitDecision, by_execution, decided
 from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
 from kdelta.studies.search.touched import built_side

@@ -127,9 +127,7 @@ def _effects_table(
     columns = (
         Column("region", "name"),
         Column("effect", "word"),
-        Column("diff", "number"),
-        Column("%", "number"),
-        Column("spread", "number"),
+        *(Column(title, "number") for title in ("diff", "%", "spread")),
     )
     rows = tuple(
         (
@@ -195,11 +193,7 @@ def _regions_table(report: BisectReport) -> Table:
     columns = (
         Column("region", "name"),
         Column("effect", "word"),
-        Column("good", "number"),
-        Column("bad", "number"),
-        Column("diff", "number"),
-        Column("spread", "number"),
-        Column("%", "number"),
+        *(Column(title, "number") for title in ("good", "bad", "diff", "spread", "%")),
         Column("found", "number", "the effects of what was found, added up"),
         Column("left", "number", "what they do not account for"),
         Column("sum", "word", f"adds up if what is left is 0 within {percents(NARROW)}"),

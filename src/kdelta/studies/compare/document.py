@@ -388,11 +388,7 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
     columns = (
         Column("who", "name"),
         Column("verdict", "word"),
-        Column("base", "number"),
-        Column("other", "number"),
-        Column("diff", "number"),
-        Column("%", "number"),
-        Column("spread", "number"),
+        *(Column(title, "number") for title in ("base", "other", "diff", "%", "spread")),
     )
     rows = tuple(
         (

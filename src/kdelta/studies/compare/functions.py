@@ -22,9 +22,7 @@ _WORDS = set(Word) - {Word.SAME}
 COLUMNS = (
     Column("function", "name"),
     Column("diff", "number", sums=True),
-    Column("%", "number"),
-    Column("base", "number"),
-    Column("other", "number"),
+    *(Column(title, "number") for title in ("%", "base", "other")),
 )
 
 _KINDS = (
@@ -134,11 +132,7 @@ def kinds_folds(operations: Sequence[OperationEffect], mark: str) -> Iterator[Fo
     columns = (
         Column("operation", "name"),
         Column("kind", "word"),
-        Column("base", "number"),
-        Column("other", "number"),
-        Column("diff", "number"),
-        Column("%", "number"),
-        Column("spread", "number"),
+        *(Column(title, "number") for title in ("base", "other", "diff", "%", "spread")),
     )
     caption = "Differences an iteration, by kind; what is the same is left out"
     table = Table(f"kinds{mark}", caption, columns, tuple(rows), filtered=True)

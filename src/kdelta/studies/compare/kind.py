@@ -16,12 +16,7 @@ from kdelta.report.document import Document
 from kdelta.report.groups import report_groups
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
-from kdelta.report.model import (
-    Compared,
-    CompareReport,
-    ComparisonReport,
-    comparison,
-)
+from kdelta.report.model import Compared, CompareReport, ComparisonReport, comparison
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored

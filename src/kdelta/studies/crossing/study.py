@@ -22,13 +22,7 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.model import Facts, Unlike
 from kdelta.spec.change import KernelModeChange
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import (
-    DebSpec,
-    ImageSpec,
-    KernelSpec,
-    parameters_of,
-    with_changes,
-)
+from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec, parameters_of, with_changes
 from kdelta.spec.parameters import parameter
 from kdelta.spec.run import Mode
 from kdelta.store.store import Store

@@ -26,9 +26,7 @@ from kdelta.report.document import (
     Table,
     Verbatim,
 )
-from kdelta.report.lines import (
-    function_name,
-)
+from kdelta.report.lines import function_name
 from kdelta.report.model import ReportedRun, Side
 from kdelta.report.stored import Stored
 from kdelta.studies.diff.model import DiffReport, without_lines

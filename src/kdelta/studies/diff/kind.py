@@ -9,11 +9,7 @@ from kdelta.infer.profiles.calls_diff import CallChange
 from kdelta.infer.profiles.diff import DiffLine, total_line
 from kdelta.infer.profiles.hints import Hint
 from kdelta.infer.profiles.matching import Match
-from kdelta.infer.profiles.profile import (
-    Part,
-    by_part,
-    part_of,
-)
+from kdelta.infer.profiles.profile import Part, by_part, part_of
 from kdelta.infer.profiles.source import LineChange, SourceLine
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind

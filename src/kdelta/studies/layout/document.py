@@ -350,9 +350,7 @@ def _replaced_table(kind: str, report: LayoutReport) -> Iterator[Table]:
         Column("median", "number"),
         Column("as linked", "number"),
         Column("p", "number", "per cent of the layouts with less than the one as linked"),
-        Column("LRU median", "number"),
-        Column("LRU as linked", "number"),
-        Column("LRU p", "number"),
+        *(Column(title, "number") for title in ("LRU median", "LRU as linked", "LRU p")),
         Column("rho", "number", f"{rho}policy which layouts are good"),
     )
     yield Table(f"replacement-{kind}", caption, columns, tuple(_row(*row) for row in held))

@@ -34,15 +34,7 @@ from kdelta.report.lines import function_name
 from kdelta.report.model import Side
 from kdelta.report.stored import Stored
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
-from kdelta.studies.profile.parts import (
-    CODE,
-    COUNTED,
-    WORK,
-    as_one,
-    cycles,
-    left_out_text,
-    percent,
-)
+from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, percent
 from kdelta.studies.profile.views_text import (
     annotated_lines,
     callers_lines,

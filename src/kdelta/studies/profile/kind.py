@@ -10,13 +10,7 @@ from kdelta.infer.profiles.annotate import AnnotatedFunction, Insn
 from kdelta.infer.profiles.calls import Calls
 from kdelta.infer.profiles.matching import Key
 from kdelta.infer.profiles.processes import Processes
-from kdelta.infer.profiles.profile import (
-    FunctionLine,
-    Part,
-    RegionProfile,
-    part_of,
-    ranked,
-)
+from kdelta.infer.profiles.profile import FunctionLine, Part, RegionProfile, part_of, ranked
 from kdelta.infer.profiles.source import SourceLine
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind

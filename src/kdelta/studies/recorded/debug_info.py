@@ -19,12 +19,7 @@ from kdelta.kernels.obtain import booted_as, obtain
 from kdelta.kernels.packages.cache import cached_kernels
 from kdelta.kernels.sources.source import Source, source_file
 from kdelta.spec.errors import KdeltaError
-from kdelta.spec.kernel import (
-    ImageSpec,
-    parameters_of,
-    parse_kernel_spec,
-    without_parameters,
-)
+from kdelta.spec.kernel import ImageSpec, parameters_of, parse_kernel_spec, without_parameters
 from kdelta.store.model import Run
 from kdelta.studies.lab.lab import Work
 from kdelta.studies.tracing.placement import vmlinux_of

@@ -2,9 +2,7 @@
 """How the JSON of what ablations and series have in common differs from its types."""
 
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.model import (
-    Side,
-)
+from kdelta.report.model import Side
 from kdelta.report.shapes import HasEffects
 from kdelta.studies.search.means import MeanAccount, SearchReport, means_of
 

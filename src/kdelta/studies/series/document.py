@@ -29,13 +29,7 @@ from kdelta.report.document import (
 from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
 from kdelta.studies.search.document import AccountWords, Part
-from kdelta.studies.search.means import (
-    about,
-    averaged,
-    cell,
-    means_of,
-    totals,
-)
+from kdelta.studies.search.means import about, averaged, cell, means_of, totals
 from kdelta.studies.series.held import Holds, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
 
