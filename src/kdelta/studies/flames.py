@@ -16,7 +16,7 @@ from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.diff.model import DiffReport
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
 from kdelta.studies.lab.requests import CompareRequest, Progress, lab_like
 from kdelta.studies.profile.model import ProfileReport

@@ -47,7 +47,7 @@ class Lab:
 
         monkeypatch.setattr(Bench, "measure", measure)
         names = frozenset(EXECUTED)
-        monkeypatch.setattr("kdelta.studies.search.touched.executed_names", lambda *_: names)
+        monkeypatch.setattr("kdelta.studies.search.measure.executed_names", lambda *_: names)
 
     def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
         if isinstance(kernel, NoKernel):

@@ -175,7 +175,7 @@ def _units_table(report: AblationReport) -> Table:
 def _unit_row(unit: AblatedUnit, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
     mean = means_of(report).of(unit.effects)
     known = bool(unit.effects)
-    tone = _TONES.get(unit.fate, searched.TONES[searched.mean_tone(mean)])
+    tone = _TONES.get(unit.fate, searched.mean_tone(mean))
     size = unit.vmlinux_bytes
     return (
         Cell(unit.name),

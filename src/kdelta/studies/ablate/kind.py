@@ -19,8 +19,8 @@ from kdelta.studies.ablate.model import (
     SwitchShare,
     UnitCycles,
 )
+from kdelta.studies.search.means import after, before, mean, means, seen
 from kdelta.studies.search.model import AblatedRegion, Proof
-from kdelta.studies.search.shapes import after, before, mean, means, seen
 
 
 def _question(reports: Sequence[AblationReport]) -> str:

@@ -24,8 +24,7 @@ from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
 from kdelta.studies.ablate.rule_out import Recompiler, UnitDecision, by_execution, decided
 from kdelta.studies.lab.requests import AblateRequest, Progress
-from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
-from kdelta.studies.search.touched import built_side
+from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
 from kdelta.workloads.catalog import find_workload
 
 

@@ -134,9 +134,7 @@ def _effects_table(
             Cell(region.name),
             Cell(searched.tone_of(effect), tone=searched.tone_of(effect)),
             cells.signed(effect.value),
-            searched.percent_cell(
-                100 * part_of(effect.value, region) if region.good.value else None
-            ),
+            cells.percent(100 * part_of(effect.value, region) if region.good.value else None),
             cells.spread(effect),
         )
         for region, effect in changed_regions(effects, report)
@@ -204,7 +202,7 @@ def _regions_table(report: BisectReport) -> Table:
             Cell(searched.tone_of(one.whole), tone=searched.tone_of(one.whole)),
             *cells.between(one.good.value, one.bad.value),
             cells.spread(one.whole),
-            searched.percent_cell(100 * part_of(one.whole.value, one) if one.good.value else None),
+            cells.percent(100 * part_of(one.whole.value, one) if one.good.value else None),
             *_found_and_left(one),
             Cell(one.adds.value, tone="" if one.adds is Adds.ADDS_UP else "unresolved"),
         )

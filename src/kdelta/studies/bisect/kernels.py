@@ -33,9 +33,15 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import TRACES, Lab
 from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like
-from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion, cycles_name
+from kdelta.studies.search.measure import (
+    Bench,
+    MeasuredKernel,
+    SearchedRegion,
+    built_side,
+    complete_kernel,
+    cycles_name,
+)
 from kdelta.studies.search.model import BisectBuild
-from kdelta.studies.search.touched import built_side, complete_kernel
 from kdelta.studies.tracing.cycles import SEED
 from kdelta.studies.tracing.placement import costs, drawn, placed_run
 from kdelta.workloads.catalog import Workload, find_workload

@@ -25,10 +25,22 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.lines import ascii_only
+from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import document as compare
-from kdelta.studies.gate.model import GateReport
+
+
+class GateReport(msgspec.Struct, frozen=True):
+    """What was decided, all verdicts that were looked at, and the comparison that they are from:
+    one report for each CPU. `notes`: of regions whose trace was cut off.
+    """
+
+    decision: Decision
+    judged: tuple[Judged, ...]
+    notes: tuple[str, ...] = ()
+    compared: tuple[CompareReport, ...] = ()
+
 
 _ANSWERS = {
     Exit.NOT_SLOWER: "No: it is not slower.",

@@ -46,8 +46,7 @@ from kdelta.studies.search.model import (
     Proof,
 )
 
-SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
-TONES = {SLOWER: "slower", FASTER: "faster", SAME: "same", UNRESOLVED: "unresolved"}
+SLOWER, FASTER, SAME = "slower", "faster", "same"
 MOST_ROWS = 60
 """Rows of a chart; a table has all."""
 
@@ -81,7 +80,7 @@ def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
     if mean is None:
         return Cell("", 0), Cell("", 0)
     far = spread(mean)
-    return percent_cell(mean.value), Cell(far, float(reach(mean)))
+    return cells.percent(mean.value), Cell(far, float(reach(mean)))
 
 
 MEAN_COLUMNS = (
@@ -142,11 +141,6 @@ def unseen_section(
     lead = Prose("The interval of the mean holds 0.")
     table = Table("unseen-table", "Without an effect in the mean", columns, rows, filtered=True)
     return (Section("unseen", "No effect seen", (lead, table)),)
-
-
-def percent_cell(part: Fraction | None) -> Cell:
-    """A change in per cent."""
-    return cells.percent(part)
 
 
 def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tuple[Block, ...]:
@@ -246,7 +240,7 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
                 Cell(name),
                 cells.difference(shown, effect.value),
                 cells.spread(effect),
-                percent_cell(_part(region, effect.value)),
+                cells.percent(_part(region, effect.value)),
             )
             for (name, effect), shown in zip(rows, printed, strict=True)
         ),
@@ -254,7 +248,7 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
             Cell(accounts.total),
             cells.difference(total, region.whole.value),
             cells.spread(region.whole),
-            percent_cell(part),
+            cells.percent(part),
         ),
     )  # fmt: skip
     besides: tuple[Block, ...] = ()

@@ -22,6 +22,7 @@ from kdelta.infer.effects.means import (
 from kdelta.infer.search.search_model import RegionSum
 from kdelta.report import figures, words
 from kdelta.report.model import Side
+from kdelta.report.shapes import HasEffects
 from kdelta.studies.search.model import AblatedRegion
 
 _TWO_PLACES = 10
@@ -262,3 +263,28 @@ def totals(means: Means, whole: str, rest: str) -> list[Total]:
     rows: list[Total] = [("sum of these", means.sums, ""), (whole, means.wholes, "")]
     word = left_over(means)
     return [*rows, (rest, means.rests, word)] if word else rows
+
+
+def before(report: SearchReport) -> Side:
+    """Return the end without the changes."""
+    return report.ends[0]
+
+
+def after(report: SearchReport) -> Side:
+    """Return the end with all changes."""
+    return report.ends[1]
+
+
+def means(report: SearchReport) -> MeanAccount | None:
+    """Over all steady regions; null without one."""
+    return means_of(report).account
+
+
+def mean(one: HasEffects, report: SearchReport) -> Estimate | None:
+    """The mean of its effects over regions, as in `means`; null unless it is known."""
+    return means_of(report).of(one.effects) if one.effects else None
+
+
+def seen(one: HasEffects, report: SearchReport) -> bool | None:
+    """Whether the interval of that mean excludes zero."""
+    return means_of(report).sees(one.effects) if one.effects else None

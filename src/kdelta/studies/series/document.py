@@ -171,7 +171,7 @@ def _patches_table(report: SeriesReport) -> Table:
 def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
     answer = row.answer
     mean = means_of(report).of(answer.effects)
-    tone = _TONES.get(answer.fate, searched.TONES[searched.mean_tone(mean)])
+    tone = _TONES.get(answer.fate, searched.mean_tone(mean))
     effects = {View.ORDER: answer.effects, View.LEFT_OUT: _of(answer.left_out),
              View.ALONE: _of(answer.alone)}  # fmt: skip
     return (
@@ -271,8 +271,8 @@ def _held(report: SeriesReport) -> Iterator[Section]:
         (
             Cell(one.patch),
             Cell(one.region),
-            searched.percent_cell(Fraction(f"{one.earlier:.4f}")),
-            searched.percent_cell(Fraction(f"{one.now:.4f}")) if one.now is not None else Cell("?"),
+            cells.percent(Fraction(f"{one.earlier:.4f}")),
+            cells.percent(Fraction(f"{one.now:.4f}")) if one.now is not None else Cell("?"),
             Cell(one.word.value),
         )
         for one in found

@@ -10,7 +10,7 @@ from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.shapes import BY_REGION, by_region
 from kdelta.report.shortened import explained
-from kdelta.studies.search.shapes import after, before, mean, means, seen
+from kdelta.studies.search.means import after, before, mean, means, seen
 from kdelta.studies.series.document import document
 from kdelta.studies.series.held import held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow

@@ -26,9 +26,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, no_kernel_key
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.search.measure import entry_of
+from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
-from kdelta.studies.search.touched import complete_kernel
 
 _LACK_OF_MEMORY = "the compiler was killed"
 
