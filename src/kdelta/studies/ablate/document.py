@@ -280,23 +280,16 @@ def _options_table(report: AblationReport) -> Table:
         Column("unit"),
         Column("what became of it", "word"),
     )
-    rows = []
-    for unit in report.units:
-        for option in unit.options:
-            name, _, change = option.partition(" ")
-            before, _, after = change.partition(" -> ")
-            tone = _TONES.get(unit.fate, "same")
-            rows.append(
-                (
-                    Cell(name),
-                    Cell(before),
-                    Cell(after),
-                    Cell(unit.name),
-                    Cell(_FATES[unit.fate], tone=tone),
-                )
-            )
+
+    def row(unit: AblatedUnit, option: str) -> tuple[Cell, ...]:
+        name, _, change = option.partition(" ")
+        before, _, after = change.partition(" -> ")
+        fate = Cell(_FATES[unit.fate], tone=_TONES.get(unit.fate, "same"))
+        return (Cell(name), Cell(before), Cell(after), Cell(unit.name), fate)
+
+    rows = tuple(row(unit, option) for unit in report.units for option in unit.options)
     caption = f"{report.options} options differ between the two granted configs"
-    return Table("options-table", caption, columns, tuple(rows), filtered=True)
+    return Table("options-table", caption, columns, rows, filtered=True)
 
 
 WORDS = AccountWords("units", "B - A is", "total", "not accounted for")

@@ -43,12 +43,12 @@ from kdelta.studies.profile.views import (
     profiles_named,
     unlined_origins,
 )
-from kdelta.studies.recorded.debug_info import texts_of
 from kdelta.studies.recorded.recorded import (
     Recorded,
     own_regions,
     recorded_run,
     run_counts,
+    texts_of,
     which_recorded,
 )
 

@@ -298,7 +298,7 @@ def _cells(point: HistoryPoint) -> Sequence[Cell]:
     if figure is not None:
         value, reach = cells.number(figure.value), cells.spread(figure)
     if step is None:
-        return (value, reach, cells.NOTHING, cells.NOTHING, cells.NOTHING, cells.NOTHING)
+        return (value, reach, *[cells.NOTHING] * 4)
     why = [step.reason, point.cycles.reason if point.cycles else ""]
     return (
         value,

@@ -4,6 +4,7 @@
 import datetime
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -384,9 +385,7 @@ def _totals(effects: Sequence[Effects], names: Sequence[str]) -> list[HistoryTot
         change: GeometricChange | None = overall_change(
             msgspec.structs.replace(one, operations=some)
         )
-        words: dict[str, int] = {}
-        for found in some:
-            words[found.verdict.word.value] = words.get(found.verdict.word.value, 0) + 1
+        words = dict(Counter(found.verdict.word.value for found in some))
         totals.append(
             HistoryTotal(totals[-1].level * (change.value if change else 1.0), change, words)
         )

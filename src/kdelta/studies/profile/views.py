@@ -20,8 +20,7 @@ from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.studies.lab.requests import Progress, Silent
 from kdelta.studies.profile.model import ProfileViews
-from kdelta.studies.recorded.debug_info import read_lines, texts_of
-from kdelta.studies.recorded.recorded import Recorded, work_of_run
+from kdelta.studies.recorded.recorded import Recorded, read_lines, texts_of, work_of_run
 
 
 class Views(msgspec.Struct, frozen=True):
