@@ -47,6 +47,14 @@ _WHYS = {
     Fate.IDENTICAL: "the executed objects that it reaches came out the same, compiled with it",
 }
 _TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
+WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
+
+WHOLE = "B - A"
+
+RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
+
+Effects = Mapping[str, PlacementEffect]
+"""By region."""
 
 
 def document(stored: Stored) -> Document:
@@ -292,12 +300,6 @@ def _options_table(report: AblationReport) -> Table:
     return Table("options-table", caption, columns, rows, filtered=True)
 
 
-WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
-WHOLE = "B - A"
-
-RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
-
-
 def verdict_text(report: AblationReport) -> str:
     """In words: which units do most of it, and how many do nothing."""
     total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
@@ -366,10 +368,6 @@ def parts_of(region: str, report: AblationReport) -> list[Part]:
         for pair in report.interactions
         if region in pair.effects
     ]
-
-
-Effects = Mapping[str, PlacementEffect]
-"""By region."""
 
 
 def region_cycles(report: AblationReport) -> Table:

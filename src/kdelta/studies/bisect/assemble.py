@@ -35,6 +35,9 @@ class BisectSearch(msgspec.Struct, frozen=True, eq=False):
     store: Store
 
 
+Parents = Mapping[str, tuple[str, ...]]
+
+
 def failed(search: BisectSearch) -> BisectReport:
     """The report of one of whose ends there is nothing to go by."""
     report = _begin(search)
@@ -162,9 +165,6 @@ def _logs(
         )
         for one in answer.culprits
     }
-
-
-Parents = Mapping[str, tuple[str, ...]]
 
 
 def bisect_log(

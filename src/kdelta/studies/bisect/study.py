@@ -33,6 +33,13 @@ CYCLES_MARGIN = Fraction(1, 100)
 """Of model cycles over drawn layouts, differences of less are not worth the builds."""
 
 
+NOTHING: frozenset[str] = frozenset()
+
+MOST_ASKED = 16
+"""Of so many commits at most it is asked what config they grant, which takes some seconds each.
+Where there are more, the kernel or two more that a search by halves takes cost less."""
+
+
 async def run_bisect(request: BisectRequest, store: Store, progress: Progress) -> BisectReport:
     """The search between two commits; what of it is there already is not made again."""
     repository = Path(request.repository).expanduser()
@@ -124,13 +131,6 @@ def _wants(request: BisectRequest, good: MeasuredKernel) -> Wants:
         margins=margins,
         max_builds=request.max_builds,
     )
-
-
-NOTHING: frozenset[str] = frozenset()
-
-MOST_ASKED = 16
-"""Of so many commits at most it is asked what config they grant, which takes some seconds each.
-Where there are more, the kernel or two more that a search by halves takes cost less."""
 
 
 def reach_of_commits(

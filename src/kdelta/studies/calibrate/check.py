@@ -63,6 +63,16 @@ class HeldOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver: str = "gcc"
 
 
+RELINKS = 16
+
+_PROCESSES, _ROUNDS, _WARM_ROUNDS = 10, 12, 3
+
+_PASSES = 8
+"""As most programs have them; what one has is told by its results and by its trace."""
+
+_WORST, _NAMED = 3, 3
+
+
 def held_out(text: str) -> HeldOut:
     """What --check says: NAME=OBJECT,OBJECT,... or a TOML file, whose paths are from its folder.
 
@@ -136,13 +146,6 @@ def _linked(program: HeldOut, seed: int, output: Path) -> Path:
             "it has to be linked statically, by lld; -v shows the command",
         )
     return output
-
-
-RELINKS = 16
-_PROCESSES, _ROUNDS, _WARM_ROUNDS = 10, 12, 3
-_PASSES = 8
-"""As most programs have them; what one has is told by its results and by its trace."""
-_WORST, _NAMED = 3, 3
 
 
 async def run_check(

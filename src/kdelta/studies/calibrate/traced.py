@@ -46,6 +46,11 @@ class TracedWork(msgspec.Struct, frozen=True):
     files: tuple[Path, ...] = ()
 
 
+_OWN = CONTEXTS.index("own")
+
+_MAD = 1.4826  # from the median of absolute differences to a standard deviation
+
+
 async def traced_programs(
     works: Sequence[TracedWork],
     *,
@@ -109,10 +114,6 @@ def _trace(one: TracedWork, done: Done, store: Store) -> Trace:
             "give it fewer iterations",
         )
     return traces[0]
-
-
-_OWN = CONTEXTS.index("own")
-_MAD = 1.4826  # from the median of absolute differences to a standard deviation
 
 
 class LinkCounts(msgspec.Struct, frozen=True, eq=False):

@@ -36,6 +36,8 @@ _KINDS = (
     ("background", "other tasks"),
 )
 
+_OFF = "n"
+
 
 def changed(operation: OperationEffect) -> bool:
     """Whether an operation is broken down."""
@@ -148,9 +150,6 @@ def _kinds(costs: Costs) -> Iterator[tuple[str, Quantity]]:
 
 def _kind_row(name: str, kind: str, found: Quantity) -> tuple[Cell, ...]:
     return (Cell(name), Cell(kind, tone="same"), *cells.effect(found))
-
-
-_OFF = "n"
 
 
 def config_sections(compared: Compared, title: str, mark: str) -> Iterator[Section]:

@@ -26,6 +26,9 @@ from kdelta.report.stored import Stored
 from kdelta.report.words import PERTURBED
 from kdelta.studies.crossing.model import ARM_NAMES, ARM_TEXTS, NOT_AFFECTED, CrossingReport
 
+HEADS = dict(zip(ARM_NAMES, ("stock", "mit.off", "kernel", "direct", "no entry"), strict=True))
+"""By arm, a name that fits above a column."""
+
 
 def document(stored: Stored) -> Document:
     """Return the document of the arms."""
@@ -236,10 +239,6 @@ def _prices(report: CrossingReport) -> Iterator[Section]:
 
 def _cycles(found: Interval | None) -> Cell:
     return cells.ends(found) if found else cells.NOTHING
-
-
-HEADS = dict(zip(ARM_NAMES, ("stock", "mit.off", "kernel", "direct", "no entry"), strict=True))
-"""By arm, a name that fits above a column."""
 
 
 def shown_total(found: Crossing) -> OperationCrossing:

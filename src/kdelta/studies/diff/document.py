@@ -40,6 +40,14 @@ from kdelta.studies.profile.views_text import (
 
 _NAMED = 3
 
+COUNTS = {
+    Sort.INSNS: "instructions",
+    Sort.LOADS: "loads",
+    Sort.STORES: "stores",
+    Sort.STRING: "bytes of string operations",
+    Sort.SPECIAL: "special instructions",
+}
+
 
 def document(stored: Stored, report: DiffReport, functions: int = 0) -> Document:
     """Return the document of two runs. functions: how many are named, those that changed most; 0
@@ -179,15 +187,6 @@ def _row(line: DiffLine, name: str, diff: int) -> tuple[Cell, ...]:
         cells.rounded(other - diff),
         cells.rounded(other),
     )
-
-
-COUNTS = {
-    Sort.INSNS: "instructions",
-    Sort.LOADS: "loads",
-    Sort.STORES: "stores",
-    Sort.STRING: "bytes of string operations",
-    Sort.SPECIAL: "special instructions",
-}
 
 
 def function_rows(report: DiffReport, limit: int) -> list[tuple[DiffLine, str]]:

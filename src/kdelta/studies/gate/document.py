@@ -50,6 +50,14 @@ _ANSWERS = {
 }
 _OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
 _TONES = {Exit.NOT_SLOWER: "faster", Exit.SLOWER: "slower"}
+_NAMED = 5
+
+ANSWERS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+}
+"""What an exit code says, in words."""
 
 
 def document(stored: Stored, report: GateReport) -> Document:
@@ -117,15 +125,6 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
     unknown = sum(one.word in OPEN and not one.is_bounded for one in report.judged)
     more = (Prose(f"{unknown} could not be decided."),) if unknown else ()
     return (*lead, *more, table) if rows else lead
-
-
-_NAMED = 5
-ANSWERS = {
-    Exit.NOT_SLOWER: "not slower",
-    Exit.SLOWER: "slower",
-    Exit.CANNOT_TELL: "cannot tell",
-}
-"""What an exit code says, in words."""
 
 
 def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:

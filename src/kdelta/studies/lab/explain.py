@@ -21,6 +21,17 @@ _TRAP = re.compile(
 )
 _PREFIXES = b"\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67"
 _REX = range(0x40, 0x50)
+_COMMAND_LINE = re.compile(r"^cmdline (.*)$", re.MULTILINE)
+
+_COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
+
+_ALWAYS = ("HOME=/", "TERM=linux")
+"""The environment that a kernel gives its init without being asked to (init/main.c)."""
+
+_HINT = (
+    "Documentation/admin-guide/kernel-parameters.txt of that kernel has those that there are; some "
+    "need an option of its config. --append sets any words, unchecked"
+)
 
 
 def advice(outcome: GuestOutcome, kernel: Kernel, binaries: Mapping[str, bytes]) -> str:
@@ -83,16 +94,6 @@ def needed_feature(code: bytes) -> str:
         b"\x0f\x3a\x44": "PCLMULQDQ",
     }
     return next((name for prefix, name in known.items() if rest.startswith(prefix)), "")
-
-
-_COMMAND_LINE = re.compile(r"^cmdline (.*)$", re.MULTILINE)
-_COMPLAINT = re.compile(r"(?:Malformed early option '|for parameter `)([^']*)'")
-_ALWAYS = ("HOME=/", "TERM=linux")
-"""The environment that a kernel gives its init without being asked to (init/main.c)."""
-_HINT = (
-    "Documentation/admin-guide/kernel-parameters.txt of that kernel has those that there are; some "
-    "need an option of its config. --append sets any words, unchecked"
-)
 
 
 def must_fit(kernel: Kernel, command_line: str) -> None:

@@ -107,6 +107,13 @@ class Judge:
         return OperationRuns(operation, sides[0], sides[1])
 
 
+LEAST = Fraction(1, 1000)
+"""The part of the base that an effect of the other sign must be, to take back a verdict."""
+
+_REFILLS = frozenset({"___slab_alloc", "__slab_alloc", "new_slab", "rmqueue_bulk"})
+"""mm/slub.c and mm/page_alloc.c: what takes over where a list of free objects is empty."""
+
+
 def _counts(done: Sequence[Done]) -> list[RunCounts]:
     return [one.counts for one in done if one.counts is not None]
 
@@ -121,13 +128,6 @@ def _told(more: OperationRuns) -> list[OperationEffect]:
         for one in effects.operations
         if one.name == more.operation and one.costs is not None and one.name not in doubtful
     ]
-
-
-LEAST = Fraction(1, 1000)
-"""The part of the base that an effect of the other sign must be, to take back a verdict."""
-
-_REFILLS = frozenset({"___slab_alloc", "__slab_alloc", "new_slab", "rmqueue_bulk"})
-"""mm/slub.c and mm/page_alloc.c: what takes over where a list of free objects is empty."""
 
 
 class MachineState(msgspec.Struct, frozen=True):

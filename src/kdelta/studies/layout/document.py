@@ -40,6 +40,15 @@ _MATTERS = 0.01
 _NAMED = 3
 _SETS = 6
 
+_COLUMNS = tuple(
+    Column(title, "number")
+    for title in ("least", "25 %", "median", "75 %", "most", "as linked", "percentile")
+)
+
+_HOW = {"random": "at random", "round-robin": "in turn"}
+
+_MEGA = 10**6
+
 
 def document(stored: Stored, report: LayoutReport) -> Document:
     """Return the document of one kernel's layouts."""
@@ -200,12 +209,6 @@ def _said(found: Distribution) -> str:
     )
 
 
-_COLUMNS = tuple(
-    Column(title, "number")
-    for title in ("least", "25 %", "median", "75 %", "most", "as linked", "percentile")
-)
-
-
 def _cells(found: Distribution) -> tuple[Cell, ...]:
     values = (
         found.least,
@@ -321,9 +324,6 @@ def _aligned(region: LayoutRegion) -> Iterator[Block]:
             yield Table(f"aligned-{kind}-{region.name}", caption, columns, rows)
 
 
-_HOW = {"random": "at random", "round-robin": "in turn"}
-
-
 def replacement_section(report: LayoutReport) -> Iterator[Section]:
     """A table for each kind of misses: of each region the median layout and the one as linked,
     under either policy. Regions without any misses are left out.
@@ -368,9 +368,6 @@ def _row(name: str, found: Replaced) -> tuple[Cell, ...]:
     ]
     rho = "-" if found.correlation is None else f"{found.correlation:.2f}"
     return (Cell(name), *shown, Cell(f"{rho}{'*' if found.hangs else ''}", found.correlation or 0))
-
-
-_MEGA = 10**6
 
 
 def phases_section(report: LayoutReport) -> Iterator[Section]:

@@ -58,6 +58,9 @@ class _Commit(msgspec.Struct, frozen=True):
     subject: str
 
 
+Regions = frozenset[str]
+
+
 def lineages(runs: Iterable[Run]) -> list[Lineage]:
     """The kernels of these runs, in order. A repository that is gone orders nothing."""
     first: dict[str, Run] = {}
@@ -202,9 +205,6 @@ def _places(repository: Path, seconds: Mapping[str, float]) -> dict[str, int]:
             if listed.ok and all(name in between for name in names):
                 return {name: between[name] for name in names}
     return {name: place for place, name in enumerate(names)}
-
-
-Regions = frozenset[str]
 
 
 class RunGroup(msgspec.Struct, frozen=True):

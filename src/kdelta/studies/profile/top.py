@@ -126,6 +126,18 @@ class Functions:
         }
 
 
+_KEYS: dict[Order, Callable[[TopLine], tuple[int, str]]] = {
+    "inclusive": lambda line: (-line.inclusive, line.name),
+    "own": lambda line: (-(line.own or 0), line.name),
+    "calls": lambda line: (-line.calls, line.name),
+    "name": lambda line: (0, line.name),
+}
+
+_STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -1, "pagedown": 1, " ": 1}
+
+_PAGES = {"pageup", "pagedown", " "}
+
+
 def _outermost(calls: Calls) -> list[bool]:
     """Of each node whether none above it is of its function."""
     index = {key: number for number, key in enumerate(dict.fromkeys(calls.key))}
@@ -140,14 +152,6 @@ def _outermost(calls: Calls) -> list[bool]:
         found[nodes[met]] = False
         nodes, above = nodes[~met], parent[above[~met]]
     return [bool(one) for one in found]
-
-
-_KEYS: dict[Order, Callable[[TopLine], tuple[int, str]]] = {
-    "inclusive": lambda line: (-line.inclusive, line.name),
-    "own": lambda line: (-(line.own or 0), line.name),
-    "calls": lambda line: (-line.calls, line.name),
-    "name": lambda line: (0, line.name),
-}
 
 
 def ranked(lines: Iterable[TopLine], order: Order) -> list[TopLine]:
@@ -318,7 +322,3 @@ class Top:
         now = names.index(getattr(self.state.choice, which))
         name = names[(now + step) % len(names)]
         self._set(choice=msgspec.structs.replace(self.state.choice, **{which: name}))
-
-
-_STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -1, "pagedown": 1, " ": 1}
-_PAGES = {"pageup", "pagedown", " "}

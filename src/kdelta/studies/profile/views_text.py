@@ -18,6 +18,19 @@ from kdelta.studies.profile.parts import INSNS, PERCENT, named_line, percent
 _CALLS = 8
 _OWN = 12
 _BOTH = 11
+_COUNT = 11
+
+_ADDRESS = 18
+
+_SIDE_COUNT = 9
+
+_NO_PLACES: Mapping[tuple[str, int], str] = {}
+
+_NO_TEXTS: Mapping[SourceLine, str] = {}
+
+_SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
+
+_NONE = SourceLine("", "", 0, "")
 
 
 def calls_lines(calls: Calls, part: float) -> list[str]:
@@ -81,14 +94,6 @@ def changed_calls_lines(changes: Sequence[CallChange], part: float) -> list[str]
     return lines
 
 
-_COUNT = 11
-_ADDRESS = 18
-_SIDE_COUNT = 9
-_NO_PLACES: Mapping[tuple[str, int], str] = {}
-_NO_TEXTS: Mapping[SourceLine, str] = {}
-_SIDE = (WIDTH - 1 - 2 * (_SIDE_COUNT + 1) - 2) // 2
-
-
 def source_lines(
     lines: Mapping[SourceLine, int], limit: int, texts: Mapping[SourceLine, str] = _NO_TEXTS
 ) -> list[str]:
@@ -144,9 +149,6 @@ def changed_lines(changes: Sequence[LineChange], limit: int) -> list[str]:
         shown += named_line(f"{added:>{INSNS}}", f"  {name}")
         shown += [f"{'':>{INSNS}}    {text}"[:WIDTH]] if text else []
     return [*shown, f"{total:>{INSNS}}  total"]
-
-
-_NONE = SourceLine("", "", 0, "")
 
 
 def _changed(one: LineChange) -> str:

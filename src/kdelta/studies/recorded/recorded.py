@@ -44,6 +44,11 @@ from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.studies.tracing.placement import vmlinux_of
 from kdelta.workloads.catalog import find_workload
 
+COMMAND_PREFIX = "run "
+"""How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
+
+_MEMORY_MIB = MachineOptions().memory_mib
+
 
 def own_regions(known: Mapping[str, RegionCounts]) -> dict[str, RegionCounts]:
     """Those that are shown unasked: around a command that marks its own regions there is one with
@@ -68,13 +73,6 @@ def run_counts(run: Run, store: Store) -> RunCounts:
             "kdelta.h says how a program marks its regions",
         )
     return counts
-
-
-COMMAND_PREFIX = "run "
-"""How the workload of `kdelta run` begins: any command, of which the store keeps the name."""
-
-
-_MEMORY_MIB = MachineOptions().memory_mib
 
 
 class Recorded(msgspec.Struct, frozen=True, eq=False):

@@ -29,6 +29,10 @@ _TWO_PLACES = 10
 """Below so many per cent a spread has two decimals."""
 
 
+Total = tuple[str, Mapping[str, Estimate], str]
+"""A row below a table of parts: a name, an effect by region, a word on what is left over."""
+
+
 def percents(part: Fraction) -> str:
     """A part of a whole in per cent: a limit in words."""
     return f"{float(100 * part):g} %"
@@ -248,10 +252,6 @@ def left_over(means: Means) -> str:
     if rest is None or word is None or not (rest.value or reach(rest)):
         return ""
     return remainder_words(word)
-
-
-Total = tuple[str, Mapping[str, Estimate], str]
-"""A row below a table of parts: a name, an effect by region, a word on what is left over."""
 
 
 def totals(means: Means, whole: str, rest: str) -> list[Total]:

@@ -40,6 +40,10 @@ _TONES = {
     PatchFate.CLEARED: "same",
 }
 
+WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
+
+HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
+
 
 def document(stored: Stored) -> Document:
     """Return the document of a series of patches."""
@@ -298,11 +302,6 @@ def _kept(report: SeriesReport) -> Iterator[Section]:
             if names:
                 text += f" {word}, since slower: {', '.join(names)}."
         yield Section("kept", "The branch that was kept", (Prose(text),))
-
-
-WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
-
-HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
 
 
 def verdict_text(report: SeriesReport) -> str:
