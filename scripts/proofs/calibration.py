@@ -28,8 +28,7 @@ from kdelta.host.files import write_atomic
 from kdelta.infer.calibration.model import LEAST_LINKS, FittedPrice, ProgramFit, ProgramRows
 from kdelta.infer.calibration.nonnegative import rank_correlation
 from kdelta.spec.errors import UserError
-from kdelta.studies.calibrate.check import run_check
-from kdelta.studies.calibrate.held_out import held_out
+from kdelta.studies.calibrate.check import held_out, run_check
 from kdelta.studies.calibrate.model import read_calibration
 from kdelta.studies.calibrate.study import CalibrateRequest, run_calibrate
 from kdelta.studies.documents import document_text

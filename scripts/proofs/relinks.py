@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from predict import layout_in, misses_in
 from telling import a_row_a_line
 
 from kdelta.counts.model import merged_regions
@@ -36,7 +37,6 @@ from kdelta.studies.compare.study import Comparison, run_compare, workload_work
 from kdelta.studies.lab.lab import Lab, misses_of, open_store
 from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
 from kdelta.studies.tracing.cycles import Cycles, Traced, traced_runs
-from kdelta.studies.tracing.predict import layout_in, misses_in
 from kdelta.workloads.catalog import find_workload
 
 SPEC = "deb-src:linux-source-6.12 +docs/cases/options/speed.config"

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import altair as alt
 import msgspec
+from predict import layout_in, misses_in
 from telling import Aloud, a_row_a_line
 
 from kdelta.counts.model import merged_regions
@@ -44,7 +45,6 @@ from kdelta.studies.layout.study import run_layout
 from kdelta.studies.place.model import PlaceReport
 from kdelta.studies.place.study import run_place
 from kdelta.studies.tracing.cycles import Traced, traced_runs
-from kdelta.studies.tracing.predict import layout_in, misses_in
 from kdelta.workloads.catalog import find_workload
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from kdelta.cli import main as cli
 from kdelta.store.store import Store
-from kdelta.studies.calibrate.held_out import HeldOut
+from kdelta.studies.calibrate.check import HeldOut
 from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import CalibrateRequest
 from kdelta.studies.documents import read_document
@@ -57,7 +57,7 @@ def test_options_reach_the_study(study: Study, capsys: pytest.CaptureFixture[str
     assert request.cpu is not None
     assert request.cpu.name == "zen4"
     assert (request.kernel, request.lab.jobs) == ("image:/a", 3)
-    assert "what a miss costs" in capsys.readouterr().out
+    assert "What a miss costs" in capsys.readouterr().out
 
 
 def test_json(study: Study, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,8 +36,8 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, RunSide
+from kdelta.studies.gate.document import gate_line
 from kdelta.studies.gate.study import GateAnswer, judge
-from kdelta.studies.gate.text import gate_line
 from kdelta.studies.lab.lab import Done
 from kdelta.studies.lab.requests import CompareRequest, Progress
 from kdelta.studies.tracing.cycles import Cycles

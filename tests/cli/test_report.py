@@ -18,7 +18,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import read_document
 from kdelta.studies.forms import FORMS
-from kdelta.studies.kept import stored_of
+from kdelta.studies.kinds import stored_of
 from tests.cli.studies import Captured, Studies, make_run
 from tests.report import test_ablation, test_bisect_report, test_place_report, test_series_report
 from tests.report.example_layout import layout_report

@@ -14,7 +14,7 @@ from kdelta.infer.effects.estimate import Adds
 from kdelta.infer.effects.functions import FunctionChange
 from kdelta.spec.run import RunStatus
 from kdelta.studies.forms import FORMS
-from kdelta.studies.kept import stored_of
+from kdelta.studies.kinds import stored_of
 from kdelta.workloads.catalog import workloads
 
 ROOT = Path(__file__).parents[2]

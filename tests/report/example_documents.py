@@ -26,7 +26,7 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import Study
 from kdelta.studies.diff.model import DiffReport, DiffViews, SideBySide
 from kdelta.studies.documents import document_text
-from kdelta.studies.processes.model import ProcessesReport
+from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
 from tests.infer import made_processes
 from tests.report import test_packets_report

@@ -7,7 +7,7 @@ import pytest
 from kdelta.infer.effects.effects import Word
 from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report.stored import Stored
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from tests.report import (
     example_history,
     test_ablation,

@@ -9,7 +9,7 @@ import pytest
 from kdelta.infer.effects.estimate import ZERO, Estimate
 from kdelta.report.model import Side
 from kdelta.spec.errors import LabError
-from kdelta.studies.bisect.git_log import bisect_log
+from kdelta.studies.bisect.assemble import bisect_log
 from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import (
     BisectedCommit,

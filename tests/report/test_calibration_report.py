@@ -6,10 +6,27 @@ import pytest
 
 from kdelta.infer.calibration.fit import fit
 from kdelta.infer.calibration.model import ProgramFit
-from kdelta.studies.calibrate.model import read_calibration
-from kdelta.studies.calibrate.text import calibration_text, check_text, unpredictable_ranks
+from kdelta.report.stored import Stored
+from kdelta.report.text import text_of
+from kdelta.studies.calibrate.document import calibration_document, check_document
+from kdelta.studies.calibrate.model import (
+    CalibrationReport,
+    CheckReport,
+    read_calibration,
+    unpredictable_ranks,
+)
 from kdelta.studies.documents import document_text, read_document
 from tests.report.example_calibration import PRICE, calibration_report, check_report
+
+
+def calibration_text(report: CalibrationReport) -> str:
+    stored = Stored("calibrate", "What do misses cost?", "kdelta calibrate", 0, "1.2", (report,))
+    return text_of(calibration_document(stored, report))
+
+
+def check_text(report: CheckReport) -> str:
+    stored = Stored("calibrate", "How good are prices?", "kdelta calibrate", 0, "1.2", (report,))
+    return text_of(check_document(stored, report))
 
 
 def test_text_fits_a_mail_and_names_each_price_and_program() -> None:
@@ -54,9 +71,10 @@ def test_check_names_what_fits_worst() -> None:
     report = check_report()
     text = check_text(report)
     assert max(map(len, text.splitlines())) <= 80
-    assert "seed 3: measured +150, predicted -20; l1i +12; functions: copy0_f1 +3" in " ".join(
-        text.split()
-    )
+    for name in ("good", "bad"):
+        assert [name, "3", "+150", "-20", "l1i", "+12", "copy0_f1", "+3"] in [
+            line.split() for line in text.splitlines()
+        ]
     good, bad = (one.fit for one in report.programs)
     assert (good.rank or 0) > 0.95
     assert (bad.rank or 0) < 0.9

@@ -12,7 +12,7 @@ from kdelta.report.groups import groups_text
 from kdelta.report.model import CompareReport, Controllers
 from kdelta.studies.forms import FORMS
 from kdelta.studies.forms import html as page
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from tests.report.example import report
 from tests.report.example_history import several
 from tests.report.shown import stored

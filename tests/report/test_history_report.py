@@ -10,7 +10,7 @@ from kdelta.report.text import WIDTH, text_of
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.forms import text as printed
 from kdelta.studies.kinds import document_of
-from kdelta.studies.log.parts import moved_most
+from kdelta.studies.log.document import moved_most
 from tests.report.example_history import series, several, summary, tracked
 from tests.report.shown import shown, stored, unwrapped
 

@@ -13,8 +13,7 @@ import pytest
 
 from kdelta.report.stored import encode
 from kdelta.studies.forms import FORMS
-from kdelta.studies.kept import stored_of
-from kdelta.studies.kinds import STORED
+from kdelta.studies.kinds import STORED, stored_of
 from tests.report.example_stored import EXAMPLES
 
 KEPT = Path(__file__).parent / "kept"

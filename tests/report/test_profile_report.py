@@ -32,7 +32,7 @@ from kdelta.studies.forms import text as printed
 from kdelta.studies.profile.document import ON_A_PAGE, FunctionsAsked, document
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.studies.profile.parts import usual_columns
-from kdelta.studies.profile.source_text import changed_lines
+from kdelta.studies.profile.views_text import changed_lines
 from tests.report.example import base_counts, other_counts, stored
 from tests.report.shown import shown, unwrapped
 from tests.report.shown import stored as kept_as

@@ -14,9 +14,8 @@ from kdelta.report import stored as module
 from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored, encode
 from kdelta.spec.errors import LabError
-from kdelta.studies.gate.model import GateReport
-from kdelta.studies.kept import stored_of
-from kdelta.studies.kinds import STORED
+from kdelta.studies.gate.document import GateReport
+from kdelta.studies.kinds import STORED, stored_of
 from tests.report.example import report, run_report
 from tests.report.example_cycles import with_cycles
 from tests.report.example_history import tracked

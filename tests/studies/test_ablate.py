@@ -17,9 +17,8 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.requests import AblateRequest, Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.infer.steady_runs import TIMER, steady
 from tests.report.shown import shown

@@ -17,9 +17,8 @@ from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.requests import BisectRequest, Silent
 from kdelta.studies.search.measure import MeasuredKernel, SearchedRegion
 from tests.kernels.sources import git, state
 from tests.report.shown import shown
@@ -213,7 +212,7 @@ def test_kconfig_files_that_grant_the_same(planted: Planted, lab: FakeLab, store
 def test_too_many_kconfig_files_to_ask(
     planted: Planted, lab: FakeLab, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kdelta.studies.bisect.rule_out.MOST_ASKED", 2)
+    monkeypatch.setattr("kdelta.studies.bisect.study.MOST_ASKED", 2)
     report = bisected(request_for(planted, kconfigs(planted)), store)
     assert (report.ruled_out, report.candidates) == ((), 3)
     assert lab

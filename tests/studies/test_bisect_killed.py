@@ -16,10 +16,9 @@ import pytest
 from kdelta.host.dirs import data_dir
 from kdelta.store.store import Store
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.bisect.request import BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.requests import BisectRequest, Silent
 from tests.kernels.sources import state
 from tests.studies.planted import BROKEN, CORE, FASTER, SLOWER, FakeLab, Planted
 

@@ -16,11 +16,11 @@ from kdelta.spec.parameters import REFUSED, parameter
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun, Run
 from kdelta.store.store import Store
-from kdelta.studies.lab.boot_parameters import must_be_taken, must_fit, not_reported
+from kdelta.studies.lab.explain import must_be_taken, must_fit, not_reported
 from kdelta.studies.lab.requests import Silent
-from kdelta.studies.log.kernels import CachedKernels
+from kdelta.studies.log.cycles import CachedKernels
 from kdelta.studies.log.lineage import lineages
-from kdelta.studies.recorded.debug_info import kernel_of
+from kdelta.studies.recorded.recorded import kernel_of
 
 PLAIN = Kernel("a" * 64, "deb:linux-image-x=1", "/vmlinuz", "x86_64", "6.12.0")
 WORDS = ("audit=0", "nosmt", 'dyndbg="file a.c +p"')
@@ -167,7 +167,7 @@ def test_the_kernel_of_a_run_is_found_with_its_parameters(
     own_data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = cached(own_cache)
-    for module in ("kdelta.studies.recorded.debug_info", "kdelta.studies.log.kernels"):
+    for module in ("kdelta.studies.recorded.recorded", "kdelta.studies.log.cycles"):
         monkeypatch.setattr(f"{module}.cached_kernels", lambda: [entry])
     with Store.open(own_data) as store:
         runs = [ran(store, kernel) for kernel in (PLAIN, BOOTED)]

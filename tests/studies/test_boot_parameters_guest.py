@@ -13,8 +13,13 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions, RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, run_compare
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, Silent, machine_like
-from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.lab.requests import (
+    CompareRequest,
+    HistoryRequest,
+    LabRequest,
+    Silent,
+    machine_like,
+)
 from kdelta.studies.log.study import run_history
 from tests.machines.bench import NEW, kernel
 from tests.robust.lab import console, kdelta, stored

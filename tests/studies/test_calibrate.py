@@ -19,9 +19,15 @@ from kdelta.host.native import native_folder
 from kdelta.infer.calibration.model import FittedPrice, LeftOut
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import TimedLink, TimedProgram
-from kdelta.studies.calibrate.check import prices_of, run_check, worst_links
-from kdelta.studies.calibrate.events import noise_of
-from kdelta.studies.calibrate.held_out import HeldOut, held_out, linked_all, must_time
+from kdelta.studies.calibrate.check import (
+    HeldOut,
+    held_out,
+    linked_all,
+    must_time,
+    prices_of,
+    run_check,
+    worst_links,
+)
 from kdelta.studies.calibrate.host_file import host_cpu, measured_misses, write_host
 from kdelta.studies.calibrate.study import (
     CalibrateRequest,
@@ -31,6 +37,7 @@ from kdelta.studies.calibrate.study import (
     make_bundle,
     run_calibrate,
 )
+from kdelta.studies.calibrate.traced import noise_of
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import Silent

@@ -13,8 +13,12 @@ from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
 from kdelta.spec.timings import Flow
-from kdelta.studies.calibrate.events import counted_links
-from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
+from kdelta.studies.calibrate.traced import (
+    DEFAULT_KERNEL,
+    TracedWork,
+    counted_links,
+    traced_programs,
+)
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, Silent
 from kdelta.workloads.calibration.generate import (

@@ -18,10 +18,10 @@ from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun
 from kdelta.store.store import Store
+from kdelta.studies.lab.requests import HistoryRequest
 from kdelta.studies.log import study as module
 from kdelta.studies.log.lineage import distinct_names, lineages
 from kdelta.studies.log.model import HistoryReport, HistorySeries
-from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.log.study import run_history
 from kdelta.studies.tracing.cycles import Cycles, Traced
 from tests.kernels.sources import commit, git, write_tree
@@ -372,7 +372,7 @@ def test_model_cycles_of_what_is_traced(store: Store, monkeypatch: pytest.Monkey
         ran(store, spec, {"uname": 5, "stat": 7}, machine=machine, attachments=attachments)
     three(store)
     monkeypatch.setattr(
-        "kdelta.studies.log.kernels.CachedKernels.find",
+        "kdelta.studies.log.cycles.CachedKernels.find",
         lambda _self, identity: Kernel(identity, "x", "/x", "x86_64", "6.12.0"),
     )
     placed = type(

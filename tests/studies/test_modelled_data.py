@@ -10,8 +10,8 @@ from kdelta.infer.profiles.profile import FIGURES, FunctionLine, RegionProfile, 
 from kdelta.studies.lab.requests import Silent
 from kdelta.studies.profile.document import FunctionsAsked
 from kdelta.studies.profile.model import ProfileReport
-from kdelta.studies.profile.modelled import with_model_cycles
 from kdelta.studies.profile.parts import usual_columns
+from kdelta.studies.profile.study import with_model_cycles
 from tests.replay.streaming import CORE, streaming
 from tests.report.test_profile_report import functions_of, profile_report
 

@@ -17,8 +17,8 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.command import command_work, run_command
 from kdelta.studies.lab.lab import mode_of
-from kdelta.studies.lab.modes import in_mode, linked_in
 from kdelta.studies.lab.requests import LabRequest, RunRequest, Silent
+from kdelta.studies.lab.work import in_mode, linked_in
 from kdelta.workloads.catalog import build_workload, find_workload
 from tests.machines.bench import OLD
 

@@ -24,8 +24,8 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import Comparison, path_judge, run_compare
 from kdelta.studies.documents import document_text
 from kdelta.studies.gate.study import failures_of, judge, run_gate
+from kdelta.studies.lab.judges import LEFT_OPEN, CountedKernel
 from kdelta.studies.lab.lab import Done, Lab, Work
-from kdelta.studies.lab.more_runs import LEFT_OPEN, CountedKernel
 from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest, Silent
 from kdelta.studies.tracing.cycles import Cycles, Traced
 from kdelta.workloads.catalog import Workload, find_workload

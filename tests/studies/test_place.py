@@ -15,8 +15,8 @@ from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.requests import LabRequest, PlaceRequest, Silent
+from kdelta.studies.place.apply import NOT_SEARCHED
 from kdelta.studies.place.model import PlaceReport
-from kdelta.studies.place.ordered_l2 import NOT_SEARCHED
 from kdelta.studies.place.study import run_place
 from tests.machines.bench import OLD
 from tests.report.shown import shown, unwrapped

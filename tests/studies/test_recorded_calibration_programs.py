@@ -17,7 +17,7 @@ from held_out_programs import (
 
 from kdelta.infer.calibration.model import FittedPrice, ProgramFit
 from kdelta.spec.errors import LabError
-from kdelta.studies.calibrate.held_out import held_out
+from kdelta.studies.calibrate.check import held_out
 
 DOCS = Path(__file__).parents[2] / "docs/calibration"
 

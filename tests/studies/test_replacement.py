@@ -18,7 +18,7 @@ from kdelta.report.model import CycleReport
 from kdelta.studies.documents import SHAPES, document_text
 from kdelta.studies.lab.requests import Silent
 from kdelta.studies.layout.study import cache_texts, counted_by_lru, layout_regions
-from kdelta.studies.place.ordered_policy import notes_on_policy
+from kdelta.studies.place.apply import notes_on_policy
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, notes_on_replacement
 from kdelta.studies.tracing.placement import PlacedKernel, costs
 from tests.report.example_layout import layout_report

@@ -11,10 +11,10 @@ from kdelta.counts.model import RunCounts
 from kdelta.infer.effects.effects import Effects, Verdict, Word, compare
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import MachineOptions
-from kdelta.studies.lab import states
+from kdelta.studies.lab import judges
+from kdelta.studies.lab.judges import OtherStates, depends_on_state
 from kdelta.studies.lab.lab import Done
 from kdelta.studies.lab.requests import LabRequest, Silent
-from kdelta.studies.lab.states import OtherStates, depends_on_state
 from tests.synthetic import own, region, run
 
 SWITCH = own("__switch_to_asm")
@@ -46,7 +46,7 @@ def _judged(
             asked.extend(works)
             return [[Done(cast(Any, None), _run(insns))] for insns in self._costs]
 
-    monkeypatch.setattr(states, "Lab", FakeLab)
+    monkeypatch.setattr(judges, "Lab", FakeLab)
     sides = [[_run(insns, "plain")] * 3 for insns in usual]
     kernels = cast(Any, (_Kernel, _Kernel))
     judge = OtherStates(LabRequest(), cast(Any, None), Silent(), cast(Any, lambda _, names: names))

@@ -10,7 +10,7 @@ from kdelta.guests.job import JobFile
 from kdelta.guests.userland import Userland
 from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import UserError
-from kdelta.studies.lab.userland import carried_files, check_needs
+from kdelta.studies.lab.work import carried_files, check_needs
 from kdelta.workloads.catalog import UserlandWanted, find_workload
 
 NAT = find_workload("nat")
@@ -69,7 +69,7 @@ def test_the_program_comes_with_the_job_or_is_in_the_image(
         asked.append((wanted, arch))
         return Userland((nft,), ("nftables=1",))
 
-    monkeypatch.setattr("kdelta.studies.lab.userland.userland", found)
+    monkeypatch.setattr("kdelta.studies.lab.work.userland", found)
     program = tmp_path / "nat"
     assert carried_files(NAT, program, "arm", print) == [
         JobFile(program, "/workloads/nat", 0o755),

@@ -14,10 +14,9 @@ from kdelta.cli.publish import publish
 from kdelta.host.interrupt import run_async
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.study import run_ablate
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.requests import AblateRequest, LabRequest
 
 
 @makes_runs()

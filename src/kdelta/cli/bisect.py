@@ -21,12 +21,11 @@ from kdelta.spec.kernel import TreeSpec
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.bisect.mail import bisect_mails
 from kdelta.studies.bisect.model import BisectReport
-from kdelta.studies.bisect.request import DEFAULT_MARGIN, BisectRequest
 from kdelta.studies.bisect.study import run_bisect
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest
+from kdelta.studies.lab.requests import BISECT_MARGIN, BisectRequest, LabRequest
 
-_DEFAULT_PERCENT = float(100 * DEFAULT_MARGIN)
+_DEFAULT_PERCENT = float(100 * BISECT_MARGIN)
 
 
 @makes_runs()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`kdelta calibrate`: its arguments."""
 
+import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,16 +11,19 @@ from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
+from kdelta.cli.publish import unkept
 from kdelta.cpus.catalog import load_cpu
 from kdelta.host.command import set_echo
 from kdelta.host.files import write_atomic
 from kdelta.host.interrupt import run_async
 from kdelta.host.machine import cores
+from kdelta.report.text import text_of
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions
 from kdelta.studies.calibrate.check import RELINKS as CHECK_RELINKS
-from kdelta.studies.calibrate.check import run_check
-from kdelta.studies.calibrate.held_out import held_out
+from kdelta.studies.calibrate.check import held_out, run_check
+from kdelta.studies.calibrate.document import calibration_document, check_document
+from kdelta.studies.calibrate.model import CalibrationReport, CheckReport
 from kdelta.studies.calibrate.study import (
     RELINKS,
     CalibrateRequest,
@@ -28,7 +32,6 @@ from kdelta.studies.calibrate.study import (
     run_calibrate,
     told,
 )
-from kdelta.studies.calibrate.text import calibration_text, check_text
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
@@ -151,7 +154,7 @@ def calibrate(
         return _check(request, check, json=json)
     with open_store() as store, shown_progress() as progress:
         report = run_async(run_calibrate(request, store, progress))
-    emit(document_text(report, __version__) if json else calibration_text(report))
+    emit(document_text(report, __version__) if json else _text(report))
     return 0
 
 
@@ -159,11 +162,20 @@ def _check(request: CalibrateRequest, programs: list[str], *, json: bool) -> int
     wanted = [held_out(text) for text in programs]
     with open_store() as store, shown_progress() as progress:
         report = run_async(run_check(request, wanted, store, progress))
-    text = document_text(report, __version__) if json else check_text(report)
+    text = document_text(report, __version__) if json else _text(report)
     if request.write is not None:
         write_atomic(request.write, text.encode())
     emit(text)
     return 0
+
+
+def _text(report: CalibrationReport | CheckReport) -> str:
+    started = datetime.datetime.fromisoformat(report.when).timestamp()
+    if isinstance(report, CheckReport):
+        question = f"How well do the prices of {report.cpu} predict other programs?"
+        return text_of(check_document(unkept("calibrate", question, [report], started), report))
+    question = f"What do misses cost on {report.machine.cpu}?"
+    return text_of(calibration_document(unkept("calibrate", question, [report], started), report))
 
 
 def _refuse_both(**given: object) -> None:

@@ -21,7 +21,7 @@ from kdelta.report.groups import report_groups
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
 from kdelta.studies.flames import record_profiles
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from kdelta.studies.gate.study import run_gate
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import CompareRequest, GateRequest, LabRequest

@@ -10,7 +10,7 @@ from kdelta.cli.html import HtmlFile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.log.request import HistoryRequest
+from kdelta.studies.lab.requests import HistoryRequest
 from kdelta.studies.log.study import run_history
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, TypeVar
 
-import msgspec
 import typer
 
 from kdelta.cpus.catalog import load_cpu
@@ -15,7 +14,7 @@ from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, RunRequest, machine_like
+from kdelta.studies.lab.requests import CompareRequest, LabRequest, RunRequest, lab_like
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -235,7 +234,7 @@ def on_cpu(lab: LabRequest, name: str) -> LabRequest:
     is unknown, and where the machine is to look like another one.
     """
     for cpu in known_cpus([name], lab.machine.cpu):
-        lab = msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+        lab = lab_like(lab, cpu)
     return lab
 
 

@@ -35,8 +35,8 @@ from kdelta.studies.documents import document_text
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.reports import reported_run
 from kdelta.studies.lab.requests import LabRequest, RunRequest
+from kdelta.studies.processes.document import ProcessesReport
 from kdelta.studies.processes.document import document as processes_document
-from kdelta.studies.processes.model import ProcessesReport
 from kdelta.studies.processes.study import processes_of_kernel, processes_of_run
 from kdelta.studies.profile.document import FunctionsAsked
 from kdelta.studies.profile.document import document as profile_document

@@ -18,8 +18,7 @@ from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.forms import find_form
-from kdelta.studies.kept import keep
-from kdelta.studies.kinds import question_of
+from kdelta.studies.kinds import keep, question_of
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
 

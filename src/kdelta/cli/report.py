@@ -21,8 +21,7 @@ from kdelta.store.model import Run, Study
 from kdelta.store.store import LAST, Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS, find_form, form_of_file
-from kdelta.studies.kept import load
-from kdelta.studies.kinds import question_of
+from kdelta.studies.kinds import load, question_of
 from kdelta.studies.lab.lab import open_store
 
 _LISTED = ("text", "json")

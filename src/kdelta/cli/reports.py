@@ -26,8 +26,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.compare import study
-from kdelta.studies.lab import more_runs
 from kdelta.studies.lab.command import COMMAND_REGION
+from kdelta.studies.lab.judges import OperationRuns
 from kdelta.studies.lab.lab import Done
 from kdelta.studies.lab.reports import (
     attachment,
@@ -38,7 +38,7 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.recorded.counted import own_regions
+from kdelta.studies.recorded.recorded import own_regions
 from kdelta.workloads.catalog import find_workload
 
 
@@ -148,7 +148,7 @@ def _side(side: study.RunSide, store: Store) -> Side:
     return reported_side(spec, side.kernel, side.done, side.failure, store)
 
 
-def _more(more: more_runs.OperationRuns, store: Store) -> MoreRuns:
+def _more(more: OperationRuns, store: Store) -> MoreRuns:
     base, other = (
         tuple(reported_run(one.run, store, stored=one.stored) for one in done)
         for done in (more.base, more.other)

@@ -19,8 +19,7 @@ from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import parse_kernel_words
 from kdelta.studies.lab.lab import open_store
-from kdelta.studies.lab.requests import LabRequest
-from kdelta.studies.series.request import DEFAULT_WITHIN, SeriesRequest
+from kdelta.studies.lab.requests import DEFAULT_WITHIN, LabRequest, SeriesRequest
 from kdelta.studies.series.study import run_series
 
 EPILOG = """\b

@@ -3,8 +3,8 @@
 
 from kdelta.cli.output import emit
 from kdelta.cli.terminal import is_interactive, opened
+from kdelta.studies.profile.top import Top
 from kdelta.studies.profile.top_screen import page_of, screen, table
-from kdelta.studies.profile.top_state import Top
 
 
 def show_top(top: Top, title: str, functions: int) -> None:

@@ -73,6 +73,17 @@ def parse_kallsyms(text: bytes) -> list[Symbol]:
     return found
 
 
+def code_table(symbols: Iterable[Symbol]) -> SymbolTable:
+    """The table of what is code; of several names for one address the one that functions are
+    counted by.
+    """
+    return SymbolTable(
+        (address, kind, without_padding(name), origin)
+        for address, kind, name, origin in symbols
+        if kind in _TEXT_TYPES
+    )
+
+
 def kallsyms_file(path: Path) -> tuple[Symbol, ...]:
     """`parse_kallsyms` of a file, kept in memory: the runs of one kernel share it."""
     return _parsed(FileState.of(path))

@@ -8,7 +8,6 @@ from kdelta.counts.model import KERNEL
 from kdelta.report.model import Facts, ReportedRun
 
 WIDTH = 80
-LABEL = 9
 
 
 def ascii_only(text: str) -> str:
@@ -16,11 +15,6 @@ def ascii_only(text: str) -> str:
     return "".join(
         char if char == "\n" or " " <= char <= "~" else ascii(char)[1:-1] for char in text
     )
-
-
-def labelled(label: str, text: str) -> list[str]:
-    """A label, and its text wrapped next to it."""
-    return wrapped(text, f"{label:<{LABEL}}", " " * LABEL)
 
 
 def wrapped(text: str, first: str, later: str) -> list[str]:
@@ -35,13 +29,8 @@ def wrapped(text: str, first: str, later: str) -> list[str]:
     ) or [first.rstrip()]
 
 
-def machine_lines(machine: Facts) -> list[str]:
-    """The machine and its CPU, and every other fact that is known."""
-    return [line for fact in machine_facts(machine) for line in labelled(*fact)]
-
-
 def machine_facts(machine: Facts) -> list[tuple[str, str]]:
-    """The same as labels and texts."""
+    """The machine and its CPU, and every other fact that is known, as labels and texts."""
     facts = dict(machine)
     cpu, model = facts.pop("cpu", ""), facts.pop("cpu_model", "")
     words = [str(facts.pop(key)) for key in ("name", "arch") if key in facts]
@@ -73,12 +62,6 @@ def failed_lines(who: str, failed: Iterable[ReportedRun]) -> list[str]:
 def quoted(lines: Iterable[str]) -> list[str]:
     """What a guest said, cut to the width."""
     return [f"    | {ascii_only(line)}"[:WIDTH] for line in lines]
-
-
-def warning_lines(warnings: Iterable[str]) -> list[str]:
-    """A section of warnings, or nothing."""
-    lines = [line for text in warnings for line in wrapped(text, "  ", "    ")]
-    return ["", "warnings", *lines] if lines else []
 
 
 def function_name(name: str, origin: str, moved_from: str | None = None) -> str:

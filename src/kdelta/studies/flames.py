@@ -16,9 +16,9 @@ from kdelta.spec.errors import KdeltaError, LabError
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.diff.model import DiffReport
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from kdelta.studies.lab.lab import PROFILES, Lab, profiles_of
-from kdelta.studies.lab.requests import CompareRequest, Progress, machine_like
+from kdelta.studies.lab.requests import CompareRequest, Progress, lab_like
 from kdelta.studies.profile.model import ProfileReport
 from kdelta.workloads.catalog import find_workload
 
@@ -48,10 +48,7 @@ async def _record(request: CompareRequest, store: Store, progress: Progress) -> 
     lab_request = msgspec.structs.replace(
         request.lab, perturbations=1, calls="all", again=False, trace=False, data_lines=False
     )
-    if request.cpus:
-        machine = machine_like(lab_request.machine, request.cpus[0])
-        lab_request = msgspec.structs.replace(lab_request, machine=machine)
-    lab = Lab(lab_request, store, progress)
+    lab = Lab(lab_like(lab_request, next(iter(request.cpus), None)), store, progress)
     kernels = []
     for spec in dict.fromkeys((request.base, *request.others)):
         with contextlib.suppress(KdeltaError):

@@ -9,7 +9,10 @@ from kdelta.report.document import Document
 from kdelta.report.flame import Flame
 from kdelta.report.flame_section import with_flames
 from kdelta.report.kind import Kind
-from kdelta.report.stored import Stored
+from kdelta.report.stored import Stored, decode, encode
+from kdelta.spec.errors import LabError
+from kdelta.store.model import NewStudy, Study
+from kdelta.store.store import Store
 from kdelta.studies.ablate import kind as ablate
 from kdelta.studies.bisect import kind as bisect
 from kdelta.studies.compare import kind as compare
@@ -58,3 +61,33 @@ def question_of(kind: str, reports: Sequence[msgspec.Struct]) -> str:
     if ask is None:
         raise KeyError(kind)
     return ask(reports)
+
+
+def keep(stored: Stored, store: Store) -> Study:
+    """Keeps a study with its report; LabError if that cannot be written."""
+    return store.keep_study(
+        NewStudy(
+            kind=stored.kind,
+            question=stored.question,
+            command=stored.command,
+            started=stored.started,
+            version=stored.version,
+            report_blob=store.put(encode(stored)),
+        )
+    )
+
+
+def stored_of(content: bytes) -> Stored:
+    """Read what is kept of a study; LabError for what cannot be read."""
+    return decode(content, STORED, RENAMED)
+
+
+def load(study: Study, store: Store) -> Stored:
+    """A study with its report; LabError, with what makes it again, if that is lost or damaged."""
+    try:
+        return stored_of(store.get(study.report_blob))
+    except LabError as error:
+        raise LabError(
+            f"the report of study {study.id} cannot be shown: {error.message}",
+            f"its runs may be in the store still; this makes it again: {study.command}",
+        ) from error

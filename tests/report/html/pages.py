@@ -12,9 +12,9 @@ from kdelta.infer.effects.gate import Decision, Exit, Judged
 from kdelta.report.flame import Flame, flames
 from kdelta.report.model import CompareReport, ReportedOption
 from kdelta.report.stored import Stored
-from kdelta.studies.gate.model import GateReport
+from kdelta.studies.gate.document import GateReport
 from kdelta.studies.kinds import question_of
-from kdelta.studies.processes.model import ProcessesReport
+from kdelta.studies.processes.document import ProcessesReport
 from tests.infer.made_processes import found
 from tests.profiles import Stack, profile_of
 from tests.report import (

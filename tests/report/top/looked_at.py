@@ -4,8 +4,7 @@
 from kdelta.counts.model import CONTEXTS
 from kdelta.infer.profiles.calls import merged_calls
 from kdelta.infer.profiles.profile import Selection
-from kdelta.studies.profile.top import Functions
-from kdelta.studies.profile.top_state import Choice, Choices, Top
+from kdelta.studies.profile.top import Choice, Choices, Functions, Top
 from tests.report.exports.example import example
 
 TITLE = "run 7f3a"

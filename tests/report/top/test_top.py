@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from kdelta.infer.profiles.calls import merged_calls
 from kdelta.infer.profiles.profile import Selection
-from kdelta.studies.profile.top import Functions, TopLine, Way
+from kdelta.studies.profile.top import Functions, Top, TopLine, Way
 from kdelta.studies.profile.top_screen import Style, page_of, screen, table
-from kdelta.studies.profile.top_state import Top
 from tests.profiles import profile_of
 from tests.report.exports.example import OTHER, READ, inclusive, own
 from tests.report.top.looked_at import TITLE, top

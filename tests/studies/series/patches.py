@@ -18,10 +18,9 @@ from kdelta.kernels.sources.git import GitStore
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.documents import document_text
-from kdelta.studies.lab.requests import Silent
+from kdelta.studies.lab.requests import SeriesRequest, Silent
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from kdelta.studies.series.model import SeriesReport
-from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.study import run_series
 from tests.infer.planted import exactly
 from tests.kernels.sources import commit, git
@@ -49,7 +48,7 @@ class Lab:
 
         monkeypatch.setattr(Bench, "measure", measure)
         names = frozenset(EXECUTED)
-        monkeypatch.setattr("kdelta.studies.search.touched.executed_names", lambda *_: names)
+        monkeypatch.setattr("kdelta.studies.search.measure.executed_names", lambda *_: names)
 
     def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
         if isinstance(kernel, NoKernel):

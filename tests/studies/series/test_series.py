@@ -12,7 +12,7 @@ from kdelta.infer.search.series_model import PatchFate, View
 from kdelta.kernels.build.built import built_kernels
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
-from kdelta.studies.series.request import SeriesRequest
+from kdelta.studies.lab.requests import SeriesRequest
 from tests.kernels.sources import state
 from tests.studies.series.patches import (
     LOCK,

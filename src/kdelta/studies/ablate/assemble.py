@@ -7,22 +7,25 @@ from pathlib import Path
 import msgspec
 
 from kdelta.cpus.model import CPU
-from kdelta.infer.effects.estimate import effect_between
-from kdelta.infer.search.search_model import GroupAnswer, How, RegionSum, SearchAnswer, UnitAnswer
+from kdelta.infer.search.search_model import GroupAnswer, How, SearchAnswer, UnitAnswer
 from kdelta.kernels.config.units import Unit
 from kdelta.report.model import ReportedCPU
 from kdelta.store.store import Store
 from kdelta.studies.ablate.cycles import FoundCycles
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate, Interaction, SwitchShare
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.ablate.rule_out import UnitDecision
-from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side
-from kdelta.studies.search.measure import Bench, MeasuredKernel
-from kdelta.studies.search.model import AblatedRegion, Proof
+from kdelta.studies.lab.reports import machine_facts, reported_cpu
+from kdelta.studies.lab.requests import AblateRequest
+from kdelta.studies.search.measure import (
+    Bench,
+    Ends,
+    nothing_to_compare,
+    regions_between,
+    warnings_of,
+)
+from kdelta.studies.search.model import Proof
 from kdelta.studies.tracing.comparable import end_notes
 from kdelta.studies.tracing.placement import caches_of
-
-Ends = tuple[MeasuredKernel, MeasuredKernel]
 
 _NAMED = 2
 """Units of a group that are named in its title."""
@@ -81,28 +84,16 @@ def assemble(
 
 def failed(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
     """The report of one of whose ends there is nothing to go by."""
-    words = [f"{one.label}: {one.failure}" for one in ends if one.failure]
-    report = _begin(request, bench, ends, store)
-    return msgspec.structs.replace(report, failure="nothing to compare: " + "; ".join(words))
+    failure = nothing_to_compare(ends, [one.label for one in ends])
+    return msgspec.structs.replace(_begin(request, bench, ends, store), failure=failure)
 
 
 def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> AblationReport:
     names = Path(request.before).name, Path(request.after).name
-    sides = [
-        reported_side(name, end.kernel, end.done, end.failure, store)
-        for name, end in zip(names, ends, strict=True)
-    ]
-    warnings = {
-        warning: None
-        for end in ends
-        for done in end.done
-        if done.counts is not None
-        for warning in done.counts.warnings
-    }
     return AblationReport(
         tree=request.tree,
         names=names,
-        ends=(sides[0], sides[1]),
+        ends=(ends[0].side(names[0], store), ends[1].side(names[1], store)),
         workloads=request.workloads,
         machine=machine_facts(ends[0].done or ends[1].done, store),
         options=0,
@@ -112,7 +103,7 @@ def _begin(request: AblateRequest, bench: Bench, ends: Ends, store: Store) -> Ab
         proof=None,
         builds=tuple(bench.builds),
         strategy="",
-        warnings=tuple(warnings),
+        warnings=warnings_of(ends),
         cpu=_cpu(request.cpu) if request.cpu else None,
     )
 
@@ -163,25 +154,4 @@ def _group(group: GroupAnswer) -> AblatedUnit:
         alive=None,
         effects=group.effects,
         how=group.text,
-    )
-
-
-def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedRegion, ...]:
-    """The regions of both ends whose parts were summed up."""
-    before, after = ends
-    return tuple(
-        AblatedRegion(
-            workload=region.workload,
-            name=name,
-            before=region.path.code,
-            after=after.regions[name].path.code,
-            whole=sums[name].whole,
-            explained=sums[name].explained,
-            remainder=sums[name].remainder,
-            lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
-            rate=region.rate,
-            widest=sums[name].widest,
-        )
-        for name, region in before.regions.items()
-        if name in after.regions and name in sums
     )

@@ -17,10 +17,9 @@ from kdelta.report.model import Unlike
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.model import UnitCycles
-from kdelta.studies.ablate.request import AblateRequest
 from kdelta.studies.lab.lab import TRACES, Done
-from kdelta.studies.lab.reports import unlike
-from kdelta.studies.lab.requests import Progress
+from kdelta.studies.lab.reports import merged_unlike, unlike
+from kdelta.studies.lab.requests import AblateRequest, Progress
 from kdelta.studies.search.measure import Bench, MeasuredKernel
 from kdelta.studies.tracing.comparable import comparable_cycles
 from kdelta.studies.tracing.cycles import Traced, cycles_between
@@ -114,19 +113,14 @@ class CycleStudy:
 
     def _unlike(self, before: MeasuredKernel, after: MeasuredKernel) -> tuple[Unlike, ...]:
         """What both did otherwise is reported once."""
-        found: dict[str, Unlike] = {}
-        for who, end in (("A", before), ("B", after)):
-            for workload, done in _by_workload(end).items():
-                for mine in unlike(self._cpu, done[0], self._store, who):
-                    regions = [self._bench.named(region, workload) for region in mine.regions]
-                    known = found.get(mine.text)
-                    found[mine.text] = Unlike(
-                        mine.name,
-                        mine.text,
-                        tuple(dict.fromkeys((*(known.kernels if known else ()), who))),
-                        tuple(dict.fromkeys((*(known.regions if known else ()), *regions))),
-                    )
-        return tuple(found.values())
+        return merged_unlike(
+            msgspec.structs.replace(
+                one, regions=tuple(self._bench.named(region, workload) for region in one.regions)
+            )
+            for who, end in (("A", before), ("B", after))
+            for workload, done in _by_workload(end).items()
+            for one in unlike(self._cpu, done[0], self._store, who)
+        )
 
 
 def pair_of(unit: str, kernels: Kernels) -> FlipSet | None:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The document of an ablation: which options do it, what was ruled out, how the configs differ."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.placement_model import PlacementEffect
+from kdelta.infer.effects.estimate import Estimate, is_seen, mean_percent, share_percent
 from kdelta.report import cells, words
 from kdelta.report import cycles_parts as cycles
 from kdelta.report import parts as common
-from kdelta.report.cycles import cpu_line
+from kdelta.report.cycles import SIGNS, SIGNS_NOTE, cpu_line, in_per_cent, margin_text
 from kdelta.report.document import (
     Answer,
     Block,
@@ -25,21 +28,10 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.stored import Stored
-from kdelta.studies.ablate.cycles_table import region_cycles, unit_cycles
 from kdelta.studies.ablate.model import AblatedUnit, AblationReport, Fate
-from kdelta.studies.ablate.parts import (
-    RULED_OUT,
-    WHOLE,
-    WORDS,
-    means_of,
-    most_in,
-    parts_of,
-    ranked_units,
-    unseen_units,
-    verdict_text,
-)
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.means import about, averaged, totals
+from kdelta.studies.search.document import AccountWords, Part
+from kdelta.studies.search.means import about, averaged, bound_text, cell, means_of, totals
 
 _FATES = {
     Fate.MEASURED: "measured",
@@ -54,10 +46,19 @@ _WHYS = {
     Fate.IDENTICAL: "the executed objects that it reaches came out the same, compiled with it",
 }
 _TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
+WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
+
+WHOLE = "B - A"
+
+RULED_OUT = (Fate.DEAD, Fate.IDENTICAL)
+
+Effects = Mapping[str, PlacementEffect]
+"""By region."""
 
 
-def document(stored: Stored, report: AblationReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of an ablation."""
+    report = stored.one(AblationReport)
     names = tuple(f"{who}, {name}" for who, name in zip("AB", report.names, strict=True))
     ends = tuple(zip(names, report.ends, strict=True))
     cases = tuple(_case(unit) for unit in report.units if unit.fate is not Fate.TOGETHER)
@@ -93,7 +94,7 @@ def _answer(report: AblationReport) -> Answer:
         return Answer((report.failure,), tone="unresolved")
     fates = Counter(_FATES[unit.fate] for unit in report.units)
     chips = tuple(Chip(word, count) for word, count in fates.items())
-    tone = searched.mean_tone(means_of(report).whole())
+    tone = searched.mean_tone(means_of(report).whole)
     proof = (f"Proof: {report.proof.text}",) if report.proof else ()
     return Answer((verdict_text(report), *proof), chips, tone=tone)
 
@@ -181,7 +182,7 @@ def _units_table(report: AblationReport) -> Table:
 def _unit_row(unit: AblatedUnit, report: AblationReport, *, several: bool) -> tuple[Cell, ...]:
     mean = means_of(report).of(unit.effects)
     known = bool(unit.effects)
-    tone = _TONES.get(unit.fate, searched.TONES[searched.mean_tone(mean)])
+    tone = _TONES.get(unit.fate, searched.mean_tone(mean))
     size = unit.vmlinux_bytes
     return (
         Cell(unit.name),
@@ -286,20 +287,179 @@ def _options_table(report: AblationReport) -> Table:
         Column("unit"),
         Column("what became of it", "word"),
     )
-    rows = []
-    for unit in report.units:
-        for option in unit.options:
-            name, _, change = option.partition(" ")
-            before, _, after = change.partition(" -> ")
-            tone = _TONES.get(unit.fate, "same")
-            rows.append(
-                (
-                    Cell(name),
-                    Cell(before),
-                    Cell(after),
-                    Cell(unit.name),
-                    Cell(_FATES[unit.fate], tone=tone),
-                )
-            )
+
+    def row(unit: AblatedUnit, option: str) -> tuple[Cell, ...]:
+        name, _, change = option.partition(" ")
+        before, _, after = change.partition(" -> ")
+        fate = Cell(_FATES[unit.fate], tone=_TONES.get(unit.fate, "same"))
+        return (Cell(name), Cell(before), Cell(after), Cell(unit.name), fate)
+
+    rows = tuple(row(unit, option) for unit in report.units for option in unit.options)
     caption = f"{report.options} options differ between the two granted configs"
-    return Table("options-table", caption, columns, tuple(rows), filtered=True)
+    return Table("options-table", caption, columns, rows, filtered=True)
+
+
+def verdict_text(report: AblationReport) -> str:
+    """In words: which units do most of it, and how many do nothing."""
+    total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
+    out = [unit for unit in report.units if unit.fate in RULED_OUT]
+    text = f"{report.options} options differ, in {total} units. {_most_of_it(report)}"
+    count = words.counted(len(out), "unit was", "units were")
+    return f"{text}{count} ruled out without a kernel of their own."
+
+
+def _most_of_it(report: AblationReport) -> str:
+    means = means_of(report)
+    whole, count = means.whole, len(averaged(report.regions))
+    if whole is None:
+        return "No region is steady enough for a mean. "
+    where = f"the mean over {words.counted(count, 'region')}"
+    if not is_seen(whole):
+        return f"No effect is seen in {where}: it is at most {bound_text(whole)}. "
+    shares = []
+    for unit in ranked_units(report)[:3]:
+        mean = means.of(unit.effects)
+        share = share_percent(mean, whole) if mean else None
+        if share is not None:
+            shares.append(f"{unit.name} {_share(share)}")
+    parts = f": {', '.join(shares)}" if shares else ""
+    return f"Of the change of {cell(whole)} in {where}{parts}. "
+
+
+def _share(share: Estimate) -> str:
+    value = f"{float(share.value):.0f} %"
+    ends = f"{float(share.low):.0f}", f"{float(share.high):.0f}"
+    return value if ends[0] == ends[1] else f"{value} ({ends[0]} to {ends[1]} %)"
+
+
+def ranked_units(report: AblationReport) -> list[AblatedUnit]:
+    """The units with an effect in the mean, those with the largest first."""
+    means = means_of(report)
+    seen = [unit for unit in _measured(report) if means.sees(unit.effects)]
+    return sorted(seen, key=lambda unit: (-means.size(unit.effects), unit.name))
+
+
+def unseen_units(report: AblationReport) -> list[AblatedUnit]:
+    """The units that were measured, and the interval of whose mean holds zero, by name."""
+    means = means_of(report)
+    unseen = [unit for unit in _measured(report) if not means.sees(unit.effects)]
+    return sorted(unseen, key=lambda unit: unit.name)
+
+
+def _measured(report: AblationReport) -> list[AblatedUnit]:
+    return [
+        unit
+        for unit in report.units
+        if unit.fate not in RULED_OUT and unit.fate is not Fate.UNRESOLVED
+    ]
+
+
+def most_in(effects: Mapping[str, Estimate], report: AblationReport) -> str:
+    """The region where an effect is the largest part, if its interval excludes zero."""
+    return means_of(report).most_in(effects) or "nowhere"
+
+
+def parts_of(region: str, report: AblationReport) -> list[Part]:
+    """A region's units, and what units do only together."""
+    units = [(unit.name, unit.effects[region]) for unit in report.units if region in unit.effects]
+    return units + [
+        (f"together: {' + '.join(pair.units)}", pair.effects[region])
+        for pair in report.interactions
+        if region in pair.effects
+    ]
+
+
+def region_cycles(report: AblationReport) -> Table:
+    """The verdict on each region's model cycles from A to B."""
+    columns = (
+        Column("region", "name"),
+        Column("verdict", "word"),
+        Column("%", "number"),
+        Column("why"),
+    )
+    rows = tuple(
+        (
+            Cell(name),
+            Cell(str(effect.verdict.word), tone=str(effect.verdict.word)),
+            Cell(in_per_cent(effect.relative), effect.relative.low),
+            Cell(effect.verdict.reason),
+        )
+        for name, effect in report.cycles.items()
+    )
+    return Table("cycles-verdicts-table", "Verdicts on model cycles", columns, rows)
+
+
+def unit_cycles(report: AblationReport, ranked: Iterable[AblatedUnit]) -> Iterator[Block]:
+    """What is known of the units' model cycles, in this order; and of which only the path is."""
+    parts = [(unit.name, unit.effects, unit.cycles.effects) for unit in ranked if unit.cycles]
+    wholes = {region.name: region.whole for region in report.regions}
+    parts.append(("B - A", wholes, report.cycles))
+    rows = tuple(row for part in parts for row in _row(*part, report))
+    columns = (
+        Column("unit", "name"),
+        Column("path", "number"),
+        Column("model cycles", "number"),
+        Column("regions"),
+    )
+    yield Table("unit-cycles-table", "Means over regions, in per cent of each", columns, rows)
+    yield Prose(_about(report))
+    if contexts := tuple(_contexts(report)):
+        yield Prose("Not from A:")
+        yield Items(contexts)
+    only = [unit.name for unit in report.units if _has_path_only(unit)]
+    if only:
+        yield Prose(f"Path only, no two of these kernels differ by it alone: {', '.join(only)}.")
+
+
+def _row(
+    name: str, path: Mapping[str, Estimate], cycles: Effects, report: AblationReport
+) -> Iterator[tuple[Cell, ...]]:
+    """Both means are over the regions whose model cycles are known."""
+    held = [region for region in report.regions if region.name in cycles and region.before.value]
+    if not held:
+        return
+    mean = mean_percent(path, {region.name: region.before for region in held})
+    known = [cycles[region.name] for region in held]
+    words = Counter(effect.verdict.word for effect in known)
+    verdicts = " ".join(f"{words[word]}{sign}" for word, sign in SIGNS.items() if words[word])
+    both = _mean(known)
+    yield (
+        Cell(name),
+        Cell(cell(mean), float(mean.value) if mean else 0.0),
+        Cell(in_per_cent(both), both.low),
+        Cell(verdicts),
+    )
+
+
+def _mean(effects: Sequence[PlacementEffect]) -> Interval:
+    """The mean of either end; infinite where one is."""
+    ends = [(one.relative.low, one.relative.high) for one in effects]
+    low, high = (math.fsum(side) / len(ends) for side in zip(*ends, strict=True))
+    return Interval(low, high)
+
+
+def _about(report: AblationReport) -> str:
+    effect = next(iter(report.cycles.values()))
+    margin = margin_text(effect.margin)
+    unseen = [kind for kind in report.cpu.kinds if kind not in effect.misses] if report.cpu else []
+    left_out = f"; {', '.join(unseen)} misses are not in them" if unseen else ""
+    return (
+        f"Model cycles have their interval over the prices of misses and {effect.layouts[0]} "
+        f"random layouts of each kernel{left_out}. Regions: how many are which: "
+        f"{SIGNS_NOTE.format(margin=margin)}."
+    )
+
+
+def _contexts(report: AblationReport) -> Iterator[str]:
+    """On top of what the units were flipped, where that is not A."""
+    for unit in report.units:
+        if unit.cycles and set(unit.cycles.flipped) - set(unit.needs):
+            yield f"{unit.name} on top of {_listed(unit.cycles.flipped)}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} others"
+
+
+def _has_path_only(unit: AblatedUnit) -> bool:
+    return unit.cycles is None and unit.fate in {Fate.MEASURED, Fate.CLEARED}

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.estimate import Adds, Estimate
-from kdelta.report.document import Document
+from kdelta.report import words
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shapes import BY_REGION, by_region, without_mean
 from kdelta.report.shortened import explained
-from kdelta.report.stored import Stored
 from kdelta.studies.ablate.document import document
 from kdelta.studies.ablate.model import (
     AblatedUnit,
@@ -19,8 +18,8 @@ from kdelta.studies.ablate.model import (
     SwitchShare,
     UnitCycles,
 )
+from kdelta.studies.search.means import after, before, mean, means, seen
 from kdelta.studies.search.model import AblatedRegion, Proof
-from kdelta.studies.search.shapes import after, before, mean, means, seen
 
 
 def _question(reports: Sequence[AblationReport]) -> str:
@@ -29,7 +28,7 @@ def _question(reports: Sequence[AblationReport]) -> str:
     options = f"{one.options} options" if one.options else "options"
     return (
         f"Which of the {options} that differ between {first} and {last} make {one.tree} faster "
-        f"or slower under {listed(one.workloads)}?"
+        f"or slower under {words.listed(one.workloads)}?"
     )
 
 
@@ -73,15 +72,11 @@ _SHAPES: dict[type, Shape] = {
 }
 
 
-def _document(stored: Stored) -> Document:
-    return document(stored, stored.one(AblationReport))
-
-
 KIND = Kind(
     report=AblationReport,
     json="kdelta.ablate/1",
-    document=_document,
-    printed=explained(_document, "regions", "folds", 8),
+    document=document,
+    printed=explained(document, "regions", "folds", 8),
     question=_question,
     shapes=_SHAPES,
 )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kdelta.counts.model import is_kernel
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import (
     Kept,
@@ -16,18 +15,14 @@ from kdelta.infer.reach.reach import (
     objects_to_recompile,
     reach,
 )
-from kdelta.kernels.build.built import DIGEST
 from kdelta.kernels.build.workbench import Workbench
 from kdelta.kernels.config.kconfig import Config, render_config
 from kdelta.kernels.config.units import Unit, flipped
-from kdelta.kernels.objects.digest_file import load_digest
 from kdelta.studies.ablate.model import Fate
 from kdelta.studies.lab.requests import Progress
-from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.search.closer import batches
 
 _MANY_OBJECTS = 20
-_FIRST_BATCH = 6
-_GROWTH = 6
 
 
 class UnitDecision(msgspec.Struct, frozen=True):
@@ -43,23 +38,6 @@ class UnitDecision(msgspec.Struct, frozen=True):
     objects: int
     alive: int
     chance: float = 0.5
-
-
-def side_of(bench: Bench, measured: MeasuredKernel) -> BuiltSide:
-    """A kernel's objects, and what its runs executed."""
-    in_regions = {
-        row.name
-        for done in measured.done
-        if done.counts is not None
-        for region in done.counts.regions
-        for row in region.functions
-        if is_kernel(row.origin)
-    }
-    return BuiltSide(
-        digest=load_digest(measured.built.path / DIGEST),
-        executed=bench.executed(measured),
-        measured=frozenset(in_regions),
-    )
 
 
 def by_execution(
@@ -185,9 +163,7 @@ class Recompiler:
         if not targets:
             return None
         config = render_config(flipped(*self._ends, self._units, chosen, self._normalize))
-        at, size = 0, _FIRST_BATCH
-        while at < len(targets):
-            batch = targets[at : at + size]
+        for batch in batches(targets):
             compiled = self._workbench.compile(config, batch)
             if isinstance(compiled, str):
                 return _Changed(f"does not compile: {compiled}")
@@ -196,5 +172,4 @@ class Recompiler:
                 if found.matters and (found.what != "generated" or found.path in remade):
                     why = f"{found.what} {found.name} in {found.path} {found.how}"
                     return _Changed(why, found)
-            at, size = at + size, size * _GROWTH
         return None

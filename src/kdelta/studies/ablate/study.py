@@ -7,30 +7,24 @@ from pathlib import Path
 import msgspec
 
 from kdelta.host.interrupt import interruptible
-from kdelta.infer.effects.estimate import effect_between
+from kdelta.infer.effects.estimate import Estimate, effect_between
 from kdelta.infer.reach.reach import Kept
+from kdelta.infer.search.additive import ObservedKernels, difference
 from kdelta.infer.search.search import Search, begin
 from kdelta.infer.search.search_model import FlipSet, Limits, SearchAnswer, SearchUnit, Step
 from kdelta.infer.search.search_model import Measured as Run
 from kdelta.kernels.build.workbench import workbench
 from kdelta.kernels.config.kconfig import Config, explain_diff, parse_config
+from kdelta.kernels.config.switches import boot_switch
 from kdelta.kernels.config.units import Unit, find_units, flipped, flipped_units
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
 from kdelta.studies.ablate.assemble import AblationFindings, assemble, failed
 from kdelta.studies.ablate.cycles import CycleStudy, FoundCycles
 from kdelta.studies.ablate.model import AblationReport, SwitchShare
-from kdelta.studies.ablate.request import AblateRequest
-from kdelta.studies.ablate.rule_out import (
-    Recompiler,
-    UnitDecision,
-    by_execution,
-    decided,
-    side_of,
-)
-from kdelta.studies.ablate.switch import switch_shares
-from kdelta.studies.lab.requests import Progress
-from kdelta.studies.search.measure import Bench, MeasuredKernel, config_file, end_config
+from kdelta.studies.ablate.rule_out import Recompiler, UnitDecision, by_execution, decided
+from kdelta.studies.lab.requests import AblateRequest, Progress
+from kdelta.studies.search.measure import Bench, MeasuredKernel, built_side, config_file, end_config
 from kdelta.workloads.catalog import find_workload
 
 
@@ -82,7 +76,7 @@ class _Study:
 
     async def run(self, store: Store) -> AblationReport:
         with interruptible():
-            decisions = self._decide()
+            decisions = self._decide(store)
         pruned = sum(one.fate is not None for one in decisions.values())
         self._progress.say(f"{len(self._units)} units, {pruned} of them ruled out")
         answer = await self._search(decisions)
@@ -99,7 +93,7 @@ class _Study:
         )
         return assemble(self._request, self._bench, self._ends, store, findings)
 
-    def _decide(self) -> dict[str, UnitDecision]:
+    def _decide(self, store: Store) -> dict[str, UnitDecision]:
         """Units, and which of them need no kernel."""
         before = self._ends[0]
         with workbench(before.built, self._progress.say) as bench:
@@ -114,7 +108,8 @@ class _Study:
             self._progress.end(step, f"{len(self._units)}")
             if not self._request.rule_out:
                 return {u.name: UnitDecision(u.name, None, "", 0, 0) for u in self._units}
-            sides = side_of(self._bench, before), side_of(self._bench, self._ends[1])
+            first, second = (built_side(end.built, end.done, store) for end in self._ends)
+            sides = first, second
             reached = by_execution(sides, self._units, bench)
             recompiler = Recompiler(self._configs, self._units, sides, bench, self._progress)
             return {
@@ -253,3 +248,30 @@ def _distance(decisions: Mapping[str, UnitDecision]) -> Callable[[FlipSet, FlipS
         return float(sum(decisions[name].objects for name in one ^ other))
 
     return cost
+
+
+async def switch_shares(
+    bench: Bench, before: MeasuredKernel, units: Sequence[Unit], config: Config
+) -> dict[str, SwitchShare]:
+    """For each unit that A can switch at boot, what A does with it switched."""
+    found: dict[str, SwitchShare] = {}
+    for unit in units:
+        switch = boot_switch([(flip.option, flip.after) for flip in unit.options], config)
+        if switch is None or before.kernel is None:
+            continue
+        switched = await bench.measure(f"A with {switch.words}", before.kernel, append=switch.words)
+        if switched.failure:
+            continue
+        found[unit.name] = SwitchShare(
+            words=switch.words,
+            whole=switch.share == "default",
+            effects=_effects(before, switched),
+        )
+    return found
+
+
+def _effects(before: MeasuredKernel, switched: MeasuredKernel) -> dict[str, Estimate]:
+    """What the words do, by region and in the mean, by the rules that units are judged by."""
+    plain, with_words = FlipSet(), FlipSet({"switched"})
+    kernels = ObservedKernels([(plain, before.outcome), (with_words, switched.outcome)])
+    return kernels.with_mean(difference(with_words, plain))

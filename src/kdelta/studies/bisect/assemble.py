@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a bisection found, as a report."""
+"""What a bisection found, as a report, and as `git bisect log` has it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -9,7 +9,6 @@ from kdelta.infer.search.bisect import Bisect
 from kdelta.infer.search.bisect_model import BisectAnswer
 from kdelta.kernels.sources.history import Commit, CommitRange
 from kdelta.store.store import Store
-from kdelta.studies.bisect.git_log import bisect_log
 from kdelta.studies.bisect.kernels import Commits
 from kdelta.studies.bisect.model import (
     BisectedCommit,
@@ -19,9 +18,9 @@ from kdelta.studies.bisect.model import (
     FoundPlacement,
     RuledOutCommit,
 )
-from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab.reports import machine_facts, reported_side
-from kdelta.studies.search.measure import MeasuredKernel, cycles_name
+from kdelta.studies.lab.reports import machine_facts
+from kdelta.studies.lab.requests import BisectRequest
+from kdelta.studies.search.measure import Ends, cycles_name, nothing_to_compare, warnings_of
 from kdelta.studies.search.model import BisectedRegion
 from kdelta.studies.tracing.comparable import end_notes
 
@@ -32,20 +31,18 @@ class BisectSearch(msgspec.Struct, frozen=True, eq=False):
     request: BisectRequest
     commits: CommitRange
     kernels: Commits
-    ends: tuple[MeasuredKernel, MeasuredKernel]
+    ends: Ends
     store: Store
+
+
+Parents = Mapping[str, tuple[str, ...]]
 
 
 def failed(search: BisectSearch) -> BisectReport:
     """The report of one of whose ends there is nothing to go by."""
-    names = search.request.range.split("..")
-    words = [
-        f"{name or 'HEAD'}: {end.failure}"
-        for name, end in zip(names, search.ends, strict=True)
-        if end.failure
-    ]
-    text = "nothing to compare: " + "; ".join(words)
-    return msgspec.structs.replace(_begin(search), failure=text)
+    report = _begin(search)
+    failure = nothing_to_compare(search.ends, report.names)
+    return msgspec.structs.replace(report, failure=failure)
 
 
 def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) -> BisectReport:
@@ -86,17 +83,6 @@ def assemble(search: BisectSearch, found: Bisect, ruled_out: Mapping[str, str]) 
 
 def _begin(search: BisectSearch) -> BisectReport:
     commits, (good, bad) = search.commits, search.ends
-    sides = [
-        reported_side(one.short, end.kernel, end.done, end.failure, search.store)
-        for one, end in ((commits.good, good), (commits.bad, bad))
-    ]
-    warnings = {
-        warning: None
-        for end in search.ends
-        for done in end.done
-        if done.counts is not None
-        for warning in done.counts.warnings
-    }
     names = [name or "HEAD" for name in search.request.range.split("..")]
     subjects = {one.name: one.subject for one in (commits.good, *commits.commits)}
     return BisectReport(
@@ -104,7 +90,10 @@ def _begin(search: BisectSearch) -> BisectReport:
         names=(names[0], names[1]),
         good=_commit(commits.good),
         bad=_commit(commits.bad),
-        ends=(sides[0], sides[1]),
+        ends=(
+            good.side(commits.good.short, search.store),
+            bad.side(commits.bad.short, search.store),
+        ),
         workloads=search.request.workloads,
         machine=machine_facts(good.done or bad.done, search.store),
         commits=len(commits.commits),
@@ -113,7 +102,7 @@ def _begin(search: BisectSearch) -> BisectReport:
             for one in search.kernels.builds
         ),
         notes=commits.notes,
-        warnings=tuple(warnings),
+        warnings=warnings_of(search.ends),
         asked=search.request.regions,
         first=search.request.first,
     )
@@ -176,3 +165,64 @@ def _logs(
         )
         for one in answer.culprits
     }
+
+
+def bisect_log(
+    parents: Parents,
+    ends: tuple[str, str],
+    seen: Sequence[tuple[str, bool]],
+    culprit: str,
+    subjects: Mapping[str, str],
+    *,
+    slower: bool = True,
+) -> str:
+    """The log of a search for one of the commits that it found, so that `git bisect replay` can go
+    on from there.
+
+    ends  the good and the bad commit
+    seen  the commits that were looked at, in order, and whether they could be measured
+
+    A commit is on the side of the bad end if it has the culprit; it is left out if it is not below
+    the last such commit, as git knows no more than one of them. Where the culprit makes a kernel
+    faster, the terms of the log are slow and fast, as "bad" would be wrong.
+    """
+    old, new = ("good", "bad") if slower else ("slow", "fast")
+    good, bad = ends
+    holders = _holders(parents, culprit)
+    lines = [_comment(new, bad, subjects), _comment(old, good, subjects)]
+    # git takes the words of this line only in quotes.
+    terms = "" if slower else f"'--term-new={new}' '--term-old={old}' "
+    lines.append(f"git bisect start {terms}'{bad}' '{good}'")
+    below = _below(parents, bad)
+    for commit, measured in seen:
+        if measured and commit in holders:
+            if commit not in below:
+                continue
+            below = _below(parents, commit)
+        word = "skip" if not measured else new if commit in holders else old
+        lines += [_comment(word, commit, subjects), f"git bisect {word} {commit}"]
+    lines.append(_comment(f"first {new} commit", culprit, subjects))
+    return "\n".join(lines) + "\n"
+
+
+def _comment(word: str, commit: str, subjects: Mapping[str, str]) -> str:
+    return f"# {word}: [{commit}] {subjects.get(commit, '')}".rstrip()
+
+
+def _holders(parents: Parents, culprit: str) -> set[str]:
+    """The commits that have it; parents come before what is made on them."""
+    found = {culprit}
+    for commit, its in parents.items():
+        if not found.isdisjoint(its):
+            found.add(commit)
+    return found
+
+
+def _below(parents: Parents, commit: str) -> set[str]:
+    """A commit and those that it is made on."""
+    found, pending = {commit}, [commit]
+    while pending:
+        new = set(parents.get(pending.pop(), ())) - found
+        found |= new
+        pending += new
+    return found

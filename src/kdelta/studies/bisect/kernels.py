@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of commits: built, run, and what each of them executes and holds."""
+"""The kernels of commits: built, run, and what each of them executes and holds; which failed."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
+from kdelta.cpus.model import CPU
+from kdelta.host.dirs import data_dir
+from kdelta.host.files import write_atomic
+from kdelta.host.interrupt import interruptible
+from kdelta.infer.cycles.ensembles import mean_cycles
+from kdelta.infer.cycles.prices import prices_of
+from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.paths import RegionPath
 from kdelta.infer.reach.alive import BuiltSide
 from kdelta.infer.reach.reach import differences_that_matter
 from kdelta.infer.reach.touched import Tree, tree_of
@@ -13,22 +25,86 @@ from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.dependencies import load_dependencies
 from kdelta.kernels.sources.history import CommitRange
 from kdelta.kernels.sources.source import PatchFailure, Source, source_of
-from kdelta.spec.change import parse_change
+from kdelta.spec.change import ConfigFileChange, PatchChange, parse_change
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import GitSpec
 from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
-from kdelta.studies.ablate.rule_out import side_of
-from kdelta.studies.bisect.cycles import cycle_regions
-from kdelta.studies.bisect.journal import FailedCommit, Journal
-from kdelta.studies.bisect.request import BisectRequest
-from kdelta.studies.lab.lab import Lab
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
-from kdelta.studies.search.measure import Bench, MeasuredKernel
+from kdelta.studies.lab.lab import TRACES, Lab
+from kdelta.studies.lab.requests import BisectRequest, Progress, lab_like
+from kdelta.studies.search.measure import (
+    Bench,
+    MeasuredKernel,
+    SearchedRegion,
+    built_side,
+    complete_kernel,
+    cycles_name,
+)
 from kdelta.studies.search.model import BisectBuild
-from kdelta.studies.search.touched import complete_kernel
+from kdelta.studies.tracing.cycles import SEED
+from kdelta.studies.tracing.placement import costs, drawn, placed_run
 from kdelta.workloads.catalog import Workload, find_workload
+
+FORMAT = 1
+
+
+class FailedCommit(msgspec.Struct, frozen=True):
+    """A commit whose kernel was refused, or failed to build, to boot or to run."""
+
+    commit: str
+    status: RunStatus
+    detail: str
+    identity: str
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    repository: str
+    good: str
+    bad: str
+    failures: tuple[FailedCommit, ...] = ()
+    format: int = FORMAT
+
+
+class Journal:
+    """The failures of one search, in a file of the data folder: the cache and the store keep the
+    other kernels, and a search that was interrupted asks for the same commits again.
+    """
+
+    def __init__(
+        self, commits: CommitRange, asked: Sequence[object], changes: Sequence[str]
+    ) -> None:
+        repository = str(commits.repository.resolve())
+        facts = [repository, commits.good.name, commits.bad.name, list(asked)]
+        key = identity({"facts": facts, "changes": [_content(one) for one in changes]})
+        self.path = data_dir("bisect") / f"{key[:32]}.json"
+        self._kept = _Kept(repository, commits.good.name, commits.bad.name)
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
+            self._kept = found if found.format == FORMAT else self._kept
+
+    def failure(self, commit: str) -> FailedCommit | None:
+        """How that commit failed, if it did."""
+        return next((one for one in self._kept.failures if one.commit == commit), None)
+
+    def add(self, failure: FailedCommit) -> None:
+        """Remembers a failure; it is on disk when this returns."""
+        others = tuple(one for one in self._kept.failures if one.commit != failure.commit)
+        self._kept = msgspec.structs.replace(self._kept, failures=(*others, failure))
+        write_atomic(self.path, msgspec.json.format(msgspec.json.encode(self._kept)))
+
+    def forget(self) -> None:
+        """All failures are to be tried again."""
+        self._kept = msgspec.structs.replace(self._kept, failures=())
+
+
+def _content(change: str) -> str:
+    """A change, and what its file holds."""
+    parsed = parse_change(change)
+    if isinstance(parsed, PatchChange | ConfigFileChange):
+        with contextlib.suppress(OSError):
+            return f"{change} {identity(Path(parsed.path).expanduser().read_text('latin-1'))}"
+    return change
 
 
 class Commits:
@@ -40,7 +116,9 @@ class Commits:
         self._request = request
         self._store = store
         self._progress = progress
-        lab = _looking_like(request)
+        lab = lab_like(request.lab, request.cpu)
+        if request.cpu is not None:  # model cycles need a trace
+            lab = msgspec.structs.replace(lab, trace=True)
         self._lab = Lab(lab, store, progress)
         workloads = [_only(find_workload(name), request) for name in request.workloads]
         self._changes = tuple(parse_change(word) for word in request.changes)
@@ -138,7 +216,8 @@ class Commits:
     def side(self, commit: str) -> BuiltSide:
         """What a measured commit's kernel holds, and what it executed."""
         if commit not in self._sides:
-            self._sides[commit] = side_of(self._bench, self._measured[commit])
+            measured = self._measured[commit]
+            self._sides[commit] = built_side(measured.built, measured.done, self._store)
         return self._sides[commit]
 
     def tree(self, commit: str) -> Tree:
@@ -159,14 +238,6 @@ class Commits:
         )
 
 
-def _looking_like(request: BisectRequest) -> LabRequest:
-    """How runs are made: traced, on a machine that looks like the CPU, if one was named."""
-    lab = request.lab
-    if request.cpu is None:
-        return lab
-    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, request.cpu), trace=True)
-
-
 def _only(workload: Workload, request: BisectRequest) -> Workload:
     """The workload with the operations that are asked for; UserError if it has none such."""
     for name in request.operations:
@@ -181,3 +252,41 @@ def _entry(commit: str, label: str, found: Kernel | NoKernel, known: set[str]) -
     built = load_built(found.built) if found.built else None
     seconds = built.seconds if built and found.identity not in known else None
     return BisectBuild(commit, label, RunStatus.OK.value, "", seconds, found.identity)
+
+
+def cycle_regions(
+    measured: MeasuredKernel,
+    bench: Bench,
+    cpu: CPU,
+    layouts: int,
+    *,
+    store: Store,
+    progress: Progress,
+) -> dict[str, SearchedRegion]:
+    """The model cycles of each region whose run was traced, over so many layouts, placement left
+    out: `cycles_name` -> region. Nothing for a kernel that failed.
+    """
+    if measured.kernel is None:
+        return {}
+    found: dict[str, SearchedRegion] = {}
+    good = [one for one in measured.done if one.counts is not None]
+    for recorded in (one for one in good if TRACES in one.run.attachments):
+        step = f"replay {measured.kernel.release} on {cpu.name}"
+        progress.begin(step)
+        with interruptible():
+            placed = placed_run(measured.kernel, recorded, store)
+            every = [
+                one.counts
+                for one in good
+                if one.counts and one.run.workload == recorded.run.workload
+            ]
+            held = costs(placed, cpu, drawn(placed, layouts, SEED), runs=every)
+        progress.end(step, f"{layouts} layouts")
+        for name, cost in held.items():
+            if not cost.ensemble.misses:
+                continue
+            value = mean_cycles(cost, prices_of(cpu))
+            nothing = Estimate(ZERO, ZERO, ZERO, value.n)
+            shown = cycles_name(bench.named(name, recorded.run.workload), cpu)
+            found[shown] = SearchedRegion(recorded.run.workload, RegionPath(value, value, nothing))
+    return found

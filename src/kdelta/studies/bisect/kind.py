@@ -3,9 +3,9 @@
 
 from collections.abc import Sequence
 
-from kdelta.report.document import Document
+from kdelta.report import words
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.mail import mbox_of, message
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
@@ -20,7 +20,7 @@ def _question(reports: Sequence[BisectReport]) -> str:
     good, bad = one.names
     return (
         f"Which commits of {good}..{bad} make {one.repository} faster or slower under "
-        f"{listed(one.workloads)}?"
+        f"{words.listed(one.workloads)}?"
     )
 
 
@@ -48,15 +48,11 @@ def _mails(stored: Stored) -> str:
     return mbox_of(mails, stored.started) if mails else ""
 
 
-def _document(stored: Stored) -> Document:
-    return document(stored, stored.one(BisectReport))
-
-
 KIND = Kind(
     report=BisectReport,
     json="kdelta.bisect/1",
-    document=_document,
-    printed=explained(_document, "commits", "rows", 8),
+    document=document,
+    printed=explained(document, "commits", "rows", 8),
     mails=_mails,
     question=_question,
     shapes=_SHAPES,

@@ -11,8 +11,8 @@ import msgspec
 from kdelta.report import figures
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.identity import short
+from kdelta.studies.bisect.document import changed_regions, part_of
 from kdelta.studies.bisect.model import BisectReport, FoundCommit
-from kdelta.studies.bisect.parts import changed_regions, part_of
 
 REGIONS = 5
 FUNCTIONS = 6

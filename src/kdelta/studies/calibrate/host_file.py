@@ -25,8 +25,7 @@ from kdelta.cpus.text import write_cpu
 from kdelta.cpus.user import HOST, user_path
 from kdelta.host.files import lab_errors
 from kdelta.spec.timings import MachineFacts, TimedSpecial
-from kdelta.studies.calibrate.model import CalibrationReport
-from kdelta.studies.calibrate.text import unpredictable_ranks
+from kdelta.studies.calibrate.model import CalibrationReport, unpredictable_ranks
 
 _ONE_OF: tuple[tuple[MissKind, MissKind], ...] = (
     (WAITS, "fetch-windows"),

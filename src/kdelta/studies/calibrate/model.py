@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A calibration as it is reported."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -8,8 +9,6 @@ import numpy as np
 
 from kdelta.infer.calibration.model import Fitted, FittedPrice, ProgramFit, ProgramRows
 from kdelta.spec.timings import MachineFacts, Quiet, TimedSpecial
-
-CheckedBy = Literal["calibration", "file"]
 
 
 class CheckedLink(msgspec.Struct, frozen=True):
@@ -79,3 +78,10 @@ def read_calibration(content: bytes | str) -> RecordedCalibration:
     return msgspec.json.decode(
         content, type=RecordedCalibration, dec_hook=lambda _kind, value: np.array(value, float)
     )
+
+
+def unpredictable_ranks(quality: Sequence[ProgramFit]) -> list[float]:
+    """Return the rank correlations of programs with unpredictable flow that have something to be
+    ranked: 0 where all links are predicted alike.
+    """
+    return [one.rank or 0.0 for one in quality if not one.predictable and one.above_noise]

@@ -25,10 +25,9 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import TimedProgram, Timings
 from kdelta.store.store import Store
-from kdelta.studies.calibrate.events import rows_of
 from kdelta.studies.calibrate.host_file import based_on, write_host
 from kdelta.studies.calibrate.model import CalibrationReport
-from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
+from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, rows_of, traced_programs
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.workloads.calibration.bundle import harness
@@ -36,7 +35,6 @@ from kdelta.workloads.calibration.generate import ProgramSource, programs
 from kdelta.workloads.calibration.link import DATA_STAYS
 
 RELINKS = 30
-RESULTS = "RESULTS"
 
 
 class CalibrateRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +92,11 @@ async def run_calibrate(
         folder = _folder(request, progress)
         timings = await _timed(request, folder, progress)
         base = request.cpu or based_on(timings.machine)
-        traces = await _traced(request, timings, (folder, base), store, progress)
+        lab = msgspec.structs.replace(request.lab, data_lines=True)
+        traced = msgspec.structs.replace(request, lab=lab)
+        traces = await traced_first(
+            traced, timings, (folder, base), store=store, progress=progress, region="pass"
+        )
         rows = await asyncio.to_thread(_rows, timings, traces, folder, base)
         progress.begin("fit")
         fitted = await asyncio.to_thread(fit, rows)
@@ -168,13 +170,11 @@ async def _timed(request: CalibrateRequest, folder: Path, progress: Progress) ->
             return over_ssh(request.ssh, folder, busy_ok=request.busy_ok, talk=progress.say)
     progress.begin("clock")
     with interruptible():
-        found = run_here(folder, busy_ok=request.busy_ok, talk=lambda line: _at(progress, line))
+        found = run_here(
+            folder, busy_ok=request.busy_ok, talk=lambda line: progress.doing("clock", line)
+        )
     progress.end("clock", f"{len(found.programs)} programs in {found.quiet.seconds:.0f} s")
     return found
-
-
-def _at(progress: Progress, line: str) -> None:
-    progress.doing("clock", line)
 
 
 def links_of(folder: Path, program: TimedProgram) -> list[Path]:
@@ -191,21 +191,23 @@ def links_of(folder: Path, program: TimedProgram) -> list[Path]:
     return found
 
 
-async def _traced(
+async def traced_first(
     request: CalibrateRequest,
     timings: Timings,
     made: tuple[Path, CPU],
+    *,
     store: Store,
     progress: Progress,
+    region: str = "",
 ) -> dict[str, Trace]:
+    """The trace of each program's first link; `region` as in TracedWork."""
     folder, cpu = made
-    works = []
-    for program in timings.programs:
-        links = links_of(folder, program)
-        works.append(TracedWork(program.name, links[0], ("trace", *program.arguments), "pass"))
-    lab = msgspec.structs.replace(request.lab, data_lines=True)
+    works = [
+        TracedWork(one.name, links_of(folder, one)[0], ("trace", *one.arguments), region)
+        for one in timings.programs
+    ]
     return await traced_programs(
-        works, kernel=request.kernel, cpu=cpu, lab=lab, store=store, progress=progress
+        works, kernel=request.kernel, cpu=cpu, lab=request.lab, store=store, progress=progress
     )
 
 

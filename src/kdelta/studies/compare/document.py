@@ -35,7 +35,7 @@ from kdelta.report.groups import report_groups
 from kdelta.report.model import Compared, CompareReport, Side
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
-from kdelta.studies.compare import config, functions, packets
+from kdelta.studies.compare import functions, packets
 from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED
 
 _NAMED = 3
@@ -252,7 +252,7 @@ def sections_of(pair: ComparedPair) -> Iterator[Section]:
         )
         blocks: tuple[Block, ...] = (lead, *folds)
         yield Section(f"functions{pair.mark}", pair.title("Functions"), blocks, detail=True)
-    yield from config.sections(compared, pair.title("How the configs differ"), pair.mark)
+    yield from functions.config_sections(compared, pair.title("How the configs differ"), pair.mark)
 
 
 def _effects(pair: ComparedPair) -> tuple[Block, ...]:
@@ -388,11 +388,7 @@ def _background_table(background: Sequence[BackgroundEffect], mark: str) -> Tabl
     columns = (
         Column("who", "name"),
         Column("verdict", "word"),
-        Column("base", "number"),
-        Column("other", "number"),
-        Column("diff", "number"),
-        Column("%", "number"),
-        Column("spread", "number"),
+        *(Column(title, "number") for title in ("base", "other", "diff", "%", "spread")),
     )
     rows = tuple(
         (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which functions account for an operation's difference, and what else than those changed."""
+"""Which functions account for an operation's difference, and what changed besides; the configs."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -10,8 +10,9 @@ from kdelta.infer.effects.effects import BackgroundEffect, Costs, OperationEffec
 from kdelta.infer.effects.estimate import Quantity
 from kdelta.infer.effects.functions import FunctionChange, FunctionEffect
 from kdelta.report import cells, figures, words
-from kdelta.report.document import Cell, Column, Fold, Table
+from kdelta.report.document import Cell, Column, Fold, Prose, Section, Table
 from kdelta.report.lines import function_name
+from kdelta.report.model import Compared, ReportedOption
 from kdelta.studies.compare.tables import BACKGROUND_NAMES
 
 MOST = 25
@@ -22,9 +23,7 @@ _WORDS = set(Word) - {Word.SAME}
 COLUMNS = (
     Column("function", "name"),
     Column("diff", "number", sums=True),
-    Column("%", "number"),
-    Column("base", "number"),
-    Column("other", "number"),
+    *(Column(title, "number") for title in ("%", "base", "other")),
 )
 
 _KINDS = (
@@ -36,6 +35,8 @@ _KINDS = (
     ("interrupts", "interrupts"),
     ("background", "other tasks"),
 )
+
+_OFF = "n"
 
 
 def changed(operation: OperationEffect) -> bool:
@@ -134,11 +135,7 @@ def kinds_folds(operations: Sequence[OperationEffect], mark: str) -> Iterator[Fo
     columns = (
         Column("operation", "name"),
         Column("kind", "word"),
-        Column("base", "number"),
-        Column("other", "number"),
-        Column("diff", "number"),
-        Column("%", "number"),
-        Column("spread", "number"),
+        *(Column(title, "number") for title in ("base", "other", "diff", "%", "spread")),
     )
     caption = "Differences an iteration, by kind; what is the same is left out"
     table = Table(f"kinds{mark}", caption, columns, tuple(rows), filtered=True)
@@ -153,3 +150,38 @@ def _kinds(costs: Costs) -> Iterator[tuple[str, Quantity]]:
 
 def _kind_row(name: str, kind: str, found: Quantity) -> tuple[Cell, ...]:
     return (Cell(name), Cell(kind, tone="same"), *cells.effect(found))
+
+
+def config_sections(compared: Compared, title: str, mark: str) -> Iterator[Section]:
+    """Yield the section, where both configs are known."""
+    changes = compared.config
+    if changes is None:
+        return
+    if not changes:
+        same = Prose("They do not: both are the same.")
+        yield Section(f"config{mark}", title, (same,), detail=True)
+        return
+    columns = (
+        Column("option", "name"),
+        Column("base"),
+        Column("other"),
+        Column("what", "word"),
+    )
+    rows = tuple(
+        (Cell(one.option), Cell(one.base), Cell(one.other), Cell(_change(one), tone="same"))
+        for one in changes
+    )
+    count = words.counted(len(changes), "option has", "options have")
+    lead = Prose(
+        f"{count} another value. kdelta ablate finds which of them account for the difference, "
+        "where both kernels are built from one tree."
+    )
+    table = Table(f"config-table{mark}", "Options", columns, rows, filtered=True)
+    blocks = (lead, Fold("All of them", (table,)))
+    yield Section(f"config{mark}", title, blocks, detail=True)
+
+
+def _change(one: ReportedOption) -> str:
+    if one.base == _OFF:
+        return "switched on"
+    return "switched off" if one.other == _OFF else "changed"

@@ -11,16 +11,12 @@ from kdelta.infer.effects.effects import BackgroundEffect, OperationEffect
 from kdelta.infer.effects.estimate import ZERO
 from kdelta.infer.effects.functions import FunctionEffect
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
+from kdelta.report import words
 from kdelta.report.document import Document
 from kdelta.report.groups import report_groups
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
-from kdelta.report.model import (
-    Compared,
-    CompareReport,
-    ComparisonReport,
-    comparison,
-)
+from kdelta.report.kind import Kind
+from kdelta.report.model import Compared, CompareReport, ComparisonReport, comparison
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
@@ -38,10 +34,10 @@ def _question(reports: Sequence[CompareReport]) -> str:
 def asked_between(reports: Sequence[CompareReport], word: str) -> str:
     """Return whether one kernel is `word` than another, as a question."""
     first = reports[0]
-    others = listed([one.side.spec for one in first.others])
+    others = words.listed([one.side.spec for one in first.others])
     is_or_are = "Is" if len(first.others) == 1 else "Are"
     cpus = [report.cpu.name for report in reports if report.cpu]
-    on = f" on {listed(cpus)}" if cpus else ""
+    on = f" on {words.listed(cpus)}" if cpus else ""
     return f"{is_or_are} {others} {word} than {first.base.spec} under {first.workload}{on}?"
 
 

@@ -22,20 +22,27 @@ from kdelta.kernels.model import Kernel
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.spec.run import CALLS, Mode
 from kdelta.store.store import Store
+from kdelta.studies.lab.judges import CountedKernel, Judge, OperationRuns, OtherStates
 from kdelta.studies.lab.lab import Done, Lab
-from kdelta.studies.lab.modes import in_mode, library_of, linked_in
-from kdelta.studies.lab.more_runs import CountedKernel, Judge, OperationRuns
 from kdelta.studies.lab.requests import (
     CompareRequest,
     LabRequest,
     Progress,
-    machine_like,
+    lab_like,
+    must_fit,
     must_replay_data,
 )
 from kdelta.studies.lab.same_code import Known, codes_of
-from kdelta.studies.lab.states import OtherStates
-from kdelta.studies.lab.userland import carried_files, check_needs
-from kdelta.studies.lab.work import GuestPart, Work, work_of
+from kdelta.studies.lab.work import (
+    GuestPart,
+    Work,
+    carried_files,
+    check_needs,
+    in_mode,
+    library_of,
+    linked_in,
+    work_of,
+)
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.studies.tracing.cycles import Cycles, Traced, cycles_between, traced_runs
 from kdelta.studies.tracing.phases import phase_costs
@@ -87,13 +94,14 @@ async def run_compare(
     for name in request.operations:
         workload.operation(name)
     _must_replay(request)
-    machines = _machines(request)
+    cpus: Sequence[CPU | None] = request.cpus or (None,)
+    machines = [(cpu, lab_like(request.lab, cpu)) for cpu in cpus]
     lab = Lab(request.lab, store, progress)
     wanted = [_side(lab, request.base), *_others(lab, request.others)]
     kernels = [side.kernel for side in wanted if side.kernel]
     _must_be_of_one_arch(kernels)
     for named, kernel in itertools.product(request.cpus, kernels):
-        _must_fit(named, kernel)
+        must_fit(named, kernel)
     for kernel in kernels:
         check_needs(workload, kernel)
     mode = request.lab.mode
@@ -239,17 +247,6 @@ def _known(side: RunSide) -> list[Known]:
     return [Known(side.kernel.identity, digest, done.counts, program, side.kernel.parameters)]
 
 
-def _machines(request: CompareRequest) -> list[tuple[CPU | None, LabRequest]]:
-    """How runs are made for each CPU; as asked, where there is none."""
-    lab = request.lab
-    if not request.cpus:
-        return [(None, lab)]
-    return [
-        (cpu, msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu)))
-        for cpu in request.cpus
-    ]
-
-
 def _must_replay(request: CompareRequest) -> None:
     """That what is to be recorded of data can be made use of."""
     if request.lab.data_lines and not request.cpus:
@@ -269,14 +266,6 @@ def _must_be_of_one_arch(kernels: Sequence[Kernel]) -> None:
                 f"{other.arch}: their instructions cannot be compared",
                 "compare kernels of one architecture",
             )
-
-
-def _must_fit(cpu: CPU, kernel: Kernel) -> None:
-    if cpu.arch != kernel.arch:
-        raise UserError(
-            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
-            "kdelta cpus lists the CPUs",
-        )
 
 
 def _side(lab: Lab, spec: str) -> RunSide:

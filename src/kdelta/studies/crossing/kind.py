@@ -6,11 +6,9 @@ from fractions import Fraction
 
 from kdelta.infer.cycles.crossing import ArmCost, Share
 from kdelta.infer.effects.estimate import ZERO
-from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.report.stored import Stored
 from kdelta.studies.crossing.document import document
 from kdelta.studies.crossing.model import CrossingArm, CrossingReport
 
@@ -45,15 +43,11 @@ _SHAPES: dict[type, Shape] = {
 }
 
 
-def _document(stored: Stored) -> Document:
-    return document(stored, stored.one(CrossingReport))
-
-
 KIND = Kind(
     report=CrossingReport,
     json="kdelta.crossing/1",
-    document=_document,
-    printed=explained(_document, "operations", "rows", 60),
+    document=document,
+    printed=explained(document, "operations", "rows", 60),
     question=_question,
     shapes=_SHAPES,
 )

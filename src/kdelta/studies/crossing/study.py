@@ -22,20 +22,13 @@ from kdelta.kernels.model import Kernel
 from kdelta.report.model import Facts, Unlike
 from kdelta.spec.change import KernelModeChange
 from kdelta.spec.errors import UserError
-from kdelta.spec.kernel import (
-    DebSpec,
-    ImageSpec,
-    KernelSpec,
-    parameters_of,
-    with_changes,
-)
+from kdelta.spec.kernel import DebSpec, ImageSpec, KernelSpec, parameters_of, with_changes
 from kdelta.spec.parameters import parameter
 from kdelta.spec.run import Mode
 from kdelta.store.store import Store
 from kdelta.studies.crossing.model import ARM_NAMES, NOT_AFFECTED, CrossingArm, CrossingReport
 from kdelta.studies.lab.command import with_own_regions
 from kdelta.studies.lab.lab import Done, Lab
-from kdelta.studies.lab.modes import must_have_modes
 from kdelta.studies.lab.reports import (
     attachment,
     config_changes,
@@ -44,7 +37,8 @@ from kdelta.studies.lab.reports import (
     reported_side,
     unlike,
 )
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_like
+from kdelta.studies.lab.requests import LabRequest, Progress, lab_like, must_fit
+from kdelta.studies.lab.work import must_have_modes
 from kdelta.studies.profile.study import ProfileJob
 
 MITIGATIONS_OFF = "mitigations=off"
@@ -113,14 +107,16 @@ async def run_crossing(
 ) -> CrossingReport:
     """The arms, as many as there are."""
     request.what.check()  # before a kernel is built for it
-    lab = _on_cpu(request)
+    lab = lab_like(request.lab, request.cpu)
     builder = Lab(lab, store, progress)
     # The one that may not be had comes first, so that its refusal does not take long.
     changed = builder.kernel(request.with_mode)
     stock = builder.kernel(request.stock)
     for kernel in (changed, stock):
         if isinstance(kernel, Kernel):
-            _must_fit(request.cpu, kernel)
+            must_have_modes("kernel", kernel)
+            if request.cpu is not None:
+                must_fit(request.cpu, kernel)
     # An arm is as many guests as it has perturbations, and their slots are its own.
     slots = asyncio.Semaphore(max(1, lab.jobs // lab.perturbations))
 
@@ -159,13 +155,6 @@ async def _arm(
     return msgspec.structs.replace(arm, kernel=kernel, done=tuple(done))
 
 
-def _on_cpu(request: CrossingRequest) -> LabRequest:
-    if request.cpu is None:
-        return request.lab
-    machine = machine_like(request.lab.machine, request.cpu)
-    return msgspec.structs.replace(request.lab, machine=machine)
-
-
 def _of_arm(name: ArmName, lab: LabRequest) -> LabRequest:
     """How runs of an arm are made."""
     machine = lab.machine
@@ -181,15 +170,6 @@ def _in_mode(what: ProfileJob, mode: Mode) -> ProfileJob:
         lab = msgspec.structs.replace(command.lab, mode=mode)
         command = msgspec.structs.replace(command, lab=lab)
     return msgspec.structs.replace(what, command=command, mode=mode)
-
-
-def _must_fit(cpu: CPU | None, kernel: Kernel) -> None:
-    must_have_modes("kernel", kernel)
-    if cpu is not None and cpu.arch != kernel.arch:
-        raise UserError(
-            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
-            "kdelta cpus lists the CPUs",
-        )
 
 
 def _report(request: CrossingRequest, arms: Sequence[_Arm], store: Store) -> CrossingReport:

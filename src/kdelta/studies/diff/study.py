@@ -49,9 +49,14 @@ from kdelta.studies.profile.views import (
     profiles_named,
     unlined_origins,
 )
-from kdelta.studies.recorded.counted import own_regions, run_counts
-from kdelta.studies.recorded.debug_info import texts_of
-from kdelta.studies.recorded.recorded import Recorded, recorded_run, which_recorded
+from kdelta.studies.recorded.recorded import (
+    Recorded,
+    own_regions,
+    recorded_run,
+    run_counts,
+    texts_of,
+    which_recorded,
+)
 
 _MACHINE = {"name": "machine", "cpu": "CPU", "memory_mib": "memory in MiB", "qemu": "QEMU"}
 """The facts of a machine that two runs must share, and what they are called."""

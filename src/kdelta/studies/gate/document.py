@@ -2,11 +2,12 @@
 """The document of a gate: what it answered and why, above the comparison that it is from."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from kdelta.infer.effects.effects import OPEN, Word
-from kdelta.infer.effects.gate import BOUNDED, Exit, Judged
+from kdelta.infer.effects.gate import BOUNDED, Decision, Exit, Judged
 from kdelta.report import parts as common
 from kdelta.report import words
 from kdelta.report.document import (
@@ -23,11 +24,23 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.lines import ascii_only
+from kdelta.report.model import CompareReport
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import document as compare
-from kdelta.studies.gate.model import GateReport
-from kdelta.studies.gate.text import gate_line
+
+
+class GateReport(msgspec.Struct, frozen=True):
+    """What was decided, all verdicts that were looked at, and the comparison that they are from:
+    one report for each CPU. `notes`: of regions whose trace was cut off.
+    """
+
+    decision: Decision
+    judged: tuple[Judged, ...]
+    notes: tuple[str, ...] = ()
+    compared: tuple[CompareReport, ...] = ()
+
 
 _ANSWERS = {
     Exit.NOT_SLOWER: "No: it is not slower.",
@@ -37,6 +50,14 @@ _ANSWERS = {
 }
 _OUTCOMES = {Exit.NOT_SLOWER: Outcome.OK, Exit.SLOWER: Outcome.SLOWER}
 _TONES = {Exit.NOT_SLOWER: "faster", Exit.SLOWER: "slower"}
+_NAMED = 5
+
+ANSWERS = {
+    Exit.NOT_SLOWER: "not slower",
+    Exit.SLOWER: "slower",
+    Exit.CANNOT_TELL: "cannot tell",
+}
+"""What an exit code says, in words."""
 
 
 def document(stored: Stored, report: GateReport) -> Document:
@@ -104,3 +125,14 @@ def _because(report: GateReport) -> tuple[Prose | Items | Table, ...]:
     unknown = sum(one.word in OPEN and not one.is_bounded for one in report.judged)
     more = (Prose(f"{unknown} could not be decided."),) if unknown else ()
     return (*lead, *more, table) if rows else lead
+
+
+def gate_line(decision: Decision, judged: Sequence[Judged]) -> str:
+    """The answer, and why."""
+    why = list(decision.because[:_NAMED])
+    if len(decision.because) > _NAMED:
+        why.append(f"and {len(decision.because) - _NAMED} more")
+    if decision.exit is Exit.NOT_SLOWER:
+        words = Counter(one.words for one in judged)
+        why = [f"{count} {word}" for word, count in sorted(words.items())]
+    return ascii_only(f"{ANSWERS[decision.exit]}: {', '.join(why)}".replace("\n", " ")) + "\n"

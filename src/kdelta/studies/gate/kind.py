@@ -7,9 +7,7 @@ from kdelta.infer.effects.gate import Judged
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
 from kdelta.studies.compare.kind import asked_between
-from kdelta.studies.gate.document import document
-from kdelta.studies.gate.model import GateReport
-from kdelta.studies.gate.text import ANSWERS, gate_line
+from kdelta.studies.gate.document import ANSWERS, GateReport, document, gate_line
 
 
 def _question(reports: Sequence[GateReport]) -> str:

@@ -6,12 +6,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.counts.profile import Profile
-from kdelta.counts.profile_file import (
-    decode_profiles,
-    encode_profiles,
-    followed_all,
-    read_profiles,
-)
+from kdelta.counts.profile_file import decode_profiles, encode_profiles, followed_all, read_profiles
 from kdelta.counts.raw import Sources
 from kdelta.counts.simulated import (
     SimulatedMisses,

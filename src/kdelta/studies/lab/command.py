@@ -14,8 +14,8 @@ from kdelta.spec.errors import UserError
 from kdelta.spec.run import CALLS
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, Lab, Work, work_of
-from kdelta.studies.lab.modes import in_mode
 from kdelta.studies.lab.requests import Progress, RunRequest
+from kdelta.studies.lab.work import in_mode
 
 COMMAND_REGION = "command"
 _ELF = b"\x7fELF"

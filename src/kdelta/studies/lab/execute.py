@@ -20,7 +20,7 @@ from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.tcg import Guest, Setting, Snapshot, prepare, run
 from kdelta.spec.run import RunStatus, perturbation
 from kdelta.studies.lab.attachments import EXECUTED, Recordings, read_recordings, recorded
-from kdelta.studies.lab.boot_parameters import must_be_taken, not_reported
+from kdelta.studies.lab.explain import must_be_taken, not_reported
 from kdelta.studies.lab.work import GuestPart, Work
 
 _NEVER_QUIET = "the guest never became quiet after boot: background work may be in the counts"

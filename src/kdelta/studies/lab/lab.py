@@ -45,9 +45,8 @@ from kdelta.studies.lab.attachments import (
     symbols_of,
     traces_of,
 )
-from kdelta.studies.lab.boot_parameters import must_be_taken, must_fit
 from kdelta.studies.lab.execute import KeptFiles, Ready, execute
-from kdelta.studies.lab.explain import advice
+from kdelta.studies.lab.explain import advice, must_be_taken, must_fit
 from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.studies.lab.work import Work, work_of
 

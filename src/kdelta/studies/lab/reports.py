@@ -2,8 +2,10 @@
 """Parts of reports that every study needs: kernels with their runs, and the machine."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import msgspec
 
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, FRONT_END_KINDS
 from kdelta.cpus.representative import differences
@@ -117,3 +119,16 @@ def unlike(cpu: CPU, done: Done, store: Store, who: str = "kernel") -> tuple[Unl
         )
         for one in found
     )
+
+
+def merged_unlike(every: Iterable[Unlike]) -> tuple[Unlike, ...]:
+    """The same, each text once, with all its kernels and regions."""
+    merged: dict[str, Unlike] = {}
+    for one in every:
+        known = merged.get(one.text, Unlike(one.name, one.text, (), ()))
+        merged[one.text] = msgspec.structs.replace(
+            known,
+            kernels=tuple(dict.fromkeys((*known.kernels, *one.kernels))),
+            regions=tuple(dict.fromkeys((*known.regions, *one.regions))),
+        )
+    return tuple(merged.values())

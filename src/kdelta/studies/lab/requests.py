@@ -11,10 +11,13 @@ from kdelta.cpus.model import CPU, Cache
 from kdelta.infer.cycles.ensembles import DEFAULT_LAYOUTS
 from kdelta.infer.cycles.placement_model import DEFAULT_MARGIN
 from kdelta.infer.effects.gate import Mixed
+from kdelta.infer.search.series_model import View
+from kdelta.kernels.model import Kernel
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.tcg import CallsMode, Recording
 from kdelta.replay.hierarchy import check_levels
 from kdelta.replay.order import DEFAULT_EVALUATIONS
+from kdelta.spec.errors import UserError
 from kdelta.spec.run import MachineOptions, Mode
 
 
@@ -126,6 +129,22 @@ def machine_like(machine: MachineOptions, cpu: CPU) -> MachineOptions:
     return msgspec.structs.replace(machine, cpu=cpu.qemu.cpu, append=append)
 
 
+def lab_like(lab: LabRequest, cpu: CPU | None) -> LabRequest:
+    """The same request for runs on a machine that looks like the CPU, if there is one."""
+    if cpu is None:
+        return lab
+    return msgspec.structs.replace(lab, machine=machine_like(lab.machine, cpu))
+
+
+def must_fit(cpu: CPU, kernel: Kernel) -> None:
+    """UserError for a CPU of another architecture than the kernel's."""
+    if cpu.arch != kernel.arch:
+        raise UserError(
+            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
+            "kdelta cpus lists the CPUs",
+        )
+
+
 def must_replay_data(cpu: CPU) -> None:
     """UserError for a CPU of which the L2 cannot be replayed, known before anything is run."""
     line_bytes = arch_machine(cpu.arch).data_line_bytes
@@ -162,3 +181,114 @@ class Silent:
 
     def end(self, step: str, result: str) -> None:
         """Nothing."""
+
+
+class AblateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A source tree, and the paths of two configs for it, whole ones or defconfigs.
+
+    one_by_one    build a kernel for each unit, however few might do
+    max_builds    the most kernels besides A and B; None: as many as it takes
+    no_modules    leave out of both configs what would be a module
+    rule_out      rule out units that reach no executed code
+    recompile     and those whose executed objects come out the same when compiled
+    switches      try what the kernel's command line can switch
+    more_runs     perturbed runs of the two kernels of a proof that fails at first
+    cpu           judge model cycles on it, too, over so many `layouts` of each kernel; differences
+                  of no more than the fraction `margin` are none
+    """
+
+    tree: str
+    before: str
+    after: str
+    workloads: tuple[str, ...] = ("syscalls",)
+    one_by_one: bool = False
+    max_builds: int | None = None
+    no_modules: bool = False
+    rule_out: bool = True
+    recompile: bool = True
+    switches: bool = True
+    more_runs: int = 8
+    cpu: CPU | None = None
+    layouts: int = DEFAULT_LAYOUTS
+    margin: float = DEFAULT_MARGIN
+    lab: LabRequest = LabRequest()
+
+
+BISECT_MARGIN = Fraction(1, 1000)
+
+
+class BisectRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A repository's folder, a range of its commits, and what all kernels have in common.
+
+    changes     +WORDS as text: the config, patches, variables of make
+    operations  of the workloads; none means all
+    cpu         judge model cycles, too, over `layouts` random layouts of each kernel
+    first       only the commit with the largest effect
+    regions     only effects on these; none means all
+    margin      the part of a region's cost in the good end that an effect has to exceed
+    max_builds  the most kernels besides the two ends; None: as many as it takes
+    rule_out    rule out commits that reach no executed code
+    """
+
+    repository: str
+    range: str
+    changes: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ("syscalls",)
+    operations: tuple[str, ...] = ()
+    cpu: CPU | None = None
+    layouts: int = DEFAULT_LAYOUTS
+    first: bool = False
+    regions: tuple[str, ...] = ()
+    margin: Fraction = BISECT_MARGIN
+    max_builds: int | None = None
+    rule_out: bool = True
+    lab: LabRequest = LabRequest()
+
+
+DEFAULT_WITHIN = Fraction(1, 10)
+
+
+class SeriesRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A source tree with its changes, as a spec's text, and words that name patches.
+
+    views       what effects are measured against
+    minimal     look for the smallest set of patches with the effect, and nothing else
+    within      the part of the whole effect in a region by which that set's may differ
+    max_builds  the most kernels besides the trees without and with all; None: as many as it takes
+    rule_out    rule out patches that reach no executed code
+    recompile   and those whose executed objects come out the same before and after them
+    more_runs   perturbed runs of the two kernels of a proof that fails at first
+    keep        REPO:BRANCH to write a commit a patch to; drop: not those that make it slower
+    """
+
+    tree: str
+    patches: tuple[str, ...]
+    workloads: tuple[str, ...] = ("syscalls",)
+    views: tuple[View, ...] = (View.ORDER,)
+    minimal: bool = False
+    within: Fraction = DEFAULT_WITHIN
+    max_builds: int | None = None
+    rule_out: bool = True
+    recompile: bool = True
+    more_runs: int = 8
+    keep: str = ""
+    drop: bool = False
+    lab: LabRequest = LabRequest()
+
+
+class HistoryRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload's history. operations: none means a summary over all. kernels: words that name
+    some of those in the store, none means all. cpus: those on whose machines runs were made; model
+    cycles are judged on them, too. mode: in which programs ran, None means any. since: a date or a
+    version; limit: the last so many kernels. layouts, margin: as of a comparison.
+    """
+
+    workload: str
+    operations: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    cpus: tuple[CPU, ...] = ()
+    mode: Mode | None = None
+    since: str = ""
+    limit: int = 20
+    layouts: int = DEFAULT_LAYOUTS
+    margin: float = DEFAULT_MARGIN

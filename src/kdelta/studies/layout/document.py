@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from kdelta.cpus.misses import PLURALS
-from kdelta.infer.cycles.sensitivity import Distribution
+from kdelta.cpus.model import LINES
+from kdelta.infer.cycles.ensembles import Interval
+from kdelta.infer.cycles.sensitivity import ALIKE, Distribution, Replaced
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.cut import cut_note
@@ -28,14 +30,23 @@ from kdelta.report.document import (
     Suite,
     Table,
 )
+from kdelta.report.model import ReportedCPU
 from kdelta.report.stored import Stored
-from kdelta.studies.layout.model import LayoutRegion, LayoutReport
-from kdelta.studies.layout.phases_tables import phases_section
-from kdelta.studies.layout.replacement_tables import replacement_section
+from kdelta.spec.phase import REST
+from kdelta.studies.layout.model import LayoutPhase, LayoutRegion, LayoutReport
 
 _MATTERS = 0.01
 _NAMED = 3
 _SETS = 6
+
+_COLUMNS = tuple(
+    Column(title, "number")
+    for title in ("least", "25 %", "median", "75 %", "most", "as linked", "percentile")
+)
+
+_HOW = {"random": "at random", "round-robin": "in turn"}
+
+_MEGA = 10**6
 
 
 def document(stored: Stored, report: LayoutReport) -> Document:
@@ -197,12 +208,6 @@ def _said(found: Distribution) -> str:
     )
 
 
-_COLUMNS = tuple(
-    Column(title, "number")
-    for title in ("least", "25 %", "median", "75 %", "most", "as linked", "percentile")
-)
-
-
 def _cells(found: Distribution) -> tuple[Cell, ...]:
     values = (
         found.least,
@@ -316,3 +321,117 @@ def _aligned(region: LayoutRegion) -> Iterator[Block]:
             columns = (Column("aligned to", "name"), *_COLUMNS)
             caption = f"{PLURALS.get(kind, kind)} with functions aligned otherwise"
             yield Table(f"aligned-{kind}-{region.name}", caption, columns, rows)
+
+
+def replacement_section(report: LayoutReport) -> Iterator[Section]:
+    """A table for each kind of misses: of each region the median layout and the one as linked,
+    under either policy. Regions without any misses are left out.
+    """
+    kinds = dict.fromkeys(kind for one in report.regions for kind in one.replacement)
+    tables = tuple(table for kind in kinds for table in _replaced_table(kind, report))
+    if tables:
+        yield Section("replacement", "Replacement policy", tables)
+
+
+def _replaced_table(kind: str, report: LayoutReport) -> Iterator[Table]:
+    held = [(one.name, one.replacement[kind]) for one in report.regions if kind in one.replacement]
+    held = [(name, one) for name, one in held if one.own.most or one.lru.most]
+    if not held:
+        return
+    how = _HOW.get(held[0][1].policy, held[0][1].policy)
+    caption = (
+        f"{PLURALS.get(kind, kind)}: this cache replaces {how}; next to it, if the least recently "
+        "used left (LRU)"
+    )
+    rho = f"rank correlation of the layouts under both; below {ALIKE:g} (*) it depends on the "
+    columns = (
+        Column("operation", "name"),
+        Column("median", "number"),
+        Column("as linked", "number"),
+        Column("p", "number", "per cent of the layouts with less than the one as linked"),
+        *(Column(title, "number") for title in ("LRU median", "LRU as linked", "LRU p")),
+        Column("rho", "number", f"{rho}policy which layouts are good"),
+    )
+    yield Table(f"replacement-{kind}", caption, columns, tuple(_row(*row) for row in held))
+
+
+def _row(name: str, found: Replaced) -> tuple[Cell, ...]:
+    shown = [
+        cell
+        for one in (found.own, found.lru)
+        for cell in (
+            cells.number(one.median),
+            cells.number(one.shipped),
+            Cell(f"{one.percentile:.0f}", one.percentile),
+        )
+    ]
+    rho = "-" if found.correlation is None else f"{found.correlation:.2f}"
+    return (Cell(name), *shown, Cell(f"{rho}{'*' if found.hangs else ''}", found.correlation or 0))
+
+
+def phases_section(report: LayoutReport) -> Iterator[Section]:
+    """Two tables of the regions that have phases; nothing where none has."""
+    held = [one for one in report.regions if one.phases]
+    if held:
+        cycles = _cycles_table(held, report.cpu)
+        yield Section("phases", "Phases", (_misses_table(held), cycles))
+
+
+def _misses_table(regions: list[LayoutRegion]) -> Table:
+    columns = (
+        Column("phase", "name"),
+        Column("calls", "number", "an iteration"),
+        Column("insns", "number"),
+        *(Column(title, "number") for title in ("least", "median", "most", "as linked", "p")),
+    )
+    caption = (
+        "L1I misses of phases over the layouts, an iteration, of all tasks and interrupts; p: per "
+        "cent of the layouts with less than the kernel as linked"
+    )
+    rows = tuple(_misses(region.name, one) for region in regions for one in region.phases)
+    return Table("phases-table", caption, columns, rows)
+
+
+def _misses(region: str, phase: LayoutPhase) -> tuple[Cell, ...]:
+    found = phase.misses[LINES]
+    return (
+        Cell(f"{region}: {phase.name}"),
+        cells.number(phase.calls) if phase.name != REST else Cell("-"),
+        *map(cells.number, (phase.insns, found.least, found.median, found.most, found.shipped)),
+        Cell(f"{found.percentile:.0f}", found.percentile),
+    )
+
+
+def _cycles_table(regions: list[LayoutRegion], cpu: ReportedCPU) -> Table:
+    mhz = cpu.clock_mhz
+    rate = "" if mhz is None else f"; a second: at {mhz:g} MHz, of a CPU that does nothing else"
+    columns = (
+        Column("phase", "name"),
+        Column("cycles a call", "number", "from the lowest prices to the highest"),
+        Column("at stake", "number", "from the cheapest to the costliest layout, of the median"),
+        *(() if mhz is None else (Column("calls a second", "number"),)),
+    )
+    rows = tuple(
+        _cycles(region.name, one, cpu)
+        for region in regions
+        for one in region.phases
+        if one.name != REST and one.calls
+    )
+    caption = f"Model cycles of phases on {cpu.name} as linked{rate}"
+    return Table("phase-cycles-table", caption, columns, rows)
+
+
+def _cycles(region: str, phase: LayoutPhase, cpu: ReportedCPU) -> tuple[Cell, ...]:
+    low, high = (end / phase.calls for end in (phase.cycles.shipped.low, phase.cycles.shipped.high))
+    shown = (
+        Cell(f"{region}: {phase.name}"),
+        cells.ends(Interval(low, high)),
+        Cell(f"{100 * phase.cycles.swing:.1f} %", phase.cycles.swing),
+    )
+    if cpu.clock_mhz is None:
+        return shown
+    if low <= 0:
+        return (*shown, cells.NOTHING)
+    slow, fast = (cpu.clock_mhz * _MEGA / end for end in (high, low))
+    texts = [figures.fitted(Fraction(round(end))) for end in (slow, fast)]
+    return (*shown, Cell(" to ".join(dict.fromkeys(texts)), slow))

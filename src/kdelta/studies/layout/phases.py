@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
-from kdelta.counts.symbols import SymbolTable, without_padding
+from kdelta.counts.symbols import code_table
 from kdelta.cpus.model import CPU
 from kdelta.host.command import quiet
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
@@ -20,8 +20,6 @@ from kdelta.replay.phases import I64, PhasedTrace
 from kdelta.spec.phase import PhaseRule
 from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
 from kdelta.studies.tracing.placement import REPLAYED, Drawn, PlacedKernel, by_kind, caches_of
-
-_CODE_TYPES = frozenset("tTwW")
 
 
 def with_phases(
@@ -127,11 +125,7 @@ def _specials(
     them as it has the function's instructions, (n_blocks, n_phases, 3). Those of a function without
     a symbol are of the REST, the last.
     """
-    table = SymbolTable(
-        (address, kind, without_padding(name), origin)
-        for address, kind, name, origin in symbols
-        if kind in _CODE_TYPES
-    )
+    table = code_table(symbols)
     label = table.indexes(addresses)
     found: list[dict[str, Fraction]] = [{} for _ in range(executed.shape[1])]
     shares: dict[tuple[str, str], I64] = {}

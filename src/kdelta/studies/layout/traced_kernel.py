@@ -8,12 +8,11 @@ import msgspec
 from kdelta.cpus.model import CPU
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import Done, Lab, Work
-from kdelta.studies.lab.requests import LabRequest, Progress, machine_like, must_replay_data
-from kdelta.studies.lab.userland import check_needs
+from kdelta.studies.lab.requests import LabRequest, Progress, lab_like, must_fit, must_replay_data
+from kdelta.studies.lab.work import check_needs
 from kdelta.studies.tracing.placement import tracing
 from kdelta.workloads.catalog import find_workload
 
@@ -57,16 +56,12 @@ async def traced_kernel(
             workload.operation(operation)
     if lab.data_lines:
         must_replay_data(cpu)
-    request = msgspec.structs.replace(tracing(lab), machine=machine_like(lab.machine, cpu))
+    request = lab_like(tracing(lab), cpu)
     runner = Lab(request, store, progress)
     kernel = runner.kernel(spec)
     if isinstance(kernel, NoKernel):
         return TracedKernel(spec, None, failure=kernel.text)
-    if cpu.arch != kernel.arch:
-        raise UserError(
-            f"{cpu.name} is a CPU of {cpu.arch}, and {kernel.spec} is a kernel for {kernel.arch}",
-            "kdelta cpus lists the CPUs",
-        )
+    must_fit(cpu, kernel)
     for workload, _ in found:
         check_needs(workload, kernel)
     works = [

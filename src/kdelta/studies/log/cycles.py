@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Steps in model cycles between kernels whose traces the store has: real, or placement only."""
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -11,17 +12,45 @@ from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.lost_paths import GuestFacts
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import Effects
+from kdelta.kernels.build.built import built_kernels
+from kdelta.kernels.model import Kernel, booted_identity
+from kdelta.kernels.obtain import booted_as
+from kdelta.kernels.packages.deb import cached_kernels
 from kdelta.report.cycles import cycle_reason
 from kdelta.spec.errors import KdeltaError
+from kdelta.spec.kernel import parameters_of
 from kdelta.store.store import Store
+from kdelta.studies.compare.study import RunSide
 from kdelta.studies.lab.lab import SYMBOLS, TRACES, Done
 from kdelta.studies.lab.requests import Progress
-from kdelta.studies.log.kernels import CachedKernels
-from kdelta.studies.log.lineage import Lineage
+from kdelta.studies.log.lineage import Lineage, parsed_spec
 from kdelta.studies.log.model import CycleStep
 from kdelta.studies.tracing.comparable import comparable
 from kdelta.studies.tracing.cycles import Traced, cycles_between
 from kdelta.studies.tracing.placement import PlacedKernel, placed_run
+
+
+class CachedKernels:
+    """The cache's kernels by identity, read once."""
+
+    @functools.cached_property
+    def _found(self) -> dict[str, Kernel]:
+        found = {one.identity: one.kernel() for one in cached_kernels()}
+        return found | {one.identity: one.kernel(one.spec) for one in built_kernels()}
+
+    def find(self, one: Lineage) -> Kernel | None:
+        """That kernel; None if the cache has it no more."""
+        spec = parsed_spec(one.spec)
+        if spec is None or not (parameters := parameters_of(spec)):
+            return self._found.get(one.identity)
+        for identity, kernel in self._found.items():
+            if booted_identity(identity, parameters) == one.identity:
+                return booted_as(kernel, spec)
+        return None
+
+    def side(self, one: Lineage, done: Sequence[Done]) -> RunSide:
+        """A kernel and its runs, as comparisons have them."""
+        return RunSide(one.spec, self.find(one), tuple(done))
 
 
 class Placing(msgspec.Struct, frozen=True):

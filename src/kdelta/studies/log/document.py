@@ -29,9 +29,11 @@ from kdelta.report.document import (
 )
 from kdelta.report.lines import machine_facts
 from kdelta.report.stored import Stored
+from kdelta.store.model import moment_text
 from kdelta.studies.log.model import (
     NOTABLE,
     REAL,
+    HistoryKernel,
     HistoryPoint,
     HistoryReport,
     HistorySeries,
@@ -39,14 +41,14 @@ from kdelta.studies.log.model import (
     HistoryTrack,
     PathStep,
 )
-from kdelta.studies.log.parts import kernel_words, moved_most
 
 _NAMED = 3
 _ROOM = 14
 
 
-def document(stored: Stored, report: HistoryReport) -> Document:
+def document(stored: Stored) -> Document:
     """Return the document of a workload's history."""
+    report = stored.one(HistoryReport)
     several = len(report.series) > 1
     what = f"{report.workload} {', '.join(report.operations)}".strip()
     counts = " and ".join(words.counted(len(one.kernels), "kernel") for one in report.series)
@@ -296,7 +298,7 @@ def _cells(point: HistoryPoint) -> Sequence[Cell]:
     if figure is not None:
         value, reach = cells.number(figure.value), cells.spread(figure)
     if step is None:
-        return (value, reach, cells.NOTHING, cells.NOTHING, cells.NOTHING, cells.NOTHING)
+        return (value, reach, *[cells.NOTHING] * 4)
     why = [step.reason, point.cycles.reason if point.cycles else ""]
     return (
         value,
@@ -333,3 +335,30 @@ def _environment(stored: Stored, report: HistoryReport) -> tuple[Section, ...]:
     ]
     kernels = Fold(words.counted(len(specs), "kernel"), (Items(tuple(specs)),))
     return common.last_sections(stored, tuple(facts), (kernels,))
+
+
+def kernel_words(kernel: HistoryKernel) -> str:
+    """A kernel's date, name, version and subject in a line."""
+    day = moment_text(kernel.date)[:10]
+    dated = "" if kernel.dated == "commit" else " (run)"
+    version = f", {kernel.version}" if kernel.version not in kernel.name else ""
+    subject = f' ("{kernel.subject}")' if kernel.subject else ""
+    return f"{day}{dated} {kernel.name}{version}{subject}"
+
+
+def moved_most(series: HistorySeries) -> list[tuple[HistoryTrack, Fraction, int]]:
+    """The operations with real steps, with by how much each moved over the series, in per cent, and
+    at which kernel most; those that moved most first.
+    """
+    found = []
+    for track in series.tracks:
+        steps = [
+            (abs(point.step.percent or Fraction(0)), at)
+            for at, point in enumerate(track.points)
+            if point.step and point.step.word in REAL
+        ]
+        known = [point.figure.value for point in track.points if point.figure]
+        if steps and known[0]:
+            largest = max(steps, key=lambda step: (step[0], -step[1]))
+            found.append((track, 100 * (known[-1] - known[0]) / known[0], largest[1]))
+    return sorted(found, key=lambda one: -abs(one[1]))

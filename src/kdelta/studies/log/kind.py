@@ -3,18 +3,17 @@
 
 from collections.abc import Sequence
 
-from kdelta.report.document import Document
+from kdelta.report import words
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
-from kdelta.report.stored import Stored
 from kdelta.studies.log.document import document
 from kdelta.studies.log.model import HistoryPoint, HistoryReport, HistorySeries
 
 
 def _question(reports: Sequence[HistoryReport]) -> str:
     (one,) = reports
-    what = f"{listed(one.operations)} of {one.workload}" if one.operations else one.workload
+    what = f"{words.listed(one.operations)} of {one.workload}" if one.operations else one.workload
     kernels = sum(len(series.kernels) for series in one.series)
     return f"How did {what} move over {kernels} kernels?"
 
@@ -26,15 +25,11 @@ _SHAPES: dict[type, Shape] = {
 }
 
 
-def _document(stored: Stored) -> Document:
-    return document(stored, stored.one(HistoryReport))
-
-
 KIND = Kind(
     report=HistoryReport,
     json="kdelta.log/1",
-    document=_document,
-    printed=explained(_document, "history", "folds", 8),
+    document=document,
+    printed=explained(document, "history", "folds", 8),
     question=_question,
     shapes=_SHAPES,
 )

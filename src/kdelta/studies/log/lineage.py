@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The order of kernels in the store: by version, then by commit, then by when they were run."""
+"""Which of the store's runs can be compared, and in which order their kernels stand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -10,7 +10,7 @@ import msgspec
 from kdelta.kernels.sources.git import read_repository
 from kdelta.spec.change import CmdlineChange
 from kdelta.spec.errors import KdeltaError
-from kdelta.spec.identity import short
+from kdelta.spec.identity import canonical_json, short
 from kdelta.spec.kernel import (
     DebSpec,
     DebSrcSpec,
@@ -56,6 +56,9 @@ class _Commit(msgspec.Struct, frozen=True):
     place: int
     seconds: float
     subject: str
+
+
+Regions = frozenset[str]
 
 
 def lineages(runs: Iterable[Run]) -> list[Lineage]:
@@ -202,3 +205,60 @@ def _places(repository: Path, seconds: Mapping[str, float]) -> dict[str, int]:
             if listed.ok and all(name in between for name in names):
                 return {name: between[name] for name in names}
     return {name: place for place, name in enumerate(names)}
+
+
+class RunGroup(msgspec.Struct, frozen=True):
+    """Runs that did the same on the same machine: of these regions. `own_files`: each kernel ran
+    the workload with files of its own, such as modules that are built for it.
+    """
+
+    machine: dict[str, str | int | float]
+    regions: Regions
+    runs: tuple[Run, ...]
+    own_files: bool = False
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        """The identities of its kernels."""
+        return frozenset(run.kernel_identity for run in self.runs)
+
+
+def groups_of(runs: Iterable[Run], regions: Callable[[Run], Regions]) -> list[RunGroup]:
+    """The runs in groups, those with more kernels first. `regions` tells which ones a run counted;
+    it is asked once for each form of the workload.
+    """
+    forms: dict[tuple[bytes, str], list[Run]] = {}
+    for run in runs:
+        key = canonical_json(run.machine), run.workload_identity
+        forms.setdefault(key, []).append(run)
+    shapes: dict[str, Regions] = {}
+    groups: list[RunGroup] = []
+    lone: dict[tuple[bytes, Regions], list[Run]] = {}
+    for (machine, form), found in forms.items():
+        shape = shapes.setdefault(form, regions(found[0])) if form not in shapes else shapes[form]
+        if len({run.kernel_identity for run in found}) > 1:
+            groups.append(RunGroup(found[0].machine, shape, tuple(found)))
+        else:
+            lone.setdefault((machine, shape), []).extend(found)
+    groups += [
+        RunGroup(found[0].machine, shape, tuple(found), own_files=True)
+        for (_, shape), found in lone.items()
+    ]
+    return sorted(groups, key=lambda one: (-len(one.kernels), -len(one.regions)))
+
+
+def worth_showing(groups: Sequence[RunGroup], operations: Sequence[str]) -> list[RunGroup]:
+    """Those that have the operations, without such as another one has all kernels and regions of:
+    runs of an operation alone are for its verdicts.
+    """
+    having = [one for one in groups if one.regions.issuperset(operations)]
+    return [one for one in having if not any(_holds(other, one) for other in having)]
+
+
+def _holds(other: RunGroup, one: RunGroup) -> bool:
+    return (
+        other is not one
+        and other.machine == one.machine
+        and other.regions > one.regions
+        and other.kernels >= one.kernels
+    )

@@ -4,6 +4,7 @@
 import datetime
 import difflib
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -23,11 +24,17 @@ from kdelta.store.store import Store
 from kdelta.studies.compare.study import relinked_regions
 from kdelta.studies.lab.lab import Done, mode_of
 from kdelta.studies.lab.reports import controllers, machine_facts, reported_cpu
-from kdelta.studies.lab.requests import Progress
-from kdelta.studies.log.cycles import Placing, cycle_steps
-from kdelta.studies.log.groups import RunGroup, groups_of, worth_showing
-from kdelta.studies.log.kernels import CachedKernels
-from kdelta.studies.log.lineage import Lineage, distinct_names, lineages, ordered_by
+from kdelta.studies.lab.requests import HistoryRequest, Progress
+from kdelta.studies.log.cycles import CachedKernels, Placing, cycle_steps
+from kdelta.studies.log.lineage import (
+    Lineage,
+    RunGroup,
+    distinct_names,
+    groups_of,
+    lineages,
+    ordered_by,
+    worth_showing,
+)
 from kdelta.studies.log.model import (
     CycleStep,
     HistoryKernel,
@@ -38,7 +45,6 @@ from kdelta.studies.log.model import (
     HistoryTrack,
     PathStep,
 )
-from kdelta.studies.log.request import HistoryRequest
 from kdelta.studies.tracing.comparable import comparable, guest_of
 from kdelta.workloads.catalog import find_workload
 
@@ -379,9 +385,7 @@ def _totals(effects: Sequence[Effects], names: Sequence[str]) -> list[HistoryTot
         change: GeometricChange | None = overall_change(
             msgspec.structs.replace(one, operations=some)
         )
-        words: dict[str, int] = {}
-        for found in some:
-            words[found.verdict.word.value] = words.get(found.verdict.word.value, 0) + 1
+        words = dict(Counter(found.verdict.word.value for found in some))
         totals.append(
             HistoryTotal(totals[-1].level * (change.value if change else 1.0), change, words)
         )

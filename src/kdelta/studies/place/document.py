@@ -197,9 +197,7 @@ def _methods(report: PlaceReport) -> Table:
 def _cycles(report: PlaceReport) -> Table:
     columns = (
         Column("operation", "name"),
-        Column("weight", "number"),
-        Column("as linked", "number"),
-        Column("in the order", "number"),
+        *(Column(title, "number") for title in ("weight", "as linked", "in the order")),
     )
     rows = tuple(
         (

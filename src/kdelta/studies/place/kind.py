@@ -3,8 +3,9 @@
 
 from collections.abc import Sequence
 
+from kdelta.report import words
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.studies.place.document import document
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedMisses, PlaceReport
 
@@ -13,7 +14,7 @@ def _question(reports: Sequence[PlaceReport]) -> str:
     (one,) = reports
     return (
         f"Which order of functions would serve {one.kernel.spec} better under "
-        f"{listed(one.workloads)}, on {one.cpu.name}?"
+        f"{words.listed(one.workloads)}, on {one.cpu.name}?"
     )
 
 

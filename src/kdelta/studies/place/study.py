@@ -22,14 +22,27 @@ from kdelta.report.model import Unlike
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, traces_of
-from kdelta.studies.lab.reports import machine_facts, reported_cpu, reported_side, unlike
+from kdelta.studies.lab.reports import (
+    machine_facts,
+    merged_unlike,
+    reported_cpu,
+    reported_side,
+    unlike,
+)
 from kdelta.studies.lab.requests import PlaceRequest, Progress
 from kdelta.studies.layout.study import cache_texts, notes_on
 from kdelta.studies.layout.traced_kernel import TracedKernel, traced_kernel
-from kdelta.studies.place.apply import applied, put_back, require_relinkable, simulating
+from kdelta.studies.place.apply import (
+    FEW_SETS,
+    NOT_SEARCHED,
+    applied,
+    l2_of,
+    notes_on_policy,
+    put_back,
+    require_relinkable,
+    simulating,
+)
 from kdelta.studies.place.model import PlacedMisses, PlacedRegion, PlaceReport
-from kdelta.studies.place.ordered_l2 import FEW_SETS, NOT_SEARCHED, l2_of
-from kdelta.studies.place.ordered_policy import notes_on_policy
 from kdelta.studies.tracing.placement import (
     L2,
     CountedMisses,
@@ -285,16 +298,13 @@ def _head(
 def _unlike(
     request: PlaceRequest, names: tuple[str, ...], found: TracedKernel, store: Store
 ) -> tuple[Unlike, ...]:
-    merged: dict[str, Unlike] = {}
-    for done, workload in zip(found.done, names, strict=False):
-        prefix = _prefix(workload, names)
-        for one in unlike(request.cpu, done, store):
-            regions = tuple(prefix + region for region in one.regions)
-            known = merged.get(one.text)
-            merged[one.text] = msgspec.structs.replace(
-                one, regions=(*known.regions, *regions) if known else regions
-            )
-    return tuple(merged.values())
+    return merged_unlike(
+        msgspec.structs.replace(
+            one, regions=tuple(_prefix(workload, names) + region for region in one.regions)
+        )
+        for done, workload in zip(found.done, names, strict=False)
+        for one in unlike(request.cpu, done, store)
+    )
 
 
 def _with(

@@ -3,13 +3,22 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from kdelta.infer.profiles.processes import Processes
 from kdelta.report import cells, words
 from kdelta.report import parts as common
 from kdelta.report.document import Answer, Cell, Column, Document, Prose, Section, Table
-from kdelta.report.model import Side
+from kdelta.report.model import ReportedRun, Side
 from kdelta.report.stored import Stored
-from kdelta.studies.processes.model import ProcessesReport
+
+
+class ProcessesReport(msgspec.Struct, frozen=True):
+    """Regions of one run by process."""
+
+    run: ReportedRun
+    regions: tuple[Processes, ...]
+
 
 _NAMED = 3
 _MEANING = (

@@ -10,8 +10,7 @@ from kdelta.store.store import Store
 from kdelta.studies.lab.lab import PROFILES, profiles_of
 from kdelta.studies.lab.requests import LabRequest, Progress
 from kdelta.studies.profile.study import ProfileJob, kernel_run
-from kdelta.studies.recorded.counted import run_counts
-from kdelta.studies.recorded.recorded import recorded_run
+from kdelta.studies.recorded.recorded import recorded_run, run_counts
 
 
 def run_processes(run: Run, store: Store) -> tuple[Processes, ...]:

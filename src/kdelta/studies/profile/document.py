@@ -33,18 +33,15 @@ from kdelta.report.document import (
 from kdelta.report.lines import function_name
 from kdelta.report.model import Side
 from kdelta.report.stored import Stored
-from kdelta.studies.profile.calls_text import callers_lines, calls_lines
 from kdelta.studies.profile.model import ProfileReport, ProfileViews
-from kdelta.studies.profile.parts import (
-    CODE,
-    COUNTED,
-    WORK,
-    as_one,
-    cycles,
-    left_out_text,
-    percent,
+from kdelta.studies.profile.parts import CODE, COUNTED, WORK, as_one, cycles, left_out_text, percent
+from kdelta.studies.profile.views_text import (
+    annotated_lines,
+    callers_lines,
+    calls_lines,
+    no_lines,
+    source_lines,
 )
-from kdelta.studies.profile.source_text import annotated_lines, no_lines, source_lines
 
 _REGIONS = 12
 """So many regions are named."""

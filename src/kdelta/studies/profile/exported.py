@@ -17,11 +17,9 @@ from kdelta.store.model import Run
 from kdelta.store.store import Store
 from kdelta.studies.lab.requests import Progress
 from kdelta.studies.profile.study import ProfileJob, ProfileRequest, kernel_run, with_work
-from kdelta.studies.profile.top import Functions
-from kdelta.studies.profile.top_state import Choice, Choices, Top
+from kdelta.studies.profile.top import Choice, Choices, Functions, Top
 from kdelta.studies.profile.views import lines_of, profiles_named
-from kdelta.studies.recorded.counted import own_regions, run_counts
-from kdelta.studies.recorded.recorded import Recorded, recorded_run
+from kdelta.studies.recorded.recorded import Recorded, own_regions, recorded_run, run_counts
 
 ALL_REGIONS = "all regions"
 EVERYONE = "everyone's"

@@ -7,14 +7,7 @@ from fractions import Fraction
 import msgspec
 
 from kdelta.counts.model import CONTEXTS
-from kdelta.infer.profiles.profile import (
-    FunctionLine,
-    Modelled,
-    Part,
-    Selection,
-    Sort,
-    summed,
-)
+from kdelta.infer.profiles.profile import FunctionLine, Modelled, Part, Selection, Sort, summed
 from kdelta.report import figures
 from kdelta.report.lines import WIDTH
 from kdelta.studies.profile.model import ProfileReport

@@ -8,8 +8,7 @@ import msgspec
 
 from kdelta.report import figures
 from kdelta.report.lines import ascii_only, finished
-from kdelta.studies.profile.top import Functions, TopLine, Way, listed, ranked
-from kdelta.studies.profile.top_state import Top
+from kdelta.studies.profile.top import Functions, Top, TopLine, Way, listed, ranked
 
 LEAST_COLUMNS = 50
 LEAST_LINES = 8

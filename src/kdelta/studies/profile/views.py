@@ -10,7 +10,7 @@ from kdelta.counts.disassembly import Block, disassembled
 from kdelta.counts.model import is_kernel
 from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
-from kdelta.counts.symbols import SymbolTable, without_padding
+from kdelta.counts.symbols import code_table
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.annotate import AnnotatedFunction, Disassemble, annotated
 from kdelta.infer.profiles.calls import callers, merged_calls
@@ -20,10 +20,7 @@ from kdelta.infer.profiles.source import SourceLine, by_line, executed_addresses
 from kdelta.spec.errors import KdeltaError, UserError
 from kdelta.studies.lab.requests import Progress, Silent
 from kdelta.studies.profile.model import ProfileViews
-from kdelta.studies.recorded.debug_info import read_lines, texts_of
-from kdelta.studies.recorded.recorded import Recorded, work_of_run
-
-_TEXT = frozenset("tTwW")  # types of symbols, as nm prints them, that are code
+from kdelta.studies.recorded.recorded import Recorded, read_lines, texts_of, work_of_run
 
 
 class Views(msgspec.Struct, frozen=True):
@@ -147,12 +144,7 @@ def disassembler(one: Recorded, origin: str) -> Disassemble:
         )
     arch = one.kernel.arch
     if is_kernel(origin):
-        # Of several names for one address the one that functions are counted by.
-        table = SymbolTable(
-            (at, kind, without_padding(name), of)
-            for at, kind, name, of in one.symbols
-            if kind in _TEXT
-        )
+        table = code_table(one.symbols)
         starts = table.starts.tolist()
         named = [(at, label[1]) for at, label in zip(starts, table.labels, strict=True)]
     else:

@@ -8,9 +8,7 @@ from kdelta.counts.model import Cost, Iterations, Packets, RegionCounts, merged_
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
 from kdelta.report.kind import Kind
-from kdelta.report.model import (
-    RunReport,
-)
+from kdelta.report.model import RunReport
 from kdelta.report.stored import Stored
 from kdelta.store.model import Study
 from kdelta.studies.run.document import RunDetail, document

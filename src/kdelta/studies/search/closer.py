@@ -70,6 +70,14 @@ def reach_looked_closer(
     return closer.by_compiling(built[0], texts[0], reached) if recompile else reached
 
 
+def batches(targets: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The targets, a few first and then more and more: most changes that matter show it in any."""
+    at, size = 0, _FIRST_BATCH
+    while at < len(targets):
+        yield targets[at : at + size]
+        at, size = at + size, size * _GROWTH
+
+
 def harmless_files(
     files: frozenset[str], states: tuple[Source, Source], configs: Sequence[Config]
 ) -> frozenset[str]:
@@ -150,6 +158,7 @@ class Closer:
         self._configs = configs
         self._states = states
         self._progress = progress
+        self._executed = frozenset[str]().union(*(end.side.executed for end in ends))
 
     def by_text(
         self, spec: SourceSpec, changes: Sequence[TouchedFiles], reached: Mapping[str, Reach]
@@ -231,12 +240,8 @@ class Closer:
         """What differs in what is executed; None if nothing does."""
         pair = self._states(kept.unit)
         assert pair is not None
-        executed = frozenset[str]().union(*(end.side.executed for end in self._ends))
-        lines = not executed.isdisjoint(READERS)
-        targets = self._targets(kept)
-        at, size = 0, _FIRST_BATCH
-        while at < len(targets):
-            batch = targets[at : at + size]
+        lines = not self._executed.isdisjoint(READERS)
+        for batch in batches(self._targets(kept)):
             compiled: list[Digest] = []
             for state in pair:
                 made = bench.compile_at(state, config, batch, lines=lines)
@@ -245,14 +250,12 @@ class Closer:
                 compiled.append(made)
             for one in self._matter(compiled[0], compiled[1], set(kept.generated)):
                 return f"{one.what} {one.name} in {one.path} {one.how}"
-            at, size = at + size, size * _GROWTH
         return None
 
     def _matter(
         self, before: Digest, after: Digest, remade: set[str]
     ) -> Iterator[ObjectDifference]:
         """The differences between two states that executed code of any end depends on."""
-        executed = frozenset[str]().union(*(end.side.executed for end in self._ends))
         paths = before.objects.keys() | after.objects.keys()
         for end in self._ends:
             held = end.side.digest
@@ -260,7 +263,7 @@ class Closer:
                 {**held.objects, **before.objects}, {**held.generated, **before.generated}
             )
             # It is unknown what of it was executed in regions of other kernels.
-            side = BuiltSide(around, executed)
+            side = BuiltSide(around, self._executed)
             for one in differences_that_matter(side, after, paths):
                 if one.matters and (one.what != "generated" or one.path in remade):
                     yield one

@@ -6,7 +6,16 @@ from fractions import Fraction
 
 import msgspec
 
-from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity, bound, is_seen, reach
+from kdelta.infer.effects.estimate import (
+    MEAN,
+    Adds,
+    Estimate,
+    Quantity,
+    bound,
+    is_seen,
+    reach,
+    total,
+)
 from kdelta.report import cells, figures, words
 from kdelta.report import parts as common
 from kdelta.report.document import (
@@ -26,7 +35,7 @@ from kdelta.report.document import (
     Table,
 )
 from kdelta.report.model import Side
-from kdelta.studies.search.account import AccountWords, Part, account_rows, changed_most
+from kdelta.spec.errors import LabError
 from kdelta.studies.search.means import (
     Means,
     apart,
@@ -34,6 +43,7 @@ from kdelta.studies.search.means import (
     apart_title,
     bound_text,
     cell,
+    remainder_words,
     spread,
 )
 from kdelta.studies.search.model import (
@@ -44,8 +54,7 @@ from kdelta.studies.search.model import (
     Proof,
 )
 
-SLOWER, FASTER, SAME, UNRESOLVED = "slower", "faster", "same", "unresolved"
-TONES = {SLOWER: "slower", FASTER: "faster", SAME: "same", UNRESOLVED: "unresolved"}
+SLOWER, FASTER, SAME = "slower", "faster", "same"
 MOST_ROWS = 60
 """Rows of a chart; a table has all."""
 
@@ -79,7 +88,7 @@ def mean_cells(mean: Estimate | None) -> tuple[Cell, Cell]:
     if mean is None:
         return Cell("", 0), Cell("", 0)
     far = spread(mean)
-    return percent_cell(mean.value), Cell(far, float(reach(mean)))
+    return cells.percent(mean.value), Cell(far, float(reach(mean)))
 
 
 MEAN_COLUMNS = (
@@ -142,11 +151,6 @@ def unseen_section(
     return (Section("unseen", "No effect seen", (lead, table)),)
 
 
-def percent_cell(part: Fraction | None) -> Cell:
-    """A change in per cent."""
-    return cells.percent(part)
-
-
 def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tuple[Block, ...]:
     """A chart of mean effects in per cent with their intervals, one a row; those whose interval
     holds zero are left out.
@@ -164,6 +168,55 @@ def means_chart(rows: Sequence[tuple[str, Estimate | None]], caption: str) -> tu
     text = caption + (f" {words.counted(left, 'smaller one is', 'smaller ones are')} in the table."
                       if left else "")  # fmt: skip
     return (Chart("effects", tuple(effects), "%", text, f"{caption} {said}", wide=True),)
+
+
+Part = tuple[str, Estimate]
+"""A name, and its effect in a region."""
+
+
+class AccountWords(msgspec.Struct, frozen=True):
+    """How an account calls things. parts: what is named in it; whole: what they add up to; total:
+    the name of its last line; remainder: of the line for what no part explains.
+    """
+
+    parts: str
+    whole: str
+    total: str
+    remainder: str
+
+
+def changed_most(regions: Iterable[AblatedRegion]) -> list[AblatedRegion]:
+    """The regions that changed, by the largest part of what they were, and after them what
+    interrupts and other tasks did, where it changed by more than its spread.
+    """
+    regions = list(regions)
+    found = [one for one in regions if not one.rate and one.before.value and one.whole.value]
+    found.sort(key=lambda one: -abs(one.whole.value / one.before.value))
+    rates = [one for one in regions if one.rate and is_seen(one.whole)]
+    return found + rates
+
+
+def account_rows(
+    region: AblatedRegion, parts: Iterable[Part], words: AccountWords, limit: int
+) -> list[Part]:
+    """A region's `limit` largest parts, the rest as one, and what no part explains. LabError if
+    they do not add up to the whole.
+    """
+    largest = sorted((one for one in parts if one[1].value), key=lambda one: -abs(one[1].value))
+    rows, rest = largest[:limit], largest[limit:]
+    if rest:
+        others = total((effect for _, effect in rest), region.whole.n)
+        rows.append((f"others ({len(rest)})", others))
+    if region.remainder.value or region.adds is Adds.CANNOT_TELL:
+        rows.append((f"{words.remainder}, {remainder_words(region.adds)}", region.remainder))
+    found = sum((effect.value for _, effect in rows), Fraction(0))
+    if found != region.whole.value:
+        raise LabError(
+            f"{region.name}: the {words.parts} add up to {float(found)}, and {words.whole} "
+            f"{float(region.whole.value)}",
+            "this is an error of kdelta; please report it with the output of --json",
+        )
+    return rows
 
 
 def account_folds(
@@ -195,7 +248,7 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
                 Cell(name),
                 cells.difference(shown, effect.value),
                 cells.spread(effect),
-                percent_cell(_part(region, effect.value)),
+                cells.percent(_part(region, effect.value)),
             )
             for (name, effect), shown in zip(rows, printed, strict=True)
         ),
@@ -203,7 +256,7 @@ def _account(region: AblatedRegion, parts: Iterable[Part], accounts: AccountWord
             Cell(accounts.total),
             cells.difference(total, region.whole.value),
             cells.spread(region.whole),
-            percent_cell(part),
+            cells.percent(part),
         ),
     )  # fmt: skip
     besides: tuple[Block, ...] = ()

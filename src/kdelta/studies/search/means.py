@@ -4,6 +4,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -19,11 +20,17 @@ from kdelta.infer.effects.estimate import (
     reach,
 )
 from kdelta.infer.search.search_model import RegionSum
-from kdelta.report import figures
+from kdelta.report import figures, words
+from kdelta.report.model import Side
+from kdelta.report.shapes import HasEffects
 from kdelta.studies.search.model import AblatedRegion
 
 _TWO_PLACES = 10
 """Below so many per cent a spread has two decimals."""
+
+
+Total = tuple[str, Mapping[str, Estimate], str]
+"""A row below a table of parts: a name, an effect by region, a word on what is left over."""
 
 
 def percents(part: Fraction) -> str:
@@ -78,17 +85,15 @@ class Means(msgspec.Struct, frozen=True):
             return found
         return told
 
-    def whole(self, workload: str | None = None) -> Estimate | None:
+    @property
+    def whole(self) -> Estimate | None:
         """From one end to the other."""
-        return self.of(self.wholes, workload)
+        return self.of(self.wholes)
 
-    def explained(self, workload: str | None = None) -> Estimate | None:
-        """What the parts add up to."""
-        return self.of(self.sums, workload)
-
-    def remainder(self, workload: str | None = None) -> Estimate | None:
-        """What they leave."""
-        return self.of(self.rests, workload)
+    @property
+    def remainder(self) -> Estimate | None:
+        """What the parts leave."""
+        return self.of(self.rests)
 
     @property
     def wholes(self) -> dict[str, Estimate]:
@@ -111,7 +116,7 @@ class Means(msgspec.Struct, frozen=True):
     @property
     def adds(self) -> Adds | None:
         """Whether parts add up to the whole in the mean."""
-        rest = self.remainder()
+        rest = self.remainder
         if rest is None:
             return None
         if is_seen(rest):
@@ -121,7 +126,7 @@ class Means(msgspec.Struct, frozen=True):
     @property
     def account(self) -> MeanAccount | None:
         """The whole, its parts and what they leave; None without a region."""
-        whole, explained, remainder = self.whole(), self.explained(), self.remainder()
+        whole, explained, remainder = self.whole, self.of(self.sums), self.remainder
         if whole is None or explained is None or remainder is None or self.adds is None:
             return None
         return MeanAccount(len(averaged(self.regions)), whole, explained, remainder, self.adds)
@@ -154,6 +159,23 @@ class Means(msgspec.Struct, frozen=True):
         """The region where an effect is the largest part of it, and that part; "" without one."""
         found = self.seen_in(effects)
         return f"{found[0][0]} {cell(found[0][1])}" if found else ""
+
+
+@runtime_checkable
+class SearchReport(Protocol):
+    """A report of what was found between two ends."""
+
+    @property
+    def ends(self) -> tuple[Side, Side]: ...
+    @property
+    def regions(self) -> Any: ...
+    @property
+    def mean(self) -> Any: ...
+
+
+def means_of(report: SearchReport) -> Means:
+    """The means over the report's regions."""
+    return Means(report.regions, report.mean)
 
 
 def part_of(effect: Estimate, region: AblatedRegion) -> Estimate:
@@ -216,7 +238,7 @@ def remainder_words(adds: Adds) -> str:
 def about(count: int, base: str) -> str:
     """How means are made."""
     return (
-        f"Mean over {count} {'region' if count == 1 else 'regions'}, in per cent of {base}, of the "
+        f"Mean over {words.counted(count, 'region')}, in per cent of {base}, of the "
         "instructions of the measured tasks; a minus is faster. Behind it how far it may be off: "
         "the range over runs, or where these are not known the spreads of regions, which add up. "
         "What is left over is within the spread if that holds 0 and "
@@ -226,14 +248,10 @@ def about(count: int, base: str) -> str:
 
 def left_over(means: Means) -> str:
     """What is left over in the mean, in words; "" where it is exactly nothing."""
-    rest, word = means.remainder(), means.adds
+    rest, word = means.remainder, means.adds
     if rest is None or word is None or not (rest.value or reach(rest)):
         return ""
     return remainder_words(word)
-
-
-Total = tuple[str, Mapping[str, Estimate], str]
-"""A row below a table of parts: a name, an effect by region, a word on what is left over."""
 
 
 def totals(means: Means, whole: str, rest: str) -> list[Total]:
@@ -245,3 +263,28 @@ def totals(means: Means, whole: str, rest: str) -> list[Total]:
     rows: list[Total] = [("sum of these", means.sums, ""), (whole, means.wholes, "")]
     word = left_over(means)
     return [*rows, (rest, means.rests, word)] if word else rows
+
+
+def before(report: SearchReport) -> Side:
+    """Return the end without the changes."""
+    return report.ends[0]
+
+
+def after(report: SearchReport) -> Side:
+    """Return the end with all changes."""
+    return report.ends[1]
+
+
+def means(report: SearchReport) -> MeanAccount | None:
+    """Over all steady regions; null without one."""
+    return means_of(report).account
+
+
+def mean(one: HasEffects, report: SearchReport) -> Estimate | None:
+    """The mean of its effects over regions, as in `means`; null unless it is known."""
+    return means_of(report).of(one.effects) if one.effects else None
+
+
+def seen(one: HasEffects, report: SearchReport) -> bool | None:
+    """Whether the interval of that mean excludes zero."""
+    return means_of(report).sees(one.effects) if one.effects else None

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels of one tree that differ by their configs: built, run, and what each of them executes."""
+"""Kernels of one tree: built, run, and what each of them holds and executes."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.counts.executed import decode_executed
-from kdelta.counts.model import RegionCounts
+from kdelta.counts.model import RegionCounts, is_kernel
 from kdelta.cpus.model import CPU
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, write_atomic
 from kdelta.infer.effects.chance import ENOUGH, region_runs
-from kdelta.infer.effects.estimate import ZERO, Estimate
+from kdelta.infer.effects.estimate import ZERO, Estimate, effect_between
 from kdelta.infer.effects.paths import RegionPath, background_rates, function_paths, region_paths
-from kdelta.infer.search.search_model import Failed, Outcome
+from kdelta.infer.reach.alive import BuiltSide
+from kdelta.infer.reach.touched import Tree, tree_of
+from kdelta.infer.search.search_model import Failed, Outcome, RegionSum
 from kdelta.infer.search.search_model import Measured as Run
-from kdelta.kernels.build.built import DIGEST, BuiltKernel, forget, load_built
+from kdelta.kernels.build.built import DEPENDENCIES, DIGEST, BuiltKernel, forget, load_built
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import (
     Config,
@@ -26,7 +29,9 @@ from kdelta.kernels.config.kconfig import (
     without_modules,
 )
 from kdelta.kernels.model import Kernel
-from kdelta.kernels.objects.digest_file import is_current
+from kdelta.kernels.objects.dependencies import load_dependencies
+from kdelta.kernels.objects.digest_file import is_current, load_digest
+from kdelta.report.model import Side
 from kdelta.spec.change import ConfigFileChange
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
@@ -35,8 +40,9 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.compare.study import workload_work
 from kdelta.studies.lab.lab import EXECUTED, Done, Lab
+from kdelta.studies.lab.reports import reported_side
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.studies.search.model import AblationBuild
+from kdelta.studies.search.model import AblatedRegion, AblationBuild
 from kdelta.studies.tracing.comparable import judged_ends
 from kdelta.studies.tracing.cycles import recorded_runs
 from kdelta.workloads.catalog import Workload
@@ -92,6 +98,10 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
             raise LabError(f"{self.label} is not in the cache any more", "run this again")
         return found
 
+    def side(self, name: str, store: Store) -> Side:
+        """What is reported of it, under that name."""
+        return reported_side(name, self.kernel, self.done, self.failure, store)
+
     def without(self, names: Collection[str]) -> "MeasuredKernel":
         """The same without these regions."""
         regions, parts, runs = (
@@ -105,6 +115,42 @@ class MeasuredKernel(msgspec.Struct, frozen=True):
         built = self.built
         with lab_errors("reading", built.path):
             return parse_config((built.path / built.config).read_text())
+
+
+Ends = tuple[MeasuredKernel, MeasuredKernel]
+
+
+def warnings_of(ends: Ends) -> tuple[str, ...]:
+    """The warnings of what ran well in both, each once."""
+    found = (one.counts.warnings for end in ends for one in end.done if one.counts)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+
+
+def nothing_to_compare(ends: Ends, names: Sequence[str]) -> str:
+    """Why there is nothing to go by, by what the ends are called."""
+    words = [f"{who}: {end.failure}" for who, end in zip(names, ends, strict=True) if end.failure]
+    return f"nothing to compare: {'; '.join(words)}"
+
+
+def regions_between(ends: Ends, sums: Mapping[str, RegionSum]) -> tuple[AblatedRegion, ...]:
+    """The regions of both ends whose parts were summed up."""
+    before, after = ends
+    return tuple(
+        AblatedRegion(
+            workload=region.workload,
+            name=name,
+            before=region.path.code,
+            after=after.regions[name].path.code,
+            whole=sums[name].whole,
+            explained=sums[name].explained,
+            remainder=sums[name].remainder,
+            lookups=effect_between(region.path.lookups, after.regions[name].path.lookups),
+            rate=region.rate,
+            widest=sums[name].widest,
+        )
+        for name, region in before.regions.items()
+        if name in after.regions and name in sums
+    )
 
 
 class Bench:
@@ -147,7 +193,7 @@ class Bench:
                 self._progress.say(f"{label}: its digest was made by another kdelta: built again")
                 forget(built)
                 found = lab.kernel(str(spec))
-        self.builds.append(_entry(label, found, known))
+        self.builds.append(entry_of(label, found, known))
         return found
 
     def note(self, measured: MeasuredKernel) -> None:
@@ -254,19 +300,6 @@ class Bench:
         owners = [one for one in self._workloads if region in _names(one)]
         return f"{workload.name}/{region}" if len(owners) > 1 else region
 
-    def executed(self, measured: MeasuredKernel) -> frozenset[str]:
-        """The functions of a kernel that its runs executed since power-on, by name."""
-        names: frozenset[str] = frozenset()
-        for done in measured.done:
-            blob = done.run.attachments.get(EXECUTED)
-            if done.counts is not None and blob is None:
-                raise LabError(
-                    f"run {done.run.id} does not say what was executed", "make it again: --again"
-                )
-            if blob is not None:
-                names |= decode_executed(self._store.get(blob)).names()
-        return names
-
 
 def cycles_name(region: str, cpu: CPU) -> str:
     """What the model cycles of a region are called among regions."""
@@ -277,7 +310,8 @@ def _names(workload: Workload) -> set[str]:
     return {operation.name for operation in workload.operations}
 
 
-def _entry(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
+def entry_of(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
+    """A kernel in the list of builds; `known`: the identities of those that are in it."""
     if isinstance(found, NoKernel):
         return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
     built = load_built(found.built) if found.built else None
@@ -313,3 +347,62 @@ def end_config(path: Path, *, no_modules: bool) -> Path:
     kept = cache_dir("configs") / f"{path.stem}-{identity(text)[:12]}_defconfig"
     write_atomic(kept, text.encode())
     return kept
+
+
+def is_complete(built: BuiltKernel) -> bool:
+    """Whether a built kernel says what it holds and what it was made from; one that an earlier
+    kdelta built may not.
+    """
+    return is_current(built.path / DIGEST) and (built.path / DEPENDENCIES).is_file()
+
+
+def complete_kernel(spec: str, lab: Lab, progress: Progress) -> Kernel | NoKernel:
+    """The kernel of a spec that names a source, built again if it is not complete."""
+    found = lab.kernel(spec)
+    if isinstance(found, NoKernel):
+        return found
+    built = load_built(found.built or "")
+    if built is None or is_complete(built):
+        return found
+    progress.say("an earlier kdelta did not keep what this kernel was made from: built again")
+    forget(built)
+    return lab.kernel(spec)
+
+
+def executed_names(done: Sequence[Done], store: Store) -> frozenset[str]:
+    """The functions that runs executed since power-on, by name. LabError for a run that does not
+    say.
+    """
+    names: frozenset[str] = frozenset()
+    for one in done:
+        blob = one.run.attachments.get(EXECUTED)
+        if one.counts is not None and blob is None:
+            raise LabError(
+                f"run {one.run.id} does not say what was executed", "make it again: --again"
+            )
+        if blob is not None:
+            names |= decode_executed(store.get(blob)).names()
+    return names
+
+
+def built_side(built: BuiltKernel, done: Sequence[Done], store: Store) -> BuiltSide:
+    """A kernel's objects, and what its runs, of all workloads together, executed."""
+    in_regions = {
+        row.name
+        for one in done
+        if one.counts is not None
+        for region in one.counts.regions
+        for row in region.functions
+        if is_kernel(row.origin)
+    }
+    return BuiltSide(
+        digest=load_digest(built.path / DIGEST),
+        executed=executed_names(done, store),
+        measured=frozenset(in_regions),
+    )
+
+
+def measured_tree(built: BuiltKernel, done: Sequence[Done], store: Store) -> Tree:
+    """A complete kernel with the same, and what it was made from."""
+    side = built_side(built, done, store)
+    return tree_of(side, load_dependencies(built.path / DEPENDENCIES))

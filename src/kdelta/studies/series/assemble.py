@@ -10,16 +10,13 @@ from kdelta.infer.search.series_model import PatchAnswer, PatchFate, PatchNeed, 
 from kdelta.kernels.sources.measured_branch import effects_of
 from kdelta.kernels.sources.patches import Patch
 from kdelta.store.store import Store
-from kdelta.studies.ablate.assemble import regions_between
-from kdelta.studies.lab.reports import machine_facts, reported_side
-from kdelta.studies.search.measure import MeasuredKernel
+from kdelta.studies.lab.reports import machine_facts
+from kdelta.studies.lab.requests import SeriesRequest
+from kdelta.studies.search.measure import Ends, nothing_to_compare, regions_between, warnings_of
 from kdelta.studies.search.model import Proof
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
-from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 from kdelta.studies.tracing.comparable import end_notes
-
-Ends = tuple[MeasuredKernel, MeasuredKernel]
 
 NAMES = ("without", "with all")
 
@@ -63,28 +60,15 @@ def assemble(
 
 def failed(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
     """The report of one of whose ends there is nothing to go by."""
-    words = [f"{one.label}: {one.failure}" for one in ends if one.failure]
-    return msgspec.structs.replace(
-        _begin(request, trees, ends, store), failure="nothing to compare: " + "; ".join(words)
-    )
+    failure = nothing_to_compare(ends, [one.label for one in ends])
+    return msgspec.structs.replace(_begin(request, trees, ends, store), failure=failure)
 
 
 def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> SeriesReport:
-    sides = [
-        reported_side(name, end.kernel, end.done, end.failure, store)
-        for name, end in zip(NAMES, ends, strict=True)
-    ]
-    warnings = {
-        warning: None
-        for end in ends
-        for done in end.done
-        if done.counts is not None
-        for warning in done.counts.warnings
-    }
     return SeriesReport(
         tree=request.tree,
         words=request.patches,
-        ends=(sides[0], sides[1]),
+        ends=(ends[0].side(NAMES[0], store), ends[1].side(NAMES[1], store)),
         workloads=request.workloads,
         machine=machine_facts(ends[0].done or ends[1].done, store),
         views=request.views,
@@ -94,7 +78,7 @@ def _begin(request: SeriesRequest, trees: Trees, ends: Ends, store: Store) -> Se
         ),
         builds=tuple(trees.builds),
         notes=trees.series.notes,
-        warnings=tuple(warnings),
+        warnings=warnings_of(ends),
     )
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from kdelta.infer.effects.estimate import Estimate
+from kdelta.infer.effects.estimate import MEAN, Estimate, is_seen
 from kdelta.infer.search.minimal import PatchRole
 from kdelta.infer.search.series_model import PatchFate, PatchGroup, View, ViewAnswer
 from kdelta.report import cells, figures, words
@@ -27,18 +27,10 @@ from kdelta.report.document import (
 )
 from kdelta.report.stored import Stored
 from kdelta.studies.search import document as searched
-from kdelta.studies.search.means import about, averaged, cell, totals
+from kdelta.studies.search.document import AccountWords, Part
+from kdelta.studies.search.means import about, averaged, cell, means_of, totals
 from kdelta.studies.series.held import Holds, held
 from kdelta.studies.series.model import Minimal, SeriesReport, SeriesRow
-from kdelta.studies.series.parts import (
-    HEADS,
-    WORDS,
-    means_of,
-    most_in,
-    parts_of,
-    unseen_rows,
-    verdict_text,
-)
 
 _TONES = {
     PatchFate.UNRESOLVED: "unresolved",
@@ -47,9 +39,14 @@ _TONES = {
     PatchFate.CLEARED: "same",
 }
 
+WORDS = AccountWords("patches", "all do", "all patches", "patches without effect")
 
-def document(stored: Stored, report: SeriesReport) -> Document:
+HEADS = {View.ORDER: "in order", View.LEFT_OUT: "left out", View.ALONE: "alone"}
+
+
+def document(stored: Stored) -> Document:
     """Return the document of a series of patches."""
+    report = stored.one(SeriesReport)
     ends = tuple(zip(("without", "with all"), report.ends, strict=True))
     patches = Suite("patches", tuple(map(_case, report.rows)))
     count = words.counted(len(report.rows), "patch", "patches")
@@ -92,7 +89,7 @@ def _answer(report: SeriesReport) -> Answer:
         names = [one.name for one in report.minimal.answer.members]
         sentences.append(f"The smallest set with the effect: {words.listed(names)}.")
     sentences += [f"Proof: {report.proof.text}"] if report.proof else []
-    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole()))
+    return Answer(tuple(sentences), chips, tone=searched.mean_tone(means_of(report).whole))
 
 
 def _sections(report: SeriesReport) -> Iterator[Section]:
@@ -177,7 +174,7 @@ def _patches_table(report: SeriesReport) -> Table:
 def _patch_row(row: SeriesRow, views: list[View], report: SeriesReport) -> tuple[Cell, ...]:
     answer = row.answer
     mean = means_of(report).of(answer.effects)
-    tone = _TONES.get(answer.fate, searched.TONES[searched.mean_tone(mean)])
+    tone = _TONES.get(answer.fate, searched.mean_tone(mean))
     effects = {View.ORDER: answer.effects, View.LEFT_OUT: _of(answer.left_out),
              View.ALONE: _of(answer.alone)}  # fmt: skip
     return (
@@ -277,8 +274,8 @@ def _held(report: SeriesReport) -> Iterator[Section]:
         (
             Cell(one.patch),
             Cell(one.region),
-            searched.percent_cell(Fraction(f"{one.earlier:.4f}")),
-            searched.percent_cell(Fraction(f"{one.now:.4f}")) if one.now is not None else Cell("?"),
+            cells.percent(Fraction(f"{one.earlier:.4f}")),
+            cells.percent(Fraction(f"{one.now:.4f}")) if one.now is not None else Cell("?"),
             Cell(one.word.value),
         )
         for one in found
@@ -304,3 +301,53 @@ def _kept(report: SeriesReport) -> Iterator[Section]:
             if names:
                 text += f" {word}, since slower: {', '.join(names)}."
         yield Section("kept", "The branch that was kept", (Prose(text),))
+
+
+def verdict_text(report: SeriesReport) -> str:
+    """In words: what all do, which patches do most of it, and how many do nothing."""
+    whole, count = means_of(report).whole, len(averaged(report.regions))
+    changed = [one for one in report.regions if not one.rate and is_seen(one.whole)]
+    if whole is None:
+        text = "No region is steady enough for a mean. "
+    elif not changed:
+        text = "All patches together change no region's path. "
+    else:
+        text = (
+            f"All patches together change the path by {cell(whole)} in the mean over "
+            f"{words.counted(count, 'region', 'regions')}; {len(changed)} differ. "
+        )
+    doing = [row for row in report.of(PatchFate.MEASURED) if does_something(row.answer.effects)]
+    if report.minimal is None:
+        text += f"{words.counted(len(doing), 'patch is', 'patches are')} known to do something. "
+    out = words.counted(len(report.of(PatchFate.RULED_OUT)), "patch was", "patches were")
+    return f"{text}{out} ruled out without a kernel of their own."
+
+
+def does_something(effects: Mapping[str, Estimate]) -> bool:
+    """Whether an effect is more than its spread in any region."""
+    return any(is_seen(one) for region, one in effects.items() if region != MEAN)
+
+
+def unseen_rows(report: SeriesReport) -> list[SeriesRow]:
+    """The patches that were measured, or cleared with others, and do nothing in any region."""
+    measured = [*report.of(PatchFate.MEASURED), *report.of(PatchFate.CLEARED)]
+    return [row for row in measured if not does_something(row.answer.effects)]
+
+
+def most_in(effects: Mapping[str, Estimate], report: SeriesReport) -> str:
+    """The region where an effect is the largest part, if its interval excludes zero."""
+    return means_of(report).most_in(effects)
+
+
+def parts_of(region: str, report: SeriesReport) -> list[Part]:
+    """A region's patches and groups of them."""
+    patches = [
+        (row.name, row.answer.effects[region])
+        for row in report.of(PatchFate.MEASURED)
+        if region in row.answer.effects
+    ]
+    return patches + [
+        (f"group {number} ({len(group.patches)} patches)", group.effects[region])
+        for number, group in enumerate(report.groups, start=1)
+        if region in group.effects
+    ]

@@ -16,11 +16,10 @@ from kdelta.kernels.sources.measured_branch import (
     write_branch,
 )
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
-from kdelta.studies.lab.requests import Progress
-from kdelta.studies.search.means import Means
+from kdelta.studies.lab.requests import Progress, SeriesRequest
+from kdelta.studies.search.means import means_of
 from kdelta.studies.search.model import AblatedRegion
 from kdelta.studies.series.model import KeptBranch, SeriesReport, SeriesRow
-from kdelta.studies.series.request import SeriesRequest
 from kdelta.studies.series.trees import Trees
 
 MARK, BASE = "Kdelta-mark", "Kdelta-base"
@@ -69,7 +68,7 @@ def _droppable(losers: Sequence[str], trees: Trees) -> list[str]:
 
 def is_slower(effects: Mapping[str, Estimate], report: SeriesReport) -> bool:
     """Whether an effect makes regions slower in the mean, beyond how far that may be off."""
-    mean = Means(report.regions, report.mean).of(effects)
+    mean = means_of(report).of(effects)
     return mean is not None and mean.low > 0
 
 

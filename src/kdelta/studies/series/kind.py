@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from kdelta.infer.search.minimal import MinimalAnswer
 from kdelta.infer.search.search_model import InteractionAnswer
 from kdelta.infer.search.series_model import PatchAnswer, PatchGroup, ViewAnswer
-from kdelta.report.document import Document
+from kdelta.report import words
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shapes import BY_REGION, by_region
 from kdelta.report.shortened import explained
-from kdelta.report.stored import Stored
-from kdelta.studies.search.shapes import after, before, mean, means, seen
+from kdelta.studies.search.means import after, before, mean, means, seen
 from kdelta.studies.series.document import document
 from kdelta.studies.series.held import held
 from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, SeriesRow
@@ -21,7 +20,7 @@ from kdelta.studies.series.model import KeptBranch, Minimal, SeriesReport, Serie
 def _question(reports: Sequence[SeriesReport]) -> str:
     (one,) = reports
     what = f"each of {len(one.rows)} patches" if len(one.rows) != 1 else one.rows[0].name
-    return f"What does {what} do on {one.tree} under {listed(one.workloads)}?"
+    return f"What does {what} do on {one.tree} under {words.listed(one.workloads)}?"
 
 
 _SHAPES: dict[type, Shape] = {
@@ -45,15 +44,11 @@ _SHAPES: dict[type, Shape] = {
 }
 
 
-def _document(stored: Stored) -> Document:
-    return document(stored, stored.one(SeriesReport))
-
-
 KIND = Kind(
     report=SeriesReport,
     json="kdelta.series/1",
-    document=_document,
-    printed=explained(_document, "regions", "folds", 8),
+    document=document,
+    printed=explained(document, "regions", "folds", 8),
     question=_question,
     shapes=_SHAPES,
 )

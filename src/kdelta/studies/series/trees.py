@@ -26,8 +26,8 @@ from kdelta.spec.run import RunStatus
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Lab, no_kernel_key
 from kdelta.studies.lab.requests import LabRequest, Progress
+from kdelta.studies.search.measure import complete_kernel, entry_of
 from kdelta.studies.search.model import AblationBuild
-from kdelta.studies.search.touched import complete_kernel
 
 _LACK_OF_MEMORY = "the compiler was killed"
 
@@ -92,7 +92,7 @@ class Trees:
         known = {build.identity for build in self.builds}
         self._progress.say(f"kernel {len(self.builds) + 1}: {label}")
         found = self._failed_before(spec, tree) or self._obtained(spec, complete=complete)
-        self.builds.append(_entry(label, found, known))
+        self.builds.append(entry_of(label, found, known))
         built = None if isinstance(found, NoKernel) else load_built(found.built or "")
         if built is not None and built.tree != tree:
             raise LabError(
@@ -158,15 +158,6 @@ def _does_not_apply(failure: PatchFailure, names: Sequence[str]) -> UserError:
         f"{failure.patch} ({place}) does not apply on top of those before it: {failure.detail}",
         "a series is measured as it stands: refresh the patch, or leave it out",
     )
-
-
-def _entry(label: str, found: Kernel | NoKernel, known: set[str]) -> AblationBuild:
-    if isinstance(found, NoKernel):
-        return AblationBuild(label, found.status.value, found.detail, 0.0, found.identity, None)
-    built = load_built(found.built) if found.built else None
-    seconds = built.seconds if built and found.identity not in known else None
-    size = built.image_bytes if built else None
-    return AblationBuild(label, RunStatus.OK.value, "", seconds, found.identity, size)
 
 
 def spec_of(tree: str, spec: object) -> SourceSpec:
