@@ -8,9 +8,9 @@ from kdelta.cpus.model import CPU, Cache, MissPrice, Price, Qemu
 from kdelta.infer.cycles.ensembles import Interval, RegionCost
 from kdelta.infer.cycles.placement import placement_effects
 from kdelta.infer.cycles.placement_model import ComparedRegion
-from kdelta.infer.cycles.prices import executed_of, prices_of
+from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import compare
-from tests.synthetic import interrupts, own, region, run
+from tests.synthetic import executed_of, interrupts, own, region, run
 
 CORE = CPU(
     name="core",

@@ -15,13 +15,14 @@ from kdelta.infer.cycles.placement_model import (
     CycleVerdict,
     PlacementEffect,
 )
-from kdelta.infer.cycles.prices import executed_of, prices_of
+from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Effects, Word
 from kdelta.report.cut import cut_note
 from kdelta.report.cut_model import CutMisses, CutRegion
 from kdelta.report.model import CompareReport, CycleReport, Unlike
 from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report
+from tests.synthetic import executed_of
 
 LAYOUTS = 16
 MISSES: dict[str, tuple[tuple[float, float], tuple[float, float], CodeChange]] = {

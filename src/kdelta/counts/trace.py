@@ -143,19 +143,6 @@ def read_only(array: npt.NDArray[np.generic], name: str) -> npt.NDArray[np.gener
     return made
 
 
-def encode_trace(trace: Trace) -> bytes:
-    """One trace as a compressed blob."""
-    return encode_traces((trace,))
-
-
-def decode_trace(blob: bytes) -> Trace:
-    """The trace of a blob that holds one; LabError when it is damaged, cut off or holds others."""
-    traces = decode_traces(blob)
-    if len(traces) != 1:
-        raise _damaged(f"it holds {len(traces)} traces instead of one")
-    return traces[0]
-
-
 def encode_traces(traces: Sequence[Trace]) -> bytes:
     """Traces as one blob: a word that names the format, then each compressed after its length."""
     parts = [_magic(traces)]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kdelta.cpus.host import flags_of
 from kdelta.cpus.mitigations import NOT_AFFECTED, parts_of, said_of, without_microcode
 from kdelta.cpus.model import CPU, KernelPath
 
@@ -29,15 +30,10 @@ def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple
     file of /sys/devices/system/cpu/vulnerabilities. Of what they do not say, nothing is known, and
     that is a difference too.
     """
-    flags = _flags(cpuinfo_text)
+    flags = flags_of(cpuinfo_text)
     said = said_of(vulnerabilities_text)
     found = ((path, _signs(path, flags, said)) for path in cpu.paths)
     return tuple(Difference(path, signs) for path, signs in found if signs)
-
-
-def representative(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple[str, ...]:
-    """The same in words; empty when the guest's kernel took all of the CPU's paths."""
-    return tuple(one.text for one in differences(cpu, cpuinfo_text, vulnerabilities_text))
 
 
 def _signs(path: KernelPath, flags: frozenset[str], said: Mapping[str, str]) -> tuple[str, ...]:
@@ -65,12 +61,3 @@ def _strange(words: str, foreign: Sequence[str], wanted: str | None) -> str:
         if any(one.lower() in part.lower() for one in foreign):
             return part
     return without_microcode(words) if wanted and wanted != NOT_AFFECTED else ""
-
-
-def _flags(cpuinfo: str) -> frozenset[str]:
-    """The features of the first CPU: x86 calls them flags, ARM Features."""
-    for line in cpuinfo.splitlines():
-        name, colon, words = line.partition(":")
-        if colon and name.strip() in {"flags", "Features"}:
-            return frozenset(words.split())
-    return frozenset()

@@ -40,11 +40,6 @@ class HierarchyMisses(msgspec.Struct, frozen=True, eq=False):
     l1d: U64
     l2_data: U64
 
-    def l2_total(self) -> U64:
-        """Misses of the second level: (n_layouts, 3), by context."""
-        found: U64 = self.l2_code.total + self.l2_data
-        return found
-
 
 class PreparedHierarchy:
     """A trace with data, from which what hits in the data's first-level cache is gone: made once,
@@ -155,21 +150,3 @@ def _filtered(trace: Trace, l1d: Cache, *, warm: bool) -> tuple[Trace, U64]:
         return left, np.array(found.misses, dtype=np.uint64)
     finally:
         library.replay_filter_free(ctypes.byref(found))
-
-
-def replay_hierarchy(
-    trace: Trace,
-    placed: PlacedBlocks,
-    layouts: U64,
-    *,
-    l1i: Cache,
-    l1d: Cache,
-    l2: Cache,
-    by_function: bool = True,
-    threads: int | None = None,
-    warm: bool = True,
-) -> HierarchyMisses:
-    """The misses of a trace with data under each layout; see PreparedHierarchy."""
-    return PreparedHierarchy(trace, placed, l1d, warm=warm).replay(
-        layouts, l1i=l1i, l2=l2, by_function=by_function, threads=threads
-    )

@@ -39,12 +39,6 @@ def as_linked(placement: Placement) -> U64:
     return placement.addresses()
 
 
-def shuffled(placement: Placement, seed: int) -> U64:
-    """One random layout: shape (n_functions,). The first of `shuffles` with that seed."""
-    found: U64 = shuffles(placement, 1, seed)[0]
-    return found
-
-
 def shuffles(
     placement: Placement,
     n: int,

@@ -15,8 +15,6 @@ from kdelta.cpus.model import (
     MissPrice,
     Price,
 )
-from kdelta.infer.effects.effects import Costs
-from kdelta.infer.effects.estimate import Estimate
 
 INSNS = "insns"
 STRING_BYTES = "string_bytes"
@@ -93,12 +91,3 @@ def priced_kinds(prices: Prices, kinds: Iterable[str]) -> tuple[str, ...]:
     if EXPOSED not in priced:
         return priced
     return tuple(kind for kind in priced if kind != LINES)
-
-
-def executed_of(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
-    """What the base and the other kernel execute an iteration, by the names of the prices."""
-    amounts = {INSNS: costs.insns, STRING_BYTES: costs.string_bytes, **costs.specials}
-    return (
-        {name: quantity.base for name, quantity in amounts.items()},
-        {name: quantity.other for name, quantity in amounts.items()},
-    )
