@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdelta.counts.arrays import U32
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import DATA, U32, Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.cache import Cache
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.replay import native

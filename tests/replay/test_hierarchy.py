@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.hierarchy import HierarchyMisses, PreparedHierarchy
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace, replay

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay import judge as judge_module
 from kdelta.replay.functions import Placement

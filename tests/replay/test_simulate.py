@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.host.native import build
 from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace, replay

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.simulate import PlacedBlocks
 

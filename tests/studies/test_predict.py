@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
+from kdelta.counts.arrays import U64
 from kdelta.cpus.model import Cache
-from kdelta.replay.layouts import U64
 from kdelta.spec.errors import UserError
 from kdelta.studies.tracing.predict import layout_in, misses_in
 from tests.replay.made_kernel import START

@@ -9,13 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U32, U64, Flags
 from kdelta.counts.model import CONTEXTS
 from kdelta.spec.errors import LabError
-
-U8 = npt.NDArray[np.uint8]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
 
 (
     JUMP_NONE,

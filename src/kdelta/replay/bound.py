@@ -9,17 +9,13 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from kdelta.counts.trace import DATA, U8, U32, Trace
+from kdelta.counts.arrays import F64, I64, U8, U32, Flags
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
 from kdelta.replay.line_shares import Stretches, shares_of_lines
 from kdelta.replay.simulate import PlacedBlocks
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _OWN = 0
 _NEVER = 1 << 62

@@ -4,8 +4,8 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, Cache
@@ -16,7 +16,7 @@ from kdelta.spec.errors import LabError
 Label = tuple[int, str, str]
 """Index into CONTEXTS, origin and name of a function."""
 
-LabelOf = Callable[[npt.NDArray[np.uint64]], list[tuple[str, str]]]
+LabelOf = Callable[[U64], list[tuple[str, str]]]
 """Of addresses of blocks the origin and name of the function of each."""
 
 

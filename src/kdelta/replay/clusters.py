@@ -2,12 +2,9 @@
 """Orders of functions by rules of thumb: call-chain clusters, first use, density of execution."""
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64
 from kdelta.replay.transitions import Transitions
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 PAGE_BYTES = 4096
 

@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U32, U64
 from kdelta.counts.model import CONTEXTS, Context
-from kdelta.counts.trace import U8, U32, U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.cache import Cache
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS, DataMissKind
 from kdelta.machines.arch import arch_machine

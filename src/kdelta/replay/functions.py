@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
@@ -24,9 +24,6 @@ from kdelta.replay.kernel_text import (
 )
 from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 REST = "[rest]"
 """Code of no known function: user programs, the vDSO, what was compiled at run time."""
@@ -98,7 +95,7 @@ class TextRange(msgspec.Struct, frozen=True):
     groups: I64
     offsets: U64
     holes: tuple[tuple[int, int], ...]
-    is_compiled: npt.NDArray[np.bool_]
+    is_compiled: Flags
     split: int | None = None
 
 
@@ -118,7 +115,7 @@ class Placement(msgspec.Struct, frozen=True):
     text: tuple[int, int]
     ranges: tuple[TextRange, ...]
     indexes: dict[str, tuple[int, ...]]
-    executed: npt.NDArray[np.bool_]
+    executed: Flags
     middle: bool = False
 
     def addresses(self) -> U64:
@@ -201,7 +198,7 @@ class _Blocks:
         self.outside = self.in_text & ((self.piece < 0) | (self.address >= ends[known]))
         self.crosses = self.in_text & ~self.outside & (self.last_piece > self.piece)
 
-    def link(self, linked: npt.NDArray[np.bool_]) -> None:
+    def link(self, linked: Flags) -> None:
         """Marks each function into which execution goes on from the one before."""
         for first, last in zip(
             self.piece[self.crosses].tolist(), self.last_piece[self.crosses].tolist(), strict=True
@@ -219,7 +216,7 @@ def _last_at(starts: U64, addresses: U64) -> I64:
     return np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
 
 
-def _successions(trace: Trace, of: npt.NDArray[np.bool_]) -> Iterable[tuple[I64, I64]]:
+def _successions(trace: Trace, of: Flags) -> Iterable[tuple[I64, I64]]:
     """Pairs of blocks (earlier, next) that follow each other, where the earlier is one of `of`."""
     is_code = (trace.items & np.uint32(DATA)) == 0
     items = trace.items[is_code].astype(np.int64)
@@ -271,7 +268,7 @@ def _refuse(what: str) -> None:
     )
 
 
-def _group(pieces: Sequence[TextPiece], linked: npt.NDArray[np.bool_]) -> I64:
+def _group(pieces: Sequence[TextPiece], linked: Flags) -> I64:
     """The group of each piece: runs of linked ones. One that stays holds its whole run."""
     numbers = np.full(len(pieces), FIXED, dtype=np.int64)
     begins = np.flatnonzero(~linked | (np.arange(len(pieces)) == 0))
@@ -455,7 +452,7 @@ def _indexes(
     return {name: tuple(indexes) for name, indexes in found.items()}
 
 
-def _executed(placed: Iterable[PlacedBlocks], n_functions: int) -> npt.NDArray[np.bool_]:
+def _executed(placed: Iterable[PlacedBlocks], n_functions: int) -> Flags:
     found = np.zeros(n_functions, dtype=bool)
     for of_trace in placed:
         found[of_trace.function] = True

@@ -12,8 +12,9 @@ import ctypes
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.simulate import (

@@ -5,17 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U64
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay.anneal import OrderCosts
 from kdelta.replay.simulate import Kind, PreparedTrace
 from kdelta.replay.units import Units
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 OWN = 0
 

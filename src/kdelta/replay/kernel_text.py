@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.kernels.objects.elf import (
@@ -478,7 +478,7 @@ def _looks_cold(piece: TextPiece, sections: Mapping[str, str], alignment: int) -
 
 def _alignment(pieces: list[TextPiece], most: int, share: float = _ALIGNED_SHARE) -> int:
     """The largest power of two of which nearly all functions' addresses are multiples."""
-    starts: npt.NDArray[np.uint64] = np.array([piece.start for piece in pieces], dtype=np.uint64)
+    starts: U64 = np.array([piece.start for piece in pieces], dtype=np.uint64)
     found = 1
     while found < most:
         fitting = np.count_nonzero(starts % np.uint64(found * 2) == 0)

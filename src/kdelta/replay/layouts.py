@@ -9,13 +9,10 @@ a linker is followed, and where not.
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.replay.functions import PlacedFunction, Placement, TextRange
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 _DRAW_BITS = 32
 _AT_ONCE = 16  # rows of orders that are packed together: they stay in the CPU's caches
@@ -187,7 +184,7 @@ def _given_order(placement: Placement, part: TextRange, chosen: Sequence[int]) -
     return np.concatenate([rest[rest < split], head, rest[rest >= split]])
 
 
-def middle_of(part: TextRange, is_rest: npt.NDArray[np.bool_]) -> int:
+def middle_of(part: TextRange, is_rest: Flags) -> int:
     """Before which group an order lies in the middle of the others, is_rest (n_groups,): that with
     which they pass half of their bytes. (sortISDBySectionOrder in ELF/Writer.cpp of lld 14.)
     """

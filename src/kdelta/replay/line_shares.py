@@ -9,15 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from kdelta.counts.trace import U32
+from kdelta.counts.arrays import F64, I64, U32
 from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.layouts import floating
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _LARGEST_LINE = 64  # what stays can move by lines of 64 bytes at once: its lines stay what they are
 

@@ -3,6 +3,7 @@
 
 import ctypes
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -136,41 +137,41 @@ class NativeSplit(ctypes.Structure):
     )
 
 
+_TRACE = ctypes.POINTER(NativeTrace)
+_JOB = ctypes.POINTER(NativeJob)
+_COLLISIONS = ctypes.POINTER(NativeCollision)
+_FILTERED = ctypes.POINTER(NativeFiltered)
+_SPLIT = ctypes.POINTER(NativeSplit)
+_PLAN = ctypes.c_void_p
+_STATUS = ctypes.c_int
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "replay_plan": (_PLAN, _TRACE),
+    "replay_free": (None, _PLAN),
+    "replay_run": (_STATUS, _PLAN, _JOB),
+    "replay_collisions": (_STATUS, _PLAN, _JOB, ctypes.POINTER(_COLLISIONS), _U64),
+    "replay_forget": (None, _COLLISIONS),
+    "replay_filter": (
+        _STATUS, _TRACE, ctypes.POINTER(NativeCache), ctypes.c_uint32, _FILTERED,
+    ),
+    "replay_filter_free": (None, _FILTERED),
+    "replay_data": (_STATUS, _TRACE, ctypes.POINTER(NativeData)),
+    "replay_split": (_STATUS, ctypes.POINTER(NativePhases), _SPLIT),
+    "replay_split_free": (None, _SPLIT),
+}  # fmt: skip
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
-    loaded = ctypes.CDLL(str(build("replay")))
-    loaded.replay_plan.argtypes = (ctypes.POINTER(NativeTrace),)
-    loaded.replay_plan.restype = ctypes.c_void_p
-    loaded.replay_free.argtypes = (ctypes.c_void_p,)
-    loaded.replay_free.restype = None
-    loaded.replay_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(NativeJob))
-    loaded.replay_run.restype = ctypes.c_int
-    collisions = ctypes.POINTER(NativeCollision)
-    loaded.replay_collisions.argtypes = (
-        ctypes.c_void_p,
-        ctypes.POINTER(NativeJob),
-        ctypes.POINTER(collisions),
-        _U64,
-    )
-    loaded.replay_collisions.restype = ctypes.c_int
-    loaded.replay_filter.argtypes = (
-        ctypes.POINTER(NativeTrace),
-        ctypes.POINTER(NativeCache),
-        ctypes.c_uint32,
-        ctypes.POINTER(NativeFiltered),
-    )
-    loaded.replay_filter.restype = ctypes.c_int
-    loaded.replay_filter_free.argtypes = (ctypes.POINTER(NativeFiltered),)
-    loaded.replay_filter_free.restype = None
-    loaded.replay_data.argtypes = (ctypes.POINTER(NativeTrace), ctypes.POINTER(NativeData))
-    loaded.replay_data.restype = ctypes.c_int
-    loaded.replay_split.argtypes = (ctypes.POINTER(NativePhases), ctypes.POINTER(NativeSplit))
-    loaded.replay_split.restype = ctypes.c_int
-    loaded.replay_split_free.argtypes = (ctypes.POINTER(NativeSplit),)
-    loaded.replay_split_free.restype = None
-    loaded.replay_forget.argtypes = (collisions,)
-    loaded.replay_forget.restype = None
+    return declared(ctypes.CDLL(str(build("replay"))), _FUNCTIONS)
+
+
+def declared(loaded: ctypes.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> ctypes.CDLL:
+    """The library with the types of its functions: of the result, then of the arguments."""
+    for name, (result, *arguments) in functions.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
     return loaded
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay.anneal import Watch
 from kdelta.replay.bound import least_misses
@@ -20,9 +20,6 @@ from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.transitions import transitions
 from kdelta.replay.units import Units, units_of
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 SHIPPED = "shipped"
 HOT_APART = "hot apart"
@@ -301,7 +298,7 @@ def _bounds(
     }
 
 
-def _draws(counts: npt.NDArray[np.float64] | I64) -> RandomOrders:
+def _draws(counts: F64 | I64) -> RandomOrders:
     least, quarter, median, three_quarters, most = np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))
     return RandomOrders(
         float(least), float(quarter), float(median), float(three_quarters), float(most)

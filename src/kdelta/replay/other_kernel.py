@@ -5,14 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import KERNEL
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import PlacedFunction, Placement
-
-U64 = npt.NDArray[np.uint64]
 
 _LEAST_PADDING = 16
 _LINE_BYTES = 64

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64, Flags
 from kdelta.cpus.model import Cache
-from kdelta.replay.functions import U64, Placement
+from kdelta.replay.functions import Placement
 
 _LINE_BYTES = 64
 
@@ -37,16 +37,14 @@ def in_order_of(one: Placement, other: Placement) -> U64:
     return found
 
 
-def in_text(placement: Placement) -> npt.NDArray[np.bool_]:
+def in_text(placement: Placement) -> Flags:
     """Whether a function lies in .text: shape (n_functions,)."""
     found = np.zeros(len(placement.functions), dtype=bool)
     found[: _in_text(placement)] = True
     return found
 
 
-def at_borders(
-    orders: Sequence[U64], moves: npt.NDArray[np.bool_], draws: Sequence[int], tlb: Cache
-) -> U64:
+def at_borders(orders: Sequence[U64], moves: Flags, draws: Sequence[int], tlb: Cache) -> U64:
     """A layout a draw, (n_draws, n), from orders of (n,) in turn; moves (n,): what is in .text.
 
     All of that is moved by one number of lines, which the draw stands for: less than the pages that

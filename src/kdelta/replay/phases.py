@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U8, U32, U64
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.symbols import without_padding
-from kdelta.counts.trace import DATA, U8, U32, U64, Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.kernel_text import Symbol
@@ -33,8 +33,6 @@ from kdelta.replay.simulate import (
 )
 from kdelta.spec.errors import LabError
 from kdelta.spec.phase import PhaseRule, check_rules, phase_names
-
-I64 = npt.NDArray[np.int64]
 
 _CODE_TYPES = frozenset("tTwW")
 _NO_RULE = 255

@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay.anneal import BestOrder, Watch, anneal
 from kdelta.replay.judge import CaseJudge, WeightedRegion, shortened
 from kdelta.replay.units import Units
-
-I64 = npt.NDArray[np.int64]
 
 _TRIED_SHARE = 0.25
 

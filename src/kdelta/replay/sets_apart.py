@@ -12,18 +12,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.judge import CaseJudge
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.search import Start
 from kdelta.replay.units import Units, units_of
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 # The share of the sets that is kept, and how many times as large as these sets the code may be that
 # is given them: for one region mostly once or twice, for a whole workload up to nine times.

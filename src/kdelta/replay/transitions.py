@@ -5,14 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U8, Flags
 from kdelta.counts.trace import DATA, Trace
 from kdelta.replay.functions import Placement
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _THUNK = "a thunk"
 _NOWHERE = -1
@@ -41,7 +37,7 @@ class _Code(msgspec.Struct, frozen=True, eq=False):
     items: I64
     starts: I64
     sequence: I64
-    contexts: npt.NDArray[np.uint8]
+    contexts: U8
 
 
 def transitions(

@@ -9,15 +9,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.layouts import in_orders, middle_of
 from kdelta.replay.simulate import PlacedBlocks
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 
 class Units(msgspec.Struct, frozen=True, eq=False):
@@ -187,9 +184,7 @@ class _Rest(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def _rests(
-    part: TextRange, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_], split: int
-) -> list[_Rest]:
+def _rests(part: TextRange, keeps: Flags, is_special: Flags, split: int) -> list[_Rest]:
     """A run each of what is not kept, from one special group to the next; none goes over the split,
     where an order may come to lie.
     """

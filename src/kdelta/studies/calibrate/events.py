@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.infer.calibration.model import F64, ProgramRows
 from kdelta.replay.data_side import data_events
