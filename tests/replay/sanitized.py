@@ -16,8 +16,8 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
+from kdelta.replay.as_executed import data_misses
 from kdelta.replay.collisions import collisions
-from kdelta.replay.data_side import data_misses
 from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.phases import PhasedTrace

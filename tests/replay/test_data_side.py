@@ -17,7 +17,7 @@ from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.cache import Cache
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.replay import native
-from kdelta.replay.data_side import data_events, data_misses, known_kinds, page_bytes
+from kdelta.replay.as_executed import data_events, data_misses, known_kinds, page_bytes
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.small_caches import small, with_data

@@ -14,11 +14,11 @@ from kdelta.counts.arrays import U64
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.hierarchy import HierarchyMisses, PreparedHierarchy
-from kdelta.replay.simulate import PlacedBlocks, PreparedTrace, replay
+from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.small_caches import small, with_data
 
-from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace
+from .traces import L1I, OWN, Block, Held, Made, looping, made_traces, make_trace, replay
 
 BIG = Cache(sets=1024, ways=16, line_bytes=64)
 

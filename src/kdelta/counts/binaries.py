@@ -126,12 +126,7 @@ class _Search:
                 found += self._matches(mine, keys, at + _KEY.itemsize - first + start)
         return found
 
-    def _matches(
-        self,
-        mine: I64,
-        keys: U64,
-        ends: I64,
-    ) -> list[tuple[int, int]]:
+    def _matches(self, mine: I64, keys: U64, ends: I64) -> list[tuple[int, int]]:
         """Blocks whose key is one of these, with the base for each place of that key."""
         order = np.argsort(keys, kind="stable")
         low = np.searchsorted(keys[order], self._key[mine], "left")

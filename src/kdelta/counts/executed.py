@@ -11,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
-from kdelta.counts.symbols import (
-    Symbol,
-    kallsyms_file,
-    parse_kallsyms,
-)
+from kdelta.counts.symbols import Symbol, kallsyms_file, parse_kallsyms
 from kdelta.host.files import FileState
 from kdelta.machines.arch import ImageMap
 from kdelta.machines.chunks import payloads, require_complete
@@ -139,6 +135,5 @@ def decode_executed(text: bytes) -> Executed:
         return Executed(frozenset((origin, name) for origin, name in pairs))
     except ValueError as error:
         raise LabError(
-            f"a run's executed functions cannot be read: {error}",
-            "make the run again with --again",
+            f"a run's executed functions cannot be read: {error}", "make the run again with --again"
         ) from error

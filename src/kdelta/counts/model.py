@@ -88,10 +88,8 @@ class Iterations(msgspec.Struct, frozen=True, array_like=True):
 
     def __post_init__(self) -> None:
         """Raises ValueError when the rows differ in length."""
-        if (
-            len({len(self.own_user), len(self.own_kernel), len(self.interrupts), len(self.other)})
-            > 1
-        ):
+        rows = (self.own_user, self.own_kernel, self.interrupts, self.other)
+        if len(set(map(len, rows))) > 1:
             raise ValueError("the rows of iterations differ in length")
 
     def __len__(self) -> int:

@@ -7,12 +7,13 @@ of the tree of calls. All else is a sum of rows, so whatever is printed adds up 
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.arrays import I32, I64, U8, U16, U64, Flags
+from kdelta.counts.arrays import I32, I64, U8, U16, U64, Flags, run_offsets
 from kdelta.counts.model import CONTEXTS, Cost, FunctionCost, is_kernel
 
 
@@ -130,6 +131,9 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     mmio: I64
 
 
+_SUMS = ("insns", "string_iterations", "loads", "stores", "string_bytes")
+
+
 class CostColumns(msgspec.Struct, frozen=True, eq=False):
     """A Cost for each of n things, as columns of shape (n,). No kind of `specials` is all 0."""
 
@@ -146,14 +150,8 @@ class CostColumns(msgspec.Struct, frozen=True, eq=False):
     def cost(self, index: int) -> Cost:
         """One of them."""
         kinds = {kind: int(row[index]) for kind, row in sorted(self.specials.items())}
-        return Cost(
-            insns=int(self.insns[index]),
-            string_iterations=int(self.string_iterations[index]),
-            loads=int(self.loads[index]),
-            stores=int(self.stores[index]),
-            string_bytes=int(self.string_bytes[index]),
-            specials={kind: count for kind, count in kinds.items() if count},
-        )
+        sums: dict[str, Any] = {name: int(getattr(self, name)[index]) for name in _SUMS}
+        return Cost(**sums, specials={kind: count for kind, count in kinds.items() if count})
 
     def total(self) -> Cost:
         """The sum of all."""
@@ -175,14 +173,8 @@ class CostColumns(msgspec.Struct, frozen=True, eq=False):
 
     def _each(self, change: Callable[[I64], I64]) -> "CostColumns":
         specials = {kind: change(column) for kind, column in self.specials.items()}
-        return CostColumns(
-            insns=change(self.insns),
-            string_iterations=change(self.string_iterations),
-            loads=change(self.loads),
-            stores=change(self.stores),
-            string_bytes=change(self.string_bytes),
-            specials={kind: column for kind, column in specials.items() if column.any()},
-        )
+        sums: dict[str, Any] = {name: change(getattr(self, name)) for name in _SUMS}
+        return CostColumns(**sums, specials={kind: c for kind, c in specials.items() if c.any()})
 
 
 TALLY = ("entered", "lost", "elements", "mmio")
@@ -317,8 +309,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
         per_row = np.diff(starts)[of]
         row = np.repeat(np.arange(len(of)), per_row)
-        first = np.repeat(np.cumsum(per_row) - per_row, per_row)
-        insn = starts[of][row] + (np.arange(len(row)) - first)
+        insn = starts[of][row] + run_offsets(per_row)
         is_last = insn == starts[of + 1][row] - 1
         whole, entered = whole.taken(row), entered[row]
 

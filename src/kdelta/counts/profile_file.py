@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.arrays import I64, U8
+from kdelta.counts.arrays import I64, U8, run_offsets
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.profile import (
     GROUP_COLUMNS,
@@ -131,9 +131,7 @@ def _rows(part: _Part, raw: RawCounts, first_group: I64) -> GroupRows:
     cells, extras = part.cells, part.extras
     times = n_groups[cells["block"]]
     of = np.repeat(np.arange(len(cells)), times)
-    group = first_group[cells["block"]][of] + (
-        np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
-    )
+    group = first_group[cells["block"]][of] + run_offsets(times)
     node = np.concatenate([cells["node"][of], extras["node"]]).astype(np.int64) - 1
     context = np.concatenate([cells["context"][of], extras["context"]]).astype(np.int64)
     group = np.concatenate([group, first_group[extras["block"]] + extras["group"]])
@@ -256,7 +254,7 @@ def _code(
     vaddr = np.array([raw.vaddr[block] for block in blocks], np.uint64)
     first = np.array([raw.first_group[block] for block in blocks], np.int64)
     times = raw.group_ends(blocks, per_block.tolist()) - first
-    groups = np.repeat(first - (np.cumsum(times) - times), times) + np.arange(times.sum())
+    groups = np.repeat(first, times) + run_offsets(times)
     new_group = np.full(len(raw.groups), -1, np.int64)
     new_group[groups] = np.arange(len(groups))
     group = raw.groups[groups]
@@ -296,6 +294,7 @@ class _Stored(msgspec.Struct):
     arrays: dict[str, tuple[str, bytes]]  # by part and name: type and content
 
 
+_AS_IT_IS = ("region", "iterations", "calls", "specials", "functions", "tasks")
 _PARTS = (("tree", CallTree), ("code", ExecutedCode), ("rows", Rows))
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Stored)
@@ -313,12 +312,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> bytes:
             if isinstance(array := getattr(getattr(profile, part), name), np.ndarray)
         }
         stored = _Stored(
-            region=profile.region,
-            iterations=profile.iterations,
-            calls=profile.calls,
-            specials=profile.specials,
-            functions=profile.functions,
-            tasks=profile.tasks,
+            **{name: getattr(profile, name) for name in _AS_IT_IS},
             text=profile.code.text,
             arrays={name: (kind, a.astype(kind).tobytes()) for name, (kind, a) in arrays.items()},
         )
@@ -366,12 +360,7 @@ def _decoded(blob: bytes) -> Iterator[Profile]:
             part, _, field = name.partition(".")
             parts[part][field] = np.frombuffer(content, kind)
         yield Profile(
-            region=stored.region,
-            iterations=stored.iterations,
-            calls=stored.calls,
-            specials=stored.specials,
-            functions=stored.functions,
-            tasks=stored.tasks,
+            **{name: getattr(stored, name) for name in _AS_IT_IS},
             tree=CallTree(**parts["tree"]),
             code=ExecutedCode(**parts["code"]),
             rows=Rows(**parts["rows"]),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64, U64, Flags
+from kdelta.counts.arrays import I64, U64, Flags, run_offsets
 from kdelta.counts.model import CONTEXTS, KERNEL, UNKNOWN
 from kdelta.counts.profile import TALLY, CallTree, NodeEntry, Task
 from kdelta.counts.raw import CodeMap, Place, RawCounts
@@ -205,7 +205,7 @@ def _levels(parent: I64) -> list[I64]:
         found.append(level)
         first = np.searchsorted(sorted_parent, level)
         n = np.searchsorted(sorted_parent, level, side="right") - first
-        at = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(n.sum())
+        at = np.repeat(first, n) + run_offsets(n)
         level = by_parent[at]
     return found
 
@@ -316,7 +316,7 @@ class _Growth:
         if self.found.calls == "kernel" and int(tree.block[node]) in self.raw.user:
             function, whole = self.found.user_code, True
         if tree.is_return[node]:
-            site = self._site_before(site)
+            site = self.found.calls_before.get(site, 0)
         parent = int(tree.parent[node])
         if context == _INTERRUPTS and self.cut[node]:
             parent, entry, site = -1, int(NodeEntry.INTERRUPT), 0
@@ -331,10 +331,6 @@ class _Growth:
             int(tree.entered[node, context]),
             whole=whole,
         )
-
-    def _site_before(self, address: int) -> int:
-        """The call that returns to that address, of those that are known; else 0."""
-        return self.found.calls_before.get(address, 0)
 
     def _blocks_of_rows(self) -> tuple[I64, U64]:
         """The block of each row, and its address."""

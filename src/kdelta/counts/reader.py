@@ -8,13 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kdelta.counts.arrays import I64, U64
-from kdelta.counts.model import (
-    CONTEXTS,
-    FunctionCost,
-    Iterations,
-    RegionCounts,
-    RunCounts,
-)
+from kdelta.counts.model import CONTEXTS, FunctionCost, Iterations, RegionCounts, RunCounts
 from kdelta.counts.profile import TALLY, row_costs
 from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete

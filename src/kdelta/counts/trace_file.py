@@ -142,10 +142,7 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
         if not end_group and context == part.contexts[-1]:
             times[blocks["id"] == end_block] += 1
         traced = _times(part, context)
-        address, excess = _covered(
-            (part.units, traced[part.units["id"]]),
-            (blocks, -times),
-        )
+        address, excess = _covered((part.units, traced[part.units["id"]]), (blocks, -times))
         if len(wrong := np.flatnonzero(excess)):
             raise LabError(
                 f"region {part.region}: its trace and its counters disagree on {len(wrong)} places,"

@@ -53,13 +53,7 @@ class _State(msgspec.Struct):
 
 
 def anneal(
-    judge: Judge,
-    start: I64,
-    sizes: I64,
-    *,
-    seed: int,
-    evaluations: int,
-    watch: Watch | None = None,
+    judge: Judge, start: I64, sizes: I64, *, seed: int, evaluations: int, watch: Watch | None = None
 ) -> BestOrder:
     """Looks for an order of all units that costs less than `start`, which is never worse itself.
 

@@ -161,10 +161,9 @@ def placement_of(
         for a in sections.is_assembler
     ]
     functions = [
-        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned))
+        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned), details)
         for piece, number, aligned in zip(pieces, numbers, least, strict=True)
     ]
-    functions = [_told(function, details) for function in functions]
     outside = _Outside(symbols, text, functions)
     for of_trace in blocks:
         outside.add(of_trace)
@@ -287,20 +286,21 @@ def _group(pieces: Sequence[TextPiece], linked: Flags) -> I64:
 
 
 def _function(
-    piece: TextPiece, text: KernelText, group: int, known: tuple[int, int]
+    piece: TextPiece, text: KernelText, group: int, known: tuple[int, int], details: Details
 ) -> PlacedFunction:
     """known: the alignment of its own section, and at least what an assembler object is aligned to;
-    0 where there is none.
+    0 where there is none. details: who made it.
     """
     aligned = 1
     own, least = known
+    after = after_what(piece.name)
     if own and piece.kind and piece.start % own == 0:
         aligned = own
     elif piece.kind and not piece.joined:
         lowest = piece.start & -piece.start
         usual = text.alignments[piece.kind]
         # Code without a name that lies elsewhere asks for less.
-        usual = min(usual, lowest) if after_what(piece.name) else usual
+        usual = min(usual, lowest) if after else usual
         aligned = max(usual, min(least, lowest), piece.alignment)
     return PlacedFunction(
         name=piece.name,
@@ -313,18 +313,8 @@ def _function(
         group=group,
         kind=piece.kind,
         why_not=piece.why_not,
-        is_assembler=least > 0,
-    )
-
-
-def _told(function: PlacedFunction, details: Details) -> PlacedFunction:
-    """With what a digest says of who made it."""
-    after = after_what(function.name)
-    return msgspec.structs.replace(
-        function,
-        is_assembler=function.is_assembler
-        or (after in details.fixups and after not in details.weak),
-        is_compiled=plain(function.name) in details.compiled,
+        is_assembler=least > 0 or (after in details.fixups and after not in details.weak),
+        is_compiled=plain(piece.name) in details.compiled,
     )
 
 
@@ -447,7 +437,7 @@ def _indexes(
     found: dict[str, list[int]] = {}
     for index, function in enumerate(functions):
         names = pieces[index].aliases if index < len(pieces) else ()
-        for name in dict.fromkeys((function.name, function.name.partition("#")[0], *names)):
+        for name in dict.fromkeys((function.name, plain(function.name), *names)):
             found.setdefault(name, []).append(index)
     return {name: tuple(indexes) for name, indexes in found.items()}
 

@@ -56,7 +56,7 @@ class PreparedHierarchy:
     ) -> None:
         check_cache(l1d)
         check_trace(trace, data=True)
-        _check_lines(l1d, trace.data_line_bytes)
+        check_lines(l1d, trace.data_line_bytes)
         left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
         self._prepared = PreparedTrace(left, placed, data=True)
         self._line_bytes = l1d.line_bytes
@@ -107,11 +107,12 @@ def check_levels(l1i: Cache, l1d: Cache, l2: Cache, *, data_line_bytes: int) -> 
     """
     for cache in (l1i, l1d, l2):
         check_cache(cache)
-    _check_lines(l1d, data_line_bytes)
+    check_lines(l1d, data_line_bytes)
     _check_sizes(l1i.line_bytes, l1d.line_bytes, l2.line_bytes)
 
 
-def _check_lines(l1d: Cache, traced_bytes: int) -> None:
+def check_lines(l1d: Cache, traced_bytes: int) -> None:
+    """Raises UserError for a cache of data whose lines are shorter than those that are traced."""
     if l1d.line_bytes < traced_bytes:
         raise UserError(
             f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",

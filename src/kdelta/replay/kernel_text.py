@@ -180,7 +180,7 @@ def kernel_text(
     rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
     pieces = _pieces(rows, end, sizes or {})
     _name_apart(pieces, kernel)
-    marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
+    marks = {n: at for at, _, n, _ in kernel if start <= at <= end and _MARK.fullmatch(n)}
     sections = sections or {}
     details = details or Details()
     _begin_earlier(pieces, sizes or {}, details)
@@ -204,10 +204,6 @@ def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
             "System.map of its build",
         )
     return start, end
-
-
-def _marks(kernel: Iterable[Symbol]) -> dict[str, int]:
-    return {name: address for address, _, name, _ in kernel if _MARK.fullmatch(name)}
 
 
 def _is_label(name: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kdelta.counts.arrays import I64, U8, U32, U64
+from kdelta.counts.arrays import I64, U8, U32, U64, run_offsets
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
@@ -258,9 +258,7 @@ def _relabelled(trace: Trace, cuts: _Cuts) -> tuple[Trace, I64, I64]:
     distinct, sequence = np.unique(keys, return_inverse=True)
     first, last = distinct >> bits & (1 << bits) - 1, distinct & (1 << bits) - 1
     lengths = last - first
-    ends = np.cumsum(lengths)
-    inside = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
-    items = trace.items[np.repeat(first, lengths) + inside]
+    items = trace.items[np.repeat(first, lengths) + run_offsets(lengths)]
     is_block = items < DATA
     of_item = np.repeat(distinct >> 2 * bits, lengths)
     blocks = items[is_block].astype(np.int64) * n_labels + of_item[is_block]
@@ -274,7 +272,7 @@ def _relabelled(trace: Trace, cuts: _Cuts) -> tuple[Trace, I64, I64]:
         insns=trace.insns[old],
         physical=None if trace.physical is None else trace.physical[old],
         items=items,
-        starts=np.concatenate([[0], ends]).astype(np.uint64),
+        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64),
         sequence=sequence.astype(np.uint32),
         contexts=cuts.context.astype(np.uint8),
     )

@@ -362,22 +362,3 @@ def run_in_parts(
         job.total = native.pointer(total[part])
         job.by_function = native.pointer(None if by_function is None else by_function[part])
         native.check(run(ctypes.byref(job)))
-
-
-def replay(
-    trace: Trace,
-    placed: PlacedBlocks,
-    layouts: U64,
-    cache: Cache,
-    *,
-    kind: Kind = "lines",
-    by_function: bool = True,
-    threads: int | None = None,
-    warm: bool = True,
-) -> Misses:
-    """The misses of one trace under each layout; see PreparedTrace, which saves work if the same
-    trace is replayed more than once.
-    """
-    return PreparedTrace(trace, placed).replay(
-        layouts, cache, kind=kind, by_function=by_function, threads=threads, warm=warm
-    )

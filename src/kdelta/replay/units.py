@@ -211,10 +211,8 @@ def _part(part: TextRange, place: I64, rests: Sequence[_Rest], split: int) -> Te
     sizes, first = part.bytes.copy(), place[part.first]
     for rest in rests:
         sizes[rest.group], first[rest.group] = rest.bytes, place[rest.member]
-    return TextRange(
-        kind=part.kind,
-        start=part.start,
-        end=part.end,
+    return msgspec.structs.replace(
+        part,
         keys=part.keys[groups],
         bytes=sizes[groups],
         alignments=part.alignments[groups],
@@ -222,7 +220,6 @@ def _part(part: TextRange, place: I64, rests: Sequence[_Rest], split: int) -> Te
         members=place[part.members[is_kept]],
         groups=np.searchsorted(groups, part.groups[is_kept]),
         offsets=part.offsets[is_kept],
-        holes=part.holes,
         is_compiled=part.is_compiled[groups],
         split=int(np.searchsorted(groups, split)),
     )

@@ -90,10 +90,7 @@ class _Predictor(ctypes.Structure):
     """struct frontend_predictor."""
 
     _fields_ = (
-        ("base_entries", ctypes.c_uint32),
-        ("entries", ctypes.c_uint32),
-        ("tag_bits", ctypes.c_uint32),
-        ("n_tables", ctypes.c_uint32),
+        *native.fields(ctypes.c_uint32, "base_entries", "entries", "tag_bits", "n_tables"),
         ("histories", ctypes.c_uint32 * _TABLES),
     )
 
@@ -108,9 +105,9 @@ class _CPU(ctypes.Structure):
         ("op_cache", native.NativeCache),
         ("conditional", _Predictor),
         ("indirect", _Predictor),
-        *((name, ctypes.c_uint32) for name in ("returns", "window_shift", "next_line")),
-        *((name, ctypes.c_uint32) for name in ("ahead", "window_time", "delivery_time")),
-        *((name, ctypes.c_uint32) for name in ("second_btb_time", "miss_time", "insn_time")),
+        *native.fields(ctypes.c_uint32, "returns", "window_shift", "next_line", "ahead"),
+        *native.fields(ctypes.c_uint32, "window_time", "delivery_time", "second_btb_time"),
+        *native.fields(ctypes.c_uint32, "miss_time", "insn_time"),
     )
 
 
@@ -129,14 +126,11 @@ class _Job(ctypes.Structure):
 
     _fields_ = (
         ("cpu", _CPU),
-        ("flags", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
-        ("n_layouts", ctypes.c_uint64),
-        ("n_functions", ctypes.c_uint64),
+        *native.fields(ctypes.c_uint32, "flags", "threads"),
+        *native.fields(ctypes.c_uint64, "n_layouts", "n_functions"),
         ("layouts", ctypes.POINTER(ctypes.c_uint64)),
         ("small", ctypes.POINTER(ctypes.c_uint8)),
-        ("total", ctypes.POINTER(ctypes.c_uint64)),
-        ("by_function", ctypes.POINTER(ctypes.c_uint64)),
+        *native.fields(ctypes.POINTER(ctypes.c_uint64), "total", "by_function"),
     )
 
 

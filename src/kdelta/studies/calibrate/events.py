@@ -15,7 +15,7 @@ from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.infer.calibration.model import F64, ProgramRows
-from kdelta.replay.data_side import data_events
+from kdelta.replay.as_executed import data_events
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace

@@ -12,8 +12,8 @@ import numpy as np
 from kdelta.counts.arrays import U64
 from kdelta.cpus.model import CPU
 from kdelta.host.command import quiet
-from kdelta.replay.judge import Misses
 from kdelta.replay.order import Further
+from kdelta.replay.search import Misses
 from kdelta.studies.tracing.placement import PlacedKernel, has_data, l2_totals
 
 NOT_SEARCHED = (

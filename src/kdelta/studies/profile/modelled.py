@@ -15,8 +15,12 @@ from kdelta.cpus.model import CPU, L2_OF_DATA, Cache, MissKind
 from kdelta.host.interrupt import interruptible
 from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.profiles.profile import FunctionLine, Modelled, RegionProfile
-from kdelta.replay.by_function import LabelOf, data_misses_by_function, misses_by_function
-from kdelta.replay.data_side import known_kinds
+from kdelta.replay.as_executed import (
+    LabelOf,
+    data_misses_by_function,
+    known_kinds,
+    misses_by_function,
+)
 from kdelta.replay.simulate import Kind
 from kdelta.studies.lab.requests import Progress
 from kdelta.studies.tracing.placement import REPLAYED, caches_of
