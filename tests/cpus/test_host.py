@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import list_cpus, load_cpu
+from kdelta.cpus.catalog import user_path, user_paths
 from kdelta.cpus.file import decode_cpu
 from kdelta.cpus.host import base_for, calibrated, flags_of
 from kdelta.cpus.model import CPU, Calibration, MissPrice, Price
 from kdelta.cpus.text import to_toml, write_cpu
-from kdelta.cpus.user import user_path, user_paths
 from kdelta.spec.errors import UserError
 from tests.cpus.whole_file import WHOLE
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.machines.clock import read_results
-from kdelta.machines.timings_text import cksum
+from kdelta.machines.results import cksum
 from kdelta.spec.errors import UserError
 from tests.machines.clock_results import (
     CPUINFO,

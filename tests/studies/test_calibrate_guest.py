@@ -17,6 +17,7 @@ from kdelta.studies.calibrate.events import counted_links
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, traced_programs
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.workloads.calibration.bundle import all_linked, compiled
 from kdelta.workloads.calibration.generate import (
     PASSES,
     GeneratedCode,
@@ -26,7 +27,6 @@ from kdelta.workloads.calibration.generate import (
     program,
     source_of,
 )
-from kdelta.workloads.calibration.link import all_linked, compiled
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.trace import Trace
-from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.catalog import HOST, load_cpu, user_path
 from kdelta.cpus.model import CPU, FRONT_END_KINDS, MISS_KINDS
-from kdelta.cpus.user import HOST, user_path
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import sha256_file
 from kdelta.host.interrupt import interruptible
@@ -38,8 +37,12 @@ from kdelta.studies.calibrate.model import (
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of
 from kdelta.studies.calibrate.traced import TracedWork, traced_programs
 from kdelta.studies.lab.requests import Progress
-from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, complete_bundle
-from kdelta.workloads.calibration.link import footprint_bytes
+from kdelta.workloads.calibration.bundle import (
+    Manifest,
+    ManifestProgram,
+    complete_bundle,
+    footprint_bytes,
+)
 
 RELINKS = 16
 _PROCESSES, _ROUNDS, _WARM_ROUNDS = 10, 12, 3

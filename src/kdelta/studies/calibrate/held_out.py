@@ -11,7 +11,7 @@ from kdelta.host.command import find_program, run
 from kdelta.host.files import lab_errors
 from kdelta.host.machine import cores
 from kdelta.spec.errors import LabError, UserError
-from kdelta.workloads.calibration.link import DATA_STAYS, LINKER, SHUFFLED
+from kdelta.workloads.calibration.bundle import DATA_STAYS, LINKER, SHUFFLED
 
 TRIAL_SECONDS = 120.0
 """The longest that one round of a program's passes may take."""
