@@ -12,6 +12,8 @@ from kdelta.counts.model import (
     RunCounts,
     is_kernel,
 )
+from kdelta.infer.effects.effects import Costs
+from kdelta.infer.effects.estimate import Estimate
 
 Function = tuple[Context, str, str]
 
@@ -61,3 +63,12 @@ def even(total: int, parts: int) -> tuple[int, ...]:
 
 def run(*regions: RegionCounts, warnings: tuple[str, ...] = ()) -> RunCounts:
     return RunCounts(regions, warnings)
+
+
+def executed_of(costs: Costs) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+    """What the base and the other kernel execute an iteration, by the names of the prices."""
+    amounts = {"insns": costs.insns, "string_bytes": costs.string_bytes, **costs.specials}
+    return (
+        {name: quantity.base for name, quantity in amounts.items()},
+        {name: quantity.other for name, quantity in amounts.items()},
+    )

@@ -10,12 +10,12 @@ The other kernel need not have run: its symbols say where its functions lie.
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I64, U64
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
 from kdelta.replay.functions import placement_of
 from kdelta.replay.kernel_text import vmlinux_symbols
-from kdelta.replay.layouts import I64, U64
 from kdelta.replay.other_kernel import MatchedPlacement, as_in
 from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError

@@ -30,8 +30,8 @@ from telling import Aloud, a_row_a_line
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
 from kdelta.guests.cpio import Entry, archive, file, folder
 from kdelta.host.files import write_atomic
+from kdelta.host.lock import work_folder
 from kdelta.host.native import STATIC_FLAGS, NativeProgram, build_program
-from kdelta.host.work import work_folder
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.machines.tcg import Guest, command_line

@@ -9,10 +9,10 @@ from kdelta.cli import main as cli
 from kdelta.cli.cpus import cpu_text, cpus_text
 from kdelta.cli.guard import USAGE, guarded
 from kdelta.cpus import list_cpus, load_cpu
+from kdelta.cpus.catalog import user_path
 from kdelta.cpus.host import calibrated
 from kdelta.cpus.model import Calibration, Price
 from kdelta.cpus.text import write_cpu
-from kdelta.cpus.user import user_path
 from kdelta.studies.documents import read_document
 
 Captured = pytest.CaptureFixture[str]

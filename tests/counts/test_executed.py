@@ -4,7 +4,6 @@
 import os
 import shutil
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,8 @@ from kdelta.counts.executed import (
     decode_executed,
     encode_executed,
     executed_since_boot,
-    read_executed,
-    vmlinux_symbols,
 )
-from kdelta.counts.symbols import parse_kallsyms
+from kdelta.counts.symbols import Symbol, parse_kallsyms
 from kdelta.machines.arch import arch_machine
 from kdelta.spec.errors import LabError
 
@@ -44,9 +41,19 @@ def seen(path: Path, *blocks: tuple[int, int], complete: bool = True) -> Path:
     return path
 
 
-def executed(files: list[Path]) -> Executed:
-    arch = arch_machine("x86_64")
-    return read_executed(files, SYMBOLS, arch.image, arch.boards[0].image)
+def listed(rows: list[Symbol]) -> str:
+    """Lines as in /proc/kallsyms."""
+    names = [f"{name}\t{of}" if of.startswith("[") else name for _, _, name, of in rows]
+    return "".join(f"{row[0]:x} {row[1]} {name}\n" for row, name in zip(rows, names, strict=True))
+
+
+def executed(
+    files: list[Path], rows: list[Symbol] = SYMBOLS, arch: str = "x86_64", cpu: str = ""
+) -> Executed:
+    machine = arch_machine(arch)
+    symbols = files[0].with_name(f"{files[0].name}.symbols")
+    symbols.write_text(listed(rows))
+    return executed_since_boot(files, symbols, b"", (machine.image, machine.board(cpu).image))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,6 @@ PLACES = [
 def test_kernels_of_other_architectures(  # noqa: PLR0917 (a row of a table)
     tmp_path: Path, name: str, cpu: str, text: int, module: int, early: int, user: int
 ) -> None:
-    arch = arch_machine(name)
     symbols = [
         (text, "T", "_stext", "kernel"),
         (text + 0x100, "t", "first", "kernel"),
@@ -95,9 +101,7 @@ def test_kernels_of_other_architectures(  # noqa: PLR0917 (a row of a table)
         (module, "t", "first", "[module]"),
     ]
     blocks = ((text + 0x110, 8), (early + 0x204, 4), (module, 4), (user, 4))
-    found = read_executed(
-        [seen(tmp_path / "boot", *blocks)], symbols, arch.image, arch.board(cpu).image
-    )
+    found = executed([seen(tmp_path / "boot", *blocks)], symbols, name, cpu)
     assert found.functions == {("kernel", "first"), ("kernel", "second"), ("[module]", "first")}
 
 
@@ -117,24 +121,24 @@ def test_boot_and_runs_add_up(tmp_path: Path) -> None:
     found = executed(files)
     assert found.names() == {"startup", "first", "third"}
     assert found == executed(files[:1]) | executed(files[1:])
-    assert executed([]) == Executed(frozenset())
 
 
 def test_what_is_kept_of_a_boot_is_what_is_read_again(tmp_path: Path) -> None:
     arch = arch_machine("x86_64")
     board = arch.image, arch.boards[0].image
     symbols = tmp_path / "symbols"
-    symbols.write_text("".join(f"{at:x} {kind} {name}\n" for at, kind, name, _ in SYMBOLS[:5]))
-    modules = "".join(f"{at:x} {kind} {name}\t{of}\n" for at, kind, name, of in SYMBOLS[5:])
+    symbols.write_text(listed(SYMBOLS[:5]))
+    modules = listed(SYMBOLS[5:])
     boot = seen(tmp_path / "boot", (BASE, 4), (0x1000180, 4), (MODULE + 0x40, 4))
     runs = [
         seen(tmp_path / "one", (BASE + 0x110, 4)),
         seen(tmp_path / "two", (BASE + 0x140, 4), (MODULE, 1)),
     ]
     for text, names in ((modules, SYMBOLS), ("", SYMBOLS[:5])):
-        for run in (*runs, *runs):
+        for number, run in enumerate((*runs, *runs)):
             found = executed_since_boot([boot, run], symbols, text.encode(), board)
-            assert found == read_executed([boot, run], names, *board)
+            copy = Path(shutil.copy(boot, tmp_path / f"{len(names)}-{number}"))
+            assert found == executed([copy, run], names)
     seen(boot, (BASE + 0x13F, 2), (BASE, 4), (BASE, 4), (BASE, 4))
     found = executed_since_boot([boot, runs[0]], symbols, b"", board)
     assert found.names() == {"startup", "first", "second", "alias"}
@@ -157,31 +161,3 @@ def test_text_form(tmp_path: Path) -> None:
     for damaged in (b"kernel\n", b"a b c\n", b"\xff\n"):
         with pytest.raises(LabError):
             decode_executed(damaged)
-
-
-def test_file_that_is_no_kernel_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "vmlinux"
-    path.write_bytes(b"not one")
-    with pytest.raises(LabError, match="no ELF file of a kernel"):
-        vmlinux_symbols(path)
-
-
-@pytest.mark.skipif(not all(map(shutil.which, ("gcc", "nm"))), reason="needs gcc and nm")
-def test_symbols_are_those_of_nm(tmp_path: Path) -> None:
-    path = tmp_path / "vmlinux"
-    source = (
-        "int data; static int f(void) { return data; } int g(void) { return f(); }\n"
-        "__attribute__((weak)) int h(void) { return 2; } int __pfx_g(void) { return 1; }"
-    )
-    flags = ["-O0", "-nostdlib", "-static", "-no-pie", "-Wl,--entry=g"]
-    argv = ["gcc", *flags, "-x", "c", "-", "-o", str(path)]
-    subprocess.run(argv, input=source, text=True, check=True)
-    listed = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in listed.splitlines()]
-    wanted = {
-        (int(address, 16), kind, name.removeprefix("__pfx_"), "kernel")
-        for address, kind, name in rows
-        if kind in "tTwW"
-    }
-    assert len(wanted) == 4
-    assert set(vmlinux_symbols(path)) == wanted

@@ -12,8 +12,8 @@ from kdelta.counts.model import (
     decode_counts,
     encode_counts,
     merged_regions,
+    with_packets,
 )
-from kdelta.counts.packets import with_packets
 from kdelta.spec.errors import LabError
 from tests.synthetic import interrupts, other, own, region, run, user
 

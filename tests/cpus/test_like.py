@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from kdelta.cpus import list_cpus
+from kdelta.cpus.catalog import load_file
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.model import CPU, MissPrice, Price
-from kdelta.cpus.user import load_file
 from kdelta.spec.errors import UserError
 
 HEAD = 'name = "mine"\ntitle = "my own"\nlike = "zen3"\n'

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import list_cpus, load_cpu
-from kdelta.cpus.mitigations import NOT_AFFECTED, said_of, without_microcode
-from kdelta.cpus.representative import differences
+from kdelta.cpus.representative import NOT_AFFECTED, differences, said_of, without_microcode
 
 GUESTS = Path(__file__).parent / "guests"
 TSA = "CPU buffers cleared on the way out (TSA)"

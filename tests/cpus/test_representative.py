@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.cpus import load_cpu
-from kdelta.cpus.representative import differences, representative
+from kdelta.cpus.representative import differences
 
 GUESTS = Path(__file__).parent / "guests"
 
@@ -49,14 +49,14 @@ def test_a_guest_made_as_a_cpu_differs_in_what_tcg_lacks(cpu: str, expected: lis
 
 
 def test_words_for_a_mitigation() -> None:
-    said = representative(load_cpu("zen4"), *guest("zen4"))[0]
+    said = differences(load_cpu("zen4"), *guest("zen4"))[0].text
     assert said.startswith("indirect branches guarded by the CPU (eIBRS, automatic IBRS): each")
     assert "(spectre_v2: Mitigation: Retpolines, not Mitigation: Enhanced / Autom" in said
     assert said.endswith("QEMU 7.2's TCG has no spec-ctrl, ibrs, automatic IBRS")
 
 
 def test_words_for_a_feature() -> None:
-    assert representative(load_cpu("zen3"), *guest("zen3"))[0] == (
+    assert differences(load_cpu("zen3"), *guest("zen3"))[0].text == (
         "short strings moved by one instruction (FSRM): short strings are moved by loops of plain "
         "instructions (no fsrm); QEMU 7.2's TCG has no fsrm"
     )
@@ -64,7 +64,7 @@ def test_words_for_a_feature() -> None:
 
 def test_the_machines_default_cpu_is_none_of_them() -> None:
     info, said = guest("default")
-    assert representative(load_cpu("generic-x86-64"), info, said) == ()
+    assert differences(load_cpu("generic-x86-64"), info, said) == ()
     names = [one.path.name for one in differences(load_cpu("zen2"), info, said)]
     assert names[0] == "untrained return thunks (retbleed)"
     assert "strings moved by eight bytes an iteration" not in names

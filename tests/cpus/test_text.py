@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from kdelta.cpus import Cache, list_cpus
 from kdelta.cpus.cache import Replacement
+from kdelta.cpus.catalog import load_file
 from kdelta.cpus.file import decode_cpu
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import CPU, Calibration, Core, KernelPath, MissKind, MissPrice, Price, Qemu
 from kdelta.cpus.text import to_toml, write_cpu
-from kdelta.cpus.user import load_file
 from kdelta.spec.errors import LabError
 from tests.cpus.whole_file import WHOLE
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from kdelta.host.dirs import cache_dir
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 HOLDER = """
 import sys, time
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 with work_folder() as folder:
     (folder / "counts").write_bytes(b"x")
     print(folder, flush=True)

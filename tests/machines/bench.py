@@ -14,7 +14,7 @@ from kdelta.counts.model import RegionCounts, RunCounts, merged_regions
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.image import base_image
 from kdelta.guests.job import Job, job_archive
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.obtain import obtain
 from kdelta.machines.device_tree import device_tree

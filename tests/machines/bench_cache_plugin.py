@@ -24,7 +24,7 @@ from kdelta.counts.trace import Trace
 from kdelta.counts.trace_file import read_traces
 from kdelta.cpus.model import Cache
 from kdelta.guests.job import Job, job_archive
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 from kdelta.machines.arch import arch_machine
 from kdelta.machines.chunks import read_messages
 from kdelta.machines.process import emulator

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.machines.timings_text import cksum
+from kdelta.machines.results import cksum
 from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram
 
 PASSES = 2

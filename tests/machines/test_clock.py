@@ -10,7 +10,7 @@ import pytest
 from kdelta.host.target import host_target
 from kdelta.machines import clock
 from kdelta.spec.errors import LabError, UserError
-from kdelta.workloads.calibration.bundle import LEAST_PROCESSES
+from kdelta.workloads.calibration.bundle import LEAST_PROCESSES, make_bundle
 from kdelta.workloads.calibration.generate import (
     GeneratedCode,
     ProgramSource,
@@ -35,7 +35,7 @@ def small() -> ProgramSource:
 
 def made(folder: Path) -> Path:
     assert HOST
-    clock.bundle(
+    make_bundle(
         folder / "bundle", [small()], arch=HOST.name, relinks=2, processes=24, budget_seconds=0
     )
     # As many turns as on a quiet host: where tests run, many passes are disturbed.
@@ -120,7 +120,7 @@ def test_a_connection_that_breaks_off(tmp_path: Path, fake_program: FakeProgram)
 
 def test_a_bundle_of_another_architecture(tmp_path: Path) -> None:
     other = next(name for name in ("arm64", "x86_64") if HOST is None or name != HOST.name)
-    clock.bundle(tmp_path / "bundle", [], arch=other)
+    make_bundle(tmp_path / "bundle", [], arch=other)
     with pytest.raises(UserError, match=f"the bundle is for {other}"):
         clock.run_here(tmp_path / "bundle")
 
@@ -136,7 +136,7 @@ def test_what_is_no_bundle(tmp_path: Path) -> None:
 def test_no_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match=r"no ld\.lld") as refused:
-        clock.bundle(tmp_path / "bundle", [], arch="x86_64")
+        make_bundle(tmp_path / "bundle", [], arch="x86_64")
     assert "lld" in refused.value.hint
 
 

@@ -4,15 +4,13 @@
 import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdelta.machines.clock import read_results
-from kdelta.machines.timings_text import cksum
+from kdelta.machines.results import cksum
 from kdelta.spec.errors import UserError
-from kdelta.spec.timings import decode_timings, encode_timings
 from tests.machines.clock_results import (
     CPUINFO,
     FACTS,
@@ -101,21 +99,6 @@ def test_what_was_timed_on(tmp_path: Path) -> None:
     assert (machine.cpu, machine.cpu_numbers) == ("A Processor", "6 143 8")
     assert (machine.core, machine.cores, machine.hypervisor) == (1, 2, True)
     assert (machine.kernel, machine.clock, machine.id) == ("6.1.0-test", "tsc", "77")
-
-
-def test_timings_are_kept_as_json(tmp_path: Path) -> None:
-    timings = read_results(write(tmp_path, results()))
-    assert decode_timings(encode_timings(timings), "x") == timings
-    for wrong in (b"", b"{}", encode_timings(msgspec.structs.replace(timings, schema="other/1"))):
-        with pytest.raises(UserError, match=r"host\.timings"):
-            decode_timings(wrong, "host.timings")
-    (program,) = timings.programs
-    for field, value in (("cycles", 0.0), ("halves", (2.0, -1.0))):
-        link = msgspec.structs.replace(program.links[0], **{field: value})
-        broken = msgspec.structs.replace(program, links=(link,))
-        text = encode_timings(msgspec.structs.replace(timings, programs=(broken,)))
-        with pytest.raises(UserError, match="calls-random, seed 1"):
-            decode_timings(text, "x")
 
 
 @settings(max_examples=30)

@@ -17,7 +17,7 @@ from kdelta.host.native import native_folder
 from kdelta.machines.outcome import GuestOutcome
 from kdelta.machines.snapshots import obtain_snapshot
 from kdelta.machines.tcg import Recording, run
-from kdelta.replay.data_side import data_events
+from kdelta.replay.as_executed import data_events
 from tests.machines.bench import counts_of, guest, new_setting, process_folder
 
 pytestmark = pytest.mark.guest

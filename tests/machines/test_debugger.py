@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from kdelta.machines.debugger import Debugger, encoded
+from kdelta.machines.process import Debugger, encoded
 from kdelta.spec.errors import LabError
 
 STOP = ["T05thread:01;", "OK", "T05thread:01;", "OK"]

@@ -9,7 +9,7 @@ import pytest
 
 from kdelta.host.machine import machine_hash
 from kdelta.workloads.calibration import bundle
-from kdelta.workloads.calibration.link import compiled_file, linked
+from kdelta.workloads.calibration.bundle import compiled_file, linked
 
 
 def test_no_id_no_hash(tmp_path: Path) -> None:

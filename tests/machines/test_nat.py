@@ -8,8 +8,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from kdelta.counts.model import RegionCounts, merged_regions
-from kdelta.counts.packets import with_packets
+from kdelta.counts.model import RegionCounts, merged_regions, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.counts.symbols import kallsyms_file, parse_kallsyms
 from kdelta.counts.trace_file import read_traces

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import CPU, Cache
-from kdelta.replay.data_side import data_misses
+from kdelta.replay.as_executed import data_misses
 from kdelta.replay.front_end.replay import PreparedFrontEnd
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.trace import (
     DATA,
     JUMP_CALL,
@@ -17,7 +18,6 @@ from kdelta.counts.trace import (
     JUMP_NONE,
     JUMP_RETURN,
     JUMP_SYSTEM,
-    U64,
     Trace,
 )
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead

@@ -5,11 +5,9 @@ import itertools
 
 from hypothesis import strategies as st
 
+from kdelta.counts.arrays import U64
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.replay.layouts import (
-    U64,
-)
 from tests.replay.made_kernel import START, Row, kallsyms, text_rows, trace_of
 
 SIZES = {"alpha": 30, "beta": 16, "gamma": 100, "delta": 1, "epsilon": 64, "zeta": 200}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A check that two layouts are one."""
 
+from kdelta.counts.arrays import I64
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import ordered
-from kdelta.replay.units import I64, Units
+from kdelta.replay.units import Units
 
 
 def assert_same_layout(placement: Placement, units: Units, order: I64) -> None:

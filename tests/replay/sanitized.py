@@ -16,10 +16,10 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.front_end import FrontEnd, Predictor, RunAhead
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.replay import native
+from kdelta.replay.as_executed import data_misses
 from kdelta.replay.collisions import collisions
-from kdelta.replay.data_side import data_misses
 from kdelta.replay.front_end.replay import PreparedFrontEnd
-from kdelta.replay.hierarchy import replay_hierarchy
+from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.phases import PhasedTrace
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 from kdelta.spec.phase import PhaseRule
@@ -76,9 +76,8 @@ def replay_all(made: Made) -> None:
     PhasedTrace(with_data(trace), symbols, rules).prepared(placed).replay(layouts, SMALL)
     for warm in (True, False):
         l1d, l2 = Cache(4, 2, 64, "random"), Cache(32, 8, 64, "round-robin")
-        replay_hierarchy(
-            with_data(trace), placed, layouts, l1i=SMALL, l1d=l1d, l2=l2, threads=2, warm=warm
-        )
+        hierarchy = PreparedHierarchy(with_data(trace), placed, l1d, warm=warm)
+        hierarchy.replay(layouts, l1i=SMALL, l2=l2, threads=2)
         for portable in (True, False):
             cpu = msgspec.structs.replace(CPU, l1i=SMALL, l1d=l1d, l2=l2)
             rows = placed.function

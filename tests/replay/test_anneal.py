@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.replay.anneal import I64, OrderCosts, anneal
+from kdelta.counts.arrays import I64
+from kdelta.replay.anneal import OrderCosts, anneal
 
 
 class Sorted:

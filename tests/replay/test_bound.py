@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import bound as bound_module
-from kdelta.replay.bound import least_misses
+from kdelta.replay.bound import Stretches, least_misses, shares_of_lines
 from kdelta.replay.functions import Placement
 from kdelta.replay.layouts import as_linked, floating, in_orders
-from kdelta.replay.line_shares import Stretches, shares_of_lines
 from kdelta.replay.simulate import PreparedTrace
 from tests.replay.kernels import Call, lines, placed, region
 from tests.replay.made_kernel import START, text_rows, trace_of

@@ -9,8 +9,12 @@ from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
-from kdelta.replay.by_function import by_context, data_misses_by_function, misses_by_function
-from kdelta.replay.data_side import data_misses
+from kdelta.replay.as_executed import (
+    by_context,
+    data_misses,
+    data_misses_by_function,
+    misses_by_function,
+)
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace
 
 CACHE = Cache(sets=8, ways=2, line_bytes=64)

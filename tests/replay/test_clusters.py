@@ -5,9 +5,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from kdelta.replay.clusters import by_density, by_first_use, c3
 from kdelta.replay.functions import Placement
-from kdelta.replay.transitions import Transitions, transitions
+from kdelta.replay.transitions import Transitions, by_density, by_first_use, c3, transitions
 from kdelta.replay.units import units_of
 from tests.replay.kernels import lines, placed, region
 from tests.replay.made_kernel import START, text_rows, trace_of

@@ -10,10 +10,22 @@ from hypothesis import strategies as st
 
 from kdelta.cpus.model import Cache
 from kdelta.replay.collisions import CollidingPair, collisions
-from kdelta.replay.simulate import PreparedTrace, replay
+from kdelta.replay.simulate import PreparedTrace
 from kdelta.spec.errors import UserError
 
-from .traces import L1I, OWN, Block, Held, Made, caches, looping, made_traces, make_trace, steps
+from .traces import (
+    L1I,
+    OWN,
+    Block,
+    Held,
+    Made,
+    caches,
+    looping,
+    made_traces,
+    make_trace,
+    replay,
+    steps,
+)
 
 NOTHING = -1
 

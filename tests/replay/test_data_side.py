@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdelta.counts.arrays import U32
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import DATA, U32, Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.cache import Cache
 from kdelta.cpus.model import CPU, DATA_MISS_KINDS
 from kdelta.replay import native
-from kdelta.replay.data_side import data_events, data_misses, known_kinds, page_bytes
-from kdelta.replay.hierarchy import replay_hierarchy
+from kdelta.replay.as_executed import data_events, data_misses, known_kinds, page_bytes
+from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.spec.errors import LabError, UserError
 from tests.replay.small_caches import small, with_data
 from tests.replay.streaming import BASE, CORE, LARGE, LARGE_PAGE, PAGE, SMALL, streaming
@@ -227,9 +228,8 @@ def test_the_hierarchy_finds_the_same_under_any_layout(
     linked = np.zeros_like(layouts[:1])
     linked[0, placed.function] = trace.addresses - placed.offset
     every_layout = np.concatenate([linked, layouts])
-    other = replay_hierarchy(
-        trace, placed, every_layout, l1i=cpu.l1i, l1d=cpu.l1d, l2=cpu.l2, warm=warm
-    )
+    prepared = PreparedHierarchy(trace, placed, cpu.l1d, warm=warm)
+    other = prepared.replay(every_layout, l1i=cpu.l1i, l2=cpu.l2)
     assert other.l1d.tolist() == found[:, 0:2].sum(axis=1).tolist()
     assert other.l2_data[0].tolist() == found[:, 2:4].sum(axis=1).tolist()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.trace import (
     JUMP_CALL,
     JUMP_CONDITIONAL,
@@ -18,7 +19,6 @@ from kdelta.counts.trace import (
     JUMP_NONE,
     JUMP_RETURN,
     JUMP_SYSTEM,
-    U64,
     Trace,
 )
 from kdelta.cpus.catalog import load_cpu

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, Cache, MissKind
-from kdelta.replay import judge as judge_module
+from kdelta.replay import search as search_module
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import CaseJudge, WeightedRegion
 from kdelta.replay.layouts import as_linked, ordered
 from kdelta.replay.order import ANNEALED, C3_LARGE, HOT_APART, SHIPPED, PlaceResult, place
+from kdelta.replay.search import CaseJudge, WeightedRegion
 from kdelta.replay.units import units_of
 from kdelta.spec.errors import UserError
 from tests.replay.kernels import Call, cpu_of, lines, placed, region
@@ -284,13 +285,13 @@ def test_a_long_trace_is_searched_by_parts_and_judged_whole(
 ) -> None:
     rows = lines(a=2, cold=2, b=2, c=1)
     trace = region(rows, ["a", "b"] * 20 + ["c"], times=50)
-    monkeypatch.setattr(judge_module, "_MOST_EXECUTED", 256)
-    monkeypatch.setattr(judge_module, "_WINDOW", 32)
-    short = judge_module.shortened(WeightedRegion(trace, 2.0))
+    monkeypatch.setattr(search_module, "_MOST_EXECUTED", 256)
+    monkeypatch.setattr(search_module, "_WINDOW", 32)
+    short = search_module.shortened(WeightedRegion(trace, 2.0))
     assert len(short.trace.sequence) == len(short.trace.contexts) == 256
     assert short.weight == 2
     last = msgspec.structs.replace(trace, sequence=np.arange(len(trace.sequence), dtype=np.uint32))
-    kept = judge_module.shortened(WeightedRegion(last)).trace.sequence
+    kept = search_module.shortened(WeightedRegion(last)).trace.sequence
     assert (kept[0], kept[-1]) == (0, len(trace.sequence) - 1)
     assert (kept[1:] > kept[:-1]).all()
     result = placed_by(rows, [(trace, 1)], cpu_of(4, 1))

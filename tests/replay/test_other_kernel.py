@@ -3,10 +3,10 @@
 
 from collections.abc import Mapping
 
+from kdelta.counts.arrays import U64
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.replay.layouts import U64
 from kdelta.replay.other_kernel import as_in
 from tests.replay.made_kernel import START, digest_of, kallsyms, text_rows, trace_of
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from kdelta.replay.anneal import anneal
-from kdelta.replay.judge import CaseJudge, WeightedRegion
-from kdelta.replay.search import Best, Start, search
+from kdelta.replay.search import Best, CaseJudge, Start, WeightedRegion, search
 from kdelta.replay.units import Units, units_of
 from tests.replay.kernels import cpu_of, lines, placed, region
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import CaseJudge, Misses, WeightedRegion
-from kdelta.replay.layouts import U64, ordered
+from kdelta.replay.layouts import ordered
 from kdelta.replay.order import ANNEALED, SETS_APART, Further, PlaceResult, place
-from kdelta.replay.search import Start
+from kdelta.replay.search import CaseJudge, Misses, Start, WeightedRegion
 from kdelta.replay.sets_apart import sets_apart
 from kdelta.replay.units import units_of
 from tests.replay.kernels import Call, cpu_of, lines, placed, region

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache, Replacement
 from kdelta.host.native import build
-from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace, replay
+from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError, UserError
 
 from .traces import (
@@ -29,6 +30,7 @@ from .traces import (
     make_trace,
     naive_branches,
     naive_lines,
+    replay,
 )
 
 

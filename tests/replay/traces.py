@@ -2,14 +2,15 @@
 """Traces made by hand, and what a cache does with them, written for clarity alone."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
-from kdelta.counts.trace import DATA, U64, Trace
+from kdelta.counts.arrays import U64
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
-from kdelta.replay.simulate import PlacedBlocks
+from kdelta.replay.simulate import Misses, PlacedBlocks, PreparedTrace
 
 Made = tuple[Trace, PlacedBlocks, U64]
 
@@ -207,3 +208,8 @@ def looping(iterations: int, *, noise: int = 0) -> Made:
     rng = np.random.default_rng(5)
     layouts = np.array([rng.choice(90, 40, replace=False) * 208 for _ in range(9)], dtype=np.uint64)
     return (*make_trace(blocks, pieces, executed), layouts + np.uint64(0xFFFFFFFF81000000))
+
+
+def replay(trace: Trace, placed: PlacedBlocks, layouts: U64, cache: Cache, **how: Any) -> Misses:
+    """The misses of one trace under each layout; see PreparedTrace."""
+    return PreparedTrace(trace, placed).replay(layouts, cache, **how)

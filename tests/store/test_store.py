@@ -18,9 +18,8 @@ from alembic.config import Config
 
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.run import RunStatus
-from kdelta.store.blobs import Blobs
 from kdelta.store.model import NewRun, NewStudy, Run, Study
-from kdelta.store.store import DATABASE, Store
+from kdelta.store.store import DATABASE, Blobs, Store
 from kdelta.store.tables import REVISION
 from tests.synthetic import own, region, run
 

@@ -18,7 +18,11 @@ from tests.synthetic import interrupts, own, region, run
 LINE = 64
 SIZES = {"alpha": LINE, "beta": LINE, "gamma": LINE, "delta": LINE}
 KERNEL = Kernel(identity="made", spec="made", image="", arch="x86_64", release="6.0")
-RUN = Run("r", "k", None, False, "", "made", "made", "6.0", {}, "made", "", 0, 0.0)
+RUN = Run(
+    key="k", kernel_identity="made", kernel_spec="made", kernel_release="6.0", machine={},
+    workload="made", workload_identity="", perturbation=0,
+    id="r", status=None, alive=False, detail="", started=0.0,
+)  # fmt: skip
 
 
 def small_cpu(sets: int = 4) -> CPU:

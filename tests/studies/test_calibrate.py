@@ -9,10 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.catalog import load_cpu, user_path
 from kdelta.cpus.file import decode_cpu
 from kdelta.cpus.text import to_toml, write_cpu
-from kdelta.cpus.user import user_path
 from kdelta.host.files import sha256_file
 from kdelta.host.machine import machine_hash
 from kdelta.host.native import native_folder

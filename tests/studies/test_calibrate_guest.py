@@ -21,6 +21,7 @@ from kdelta.studies.calibrate.traced import (
 )
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, Silent
+from kdelta.workloads.calibration.bundle import all_linked, compiled
 from kdelta.workloads.calibration.generate import (
     PASSES,
     GeneratedCode,
@@ -30,7 +31,6 @@ from kdelta.workloads.calibration.generate import (
     program,
     source_of,
 )
-from kdelta.workloads.calibration.link import all_linked, compiled
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 

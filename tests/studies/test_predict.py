@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from predict import layout_in, misses_in
 
+from kdelta.counts.arrays import U64
 from kdelta.cpus.model import Cache
-from kdelta.replay.layouts import U64
 from kdelta.spec.errors import UserError
 from tests.replay.made_kernel import START
 from tests.studies.placed import KERNEL, LINE, made, made_trace

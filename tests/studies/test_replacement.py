@@ -11,8 +11,8 @@ from kdelta.cpus.model import CPU, Cache, Replacement
 from kdelta.infer.cycles.ensembles import RegionCost
 from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
 from kdelta.infer.effects.effects import Word
-from kdelta.replay.judge import WeightedRegion
 from kdelta.replay.order import place
+from kdelta.replay.search import WeightedRegion
 from kdelta.report.json import Writer
 from kdelta.report.model import CycleReport
 from kdelta.studies.documents import SHAPES, document_text

@@ -15,7 +15,15 @@ from elftools.elf.sections import SymbolTableSection
 
 from kdelta.host.target import host_target, targets
 from kdelta.spec.errors import LabError
-from kdelta.workloads.calibration.bundle import make_bundle
+from kdelta.workloads.calibration.bundle import (
+    LINKER,
+    all_linked,
+    compiled,
+    compiled_file,
+    footprint_bytes,
+    linked,
+    make_bundle,
+)
 from kdelta.workloads.calibration.generate import (
     BEFORE,
     PASSES,
@@ -28,14 +36,6 @@ from kdelta.workloads.calibration.generate import (
     program,
     programs,
     source_of,
-)
-from kdelta.workloads.calibration.link import (
-    LINKER,
-    all_linked,
-    compiled,
-    compiled_file,
-    footprint_bytes,
-    linked,
 )
 from tests.conftest import FakeProgram
 

@@ -9,11 +9,10 @@ import typer
 from kdelta import __version__
 from kdelta.cli.options import Json
 from kdelta.cli.output import emit
-from kdelta.cpus.catalog import list_cpus, load_cpu, refuse_shadow
+from kdelta.cpus.catalog import HOST, list_cpus, load_cpu, load_user_cpu, refuse_shadow, user_paths
 from kdelta.cpus.front_end import FrontEnd, Predictor
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
-from kdelta.cpus.user import HOST, load_user_cpu, user_paths
 from kdelta.host.machine import machine_hash
 from kdelta.report.calibrated import calibrated_on, of_another_machine, prices_word
 from kdelta.report.cpus_model import listed_cpus

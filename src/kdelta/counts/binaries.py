@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from kdelta.counts.arrays import I64, U64
 from kdelta.counts.symbols import END, NO_SYMBOL
 
 _PAGE_BYTES = 4096
@@ -126,12 +126,7 @@ class _Search:
                 found += self._matches(mine, keys, at + _KEY.itemsize - first + start)
         return found
 
-    def _matches(
-        self,
-        mine: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.uint64],
-        ends: npt.NDArray[np.int64],
-    ) -> list[tuple[int, int]]:
+    def _matches(self, mine: I64, keys: U64, ends: I64) -> list[tuple[int, int]]:
         """Blocks whose key is one of these, with the base for each place of that key."""
         order = np.argsort(keys, kind="stable")
         low = np.searchsorted(keys[order], self._key[mine], "left")

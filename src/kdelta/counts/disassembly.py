@@ -15,8 +15,8 @@ from elftools.elf.enums import ENUM_E_MACHINE
 
 from kdelta.host.command import run
 from kdelta.host.files import lab_errors
+from kdelta.host.lock import work_folder
 from kdelta.host.target import target
-from kdelta.host.work import work_folder
 from kdelta.spec.errors import LabError
 
 _EXECUTABLE, _LITTLE_ENDIAN, _CURRENT = 2, 1, 1  # ET_EXEC, ELFDATA2LSB, EV_CURRENT

@@ -11,14 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kdelta.counts.model import KERNEL
-from kdelta.counts.symbols import (
-    Symbol,
-    kallsyms_file,
-    parse_kallsyms,
-    without_padding,
-)
+from kdelta.counts.symbols import Symbol, kallsyms_file, parse_kallsyms
 from kdelta.host.files import FileState
-from kdelta.kernels.objects.elf import EXECUTABLE, FILE, RESERVED, SECTION, WEAK_BINDING, read_elf
 from kdelta.machines.arch import ImageMap
 from kdelta.machines.chunks import payloads, require_complete
 from kdelta.spec.errors import LabError
@@ -45,31 +39,18 @@ class Executed(msgspec.Struct, frozen=True):
         return Executed(self.functions | other.functions)
 
 
-def read_executed(
-    files: Sequence[Path], symbols: Iterable[Symbol], image: ImageMap, physical: int
-) -> Executed:
-    """From the plugin's files of a boot and of the runs that went on from it.
-
-    symbols: as `kallsyms_file`, `parse_kallsyms` and `vmlinux_symbols` give them, of all that ran.
-    image, physical: how the architecture's kernels have their image, and where the board has it:
-    early boot runs at physical addresses. LabError for a file that is cut short.
-
-    It errs towards more: a block counts as executed when it was translated, for all functions that
-    it touches; a user program at low addresses can be taken for early code of the kernel.
-    """
-    names = _Names(symbols)
-    base = names.base(image)
-    touched = [names.touched(_kernel_blocks(path, base, image, physical)) for path in files]
-    return Executed(frozenset().union(*touched))
-
-
 def executed_since_boot(
     files: Sequence[Path], symbols: Path, modules: bytes, board: tuple[ImageMap, int]
 ) -> Executed:
-    """`read_executed` with the names of a guest's /proc/kallsyms, and of the lines of its modules.
-    What the first file says is kept in memory, and so are the names: a guest's runs share its boot.
+    """From the plugin's files of a boot and of the runs that went on from it, with the names of the
+    guest's /proc/kallsyms, and of the lines of its modules. What the first file says is kept in
+    memory, and so are the names: a guest's runs share its boot.
 
-    board: `image` and `physical` of `read_executed`.
+    board: how the architecture's kernels have their image, and where the board has it: early boot
+    runs at physical addresses. LabError for a file that is cut short.
+
+    It errs towards more: a block counts as executed when it was translated, for all functions that
+    it touches; a user program at low addresses can be taken for early code of the kernel.
     """
     image, physical = board
     key = (FileState.of(symbols), modules)
@@ -141,26 +122,6 @@ def _kernel_blocks(path: Path, base: int, image: ImageMap, physical: int) -> npt
     return np.concatenate([blocks[blocks["address"] >= lowest], early])
 
 
-def vmlinux_symbols(vmlinux: Path) -> list[Symbol]:
-    """The text symbols of a vmlinux that still has them; LabError when it is no ELF file.
-
-    It has those between the sections that /proc/kallsyms lists, too.
-    """
-    elf = read_elf(vmlinux)
-    if elf is None:
-        raise LabError(f"{vmlinux} is no ELF file of a kernel", "build it again")
-    is_code = [bool(section.flags & EXECUTABLE) for section in elf.sections]
-    columns = (elf.symbols.section, elf.symbols.value, elf.symbols.kind, elf.symbols.binding)
-    rows = zip(elf.symbols.names, *(column.tolist() for column in columns), strict=True)
-    found = []
-    for name, section, value, kind, binding in rows:
-        if not name or section >= RESERVED or not is_code[section] or kind in (SECTION, FILE):
-            continue
-        letter = "W" if binding == WEAK_BINDING else "T" if binding else "t"
-        found.append((value & _ALL_BITS, letter, without_padding(name), KERNEL))
-    return found
-
-
 def encode_executed(executed: Executed) -> bytes:
     """Sorted lines of "origin name"."""
     # A space sorts before all that names have, so lines are in the order of their pairs.
@@ -174,6 +135,5 @@ def decode_executed(text: bytes) -> Executed:
         return Executed(frozenset((origin, name) for origin, name in pairs))
     except ValueError as error:
         raise LabError(
-            f"a run's executed functions cannot be read: {error}",
-            "make the run again with --again",
+            f"a run's executed functions cannot be read: {error}", "make the run again with --again"
         ) from error

@@ -88,10 +88,8 @@ class Iterations(msgspec.Struct, frozen=True, array_like=True):
 
     def __post_init__(self) -> None:
         """Raises ValueError when the rows differ in length."""
-        if (
-            len({len(self.own_user), len(self.own_kernel), len(self.interrupts), len(self.other)})
-            > 1
-        ):
+        rows = (self.own_user, self.own_kernel, self.interrupts, self.other)
+        if len(set(map(len, rows))) > 1:
             raise ValueError("the rows of iterations differ in length")
 
     def __len__(self) -> int:
@@ -246,3 +244,26 @@ def _merge(regions: list[RegionCounts]) -> RegionCounts:
         if len(packets) == len(regions)
         else None,
     )
+
+
+def with_packets(regions: Iterable[RegionCounts], said: bytes) -> tuple[RegionCounts, ...]:
+    """The regions, each with the packets that were reported of its name, in lines of "NAME PACKETS
+    BYTES"; a region that comes again has those of its own line. LabError for lines that are none,
+    or of regions that were not counted.
+    """
+    told = [_packets_of(line) for line in said.decode("utf-8", "replace").splitlines()]
+    found = []
+    for region in regions:
+        at = next((index for index, (name, _) in enumerate(told) if name == region.name), None)
+        packets = None if at is None else told.pop(at)[1]
+        found.append(msgspec.structs.replace(region, packets=packets))
+    if told:
+        raise LabError(f"the workload reported packets of {told[0][0]}, which is no region of it")
+    return tuple(found)
+
+
+def _packets_of(line: str) -> tuple[str, Packets]:
+    words = line.rsplit(None, 2)
+    if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words[1:]):
+        raise LabError(f"the workload reported packets so: {line!r}")
+    return words[0], Packets(int(words[1]), int(words[2]))

@@ -5,20 +5,16 @@ A profile is made of rows: what one group of instructions (docs/formats.md) did 
 of the tree of calls. All else is a sum of rows, so whatever is printed adds up to the region.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import I32, I64, U8, U16, U64, Flags, run_offsets
 from kdelta.counts.model import CONTEXTS, Cost, FunctionCost, is_kernel
-
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
-U16 = npt.NDArray[np.uint16]
-U64 = npt.NDArray[np.uint64]
 
 
 class NodeEntry(IntEnum):
@@ -135,6 +131,9 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     mmio: I64
 
 
+_SUMS = ("insns", "string_iterations", "loads", "stores", "string_bytes")
+
+
 class CostColumns(msgspec.Struct, frozen=True, eq=False):
     """A Cost for each of n things, as columns of shape (n,). No kind of `specials` is all 0."""
 
@@ -151,14 +150,8 @@ class CostColumns(msgspec.Struct, frozen=True, eq=False):
     def cost(self, index: int) -> Cost:
         """One of them."""
         kinds = {kind: int(row[index]) for kind, row in sorted(self.specials.items())}
-        return Cost(
-            insns=int(self.insns[index]),
-            string_iterations=int(self.string_iterations[index]),
-            loads=int(self.loads[index]),
-            stores=int(self.stores[index]),
-            string_bytes=int(self.string_bytes[index]),
-            specials={kind: count for kind, count in kinds.items() if count},
-        )
+        sums: dict[str, Any] = {name: int(getattr(self, name)[index]) for name in _SUMS}
+        return Cost(**sums, specials={kind: count for kind, count in kinds.items() if count})
 
     def total(self) -> Cost:
         """The sum of all."""
@@ -174,25 +167,61 @@ class CostColumns(msgspec.Struct, frozen=True, eq=False):
 
         return self._each(add)
 
-    def taken(self, index: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "CostColumns":
+    def taken(self, index: npt.NDArray[np.integer] | Flags) -> "CostColumns":
         """Those of these indexes, or for which a mask holds."""
         return self._each(lambda column: column[index])
 
     def _each(self, change: Callable[[I64], I64]) -> "CostColumns":
         specials = {kind: change(column) for kind, column in self.specials.items()}
-        return CostColumns(
-            insns=change(self.insns),
-            string_iterations=change(self.string_iterations),
-            loads=change(self.loads),
-            stores=change(self.stores),
-            string_bytes=change(self.string_bytes),
-            specials={kind: column for kind, column in specials.items() if column.any()},
-        )
+        sums: dict[str, Any] = {name: change(getattr(self, name)) for name in _SUMS}
+        return CostColumns(**sums, specials={kind: c for kind, c in specials.items() if c.any()})
 
+
+TALLY = ("entered", "lost", "elements", "mmio")
+"""What is counted of a group, and of what it has (docs/formats.md)."""
+
+GROUP_COLUMNS = (
+    *("insns", "inner_loads", "inner_stores", "special"),
+    *("string", "element_bytes", "loads", "stores"),
+)
 
 _REPEATED = 2  # of a string operation: with a repeat prefix
 _COMPARED = 2  # operands of cmps
 MMIO = "mmio"
+
+
+def row_costs(
+    group: Mapping[str, npt.NDArray[np.integer]] | npt.NDArray[np.void],
+    tally: Mapping[str, I64],
+    specials: Sequence[str],
+) -> CostColumns:
+    """The cost of rows; docs/formats.md has the arithmetic.
+
+    group: columns as in its table of groups, of the group of each row. tally: what was counted of
+    it, as of a region's rows there. specials: names of special instructions; 0 is none.
+    """
+    entered, elements = tally["entered"], tally["elements"]
+    executed = entered - tally["lost"]
+    loads, stores = group["loads"].astype(np.int64), group["stores"].astype(np.int64)
+    # cmps reads two operands, and both were counted.
+    elements = elements // np.where(loads == _COMPARED, _COMPARED, 1)
+    again = np.where(group["string"] == _REPEATED, elements, 0)
+    times = np.where(group["string"] != 0, elements, executed)
+    ticks = group["insns"].astype(np.int64) * entered - tally["lost"]
+    by_kind = {
+        specials[kind]: np.where(group["special"] == kind, executed - again, 0)
+        for kind in np.unique(group["special"])
+        if kind
+    }
+    by_kind[MMIO] = tally["mmio"]
+    return CostColumns(
+        insns=ticks - again,
+        string_iterations=again,
+        loads=loads * times + group["inner_loads"] * entered,
+        stores=stores * times + group["inner_stores"] * entered,
+        string_bytes=elements * group["element_bytes"].astype(np.int64),
+        specials={kind: column for kind, column in by_kind.items() if column.any()},
+    )
 
 
 class AddressCosts(msgspec.Struct, frozen=True, eq=False):
@@ -229,32 +258,10 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
     rows: Rows
 
     def row_costs(self) -> CostColumns:
-        """The cost of each row; docs/formats.md has the arithmetic."""
-        rows, code, group = self.rows, self.code, self.rows.group
-        executed = rows.entered - rows.lost
-        loads = code.group_loads[group].astype(np.int64)
-        # cmps reads two operands, and both were counted.
-        elements = rows.elements // np.where(loads == _COMPARED, _COMPARED, 1)
-        string = code.group_string[group]
-        again = np.where(string == _REPEATED, elements, 0)
-        times = np.where(string != 0, elements, executed)
-        ticks = code.group_insns[group].astype(np.int64) * rows.entered - rows.lost
-        special = code.group_special[group]
-        by_kind = {
-            self.specials[kind]: np.where(special == kind, executed - again, 0)
-            for kind in np.unique(special)
-            if kind
-        }
-        by_kind[MMIO] = rows.mmio
-        return CostColumns(
-            insns=ticks - again,
-            string_iterations=again,
-            loads=loads * times + code.group_inner_loads[group] * rows.entered,
-            stores=code.group_stores[group].astype(np.int64) * times
-            + code.group_inner_stores[group] * rows.entered,
-            string_bytes=elements * code.group_element_bytes[group].astype(np.int64),
-            specials={kind: column for kind, column in by_kind.items() if column.any()},
-        )
+        """The cost of each row."""
+        code, rows = self.code, self.rows
+        group = {name: getattr(code, f"group_{name}")[rows.group] for name in GROUP_COLUMNS}
+        return row_costs(group, {name: getattr(rows, name) for name in TALLY}, self.specials)
 
     def node_costs(self) -> CostColumns:
         """What each node executed itself: (n_nodes,)."""
@@ -281,7 +288,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
             for (context, origin, name), cost in ranked
         )
 
-    def in_kernel(self) -> npt.NDArray[np.bool_]:
+    def in_kernel(self) -> Flags:
         """Of each function whether it is the kernel's or a module's: (n_functions,)."""
         return np.array([is_kernel(function.origin) for function in self.functions], bool)
 
@@ -302,8 +309,7 @@ class Profile(msgspec.Struct, frozen=True, eq=False):
         starts = np.searchsorted(code.insn_group, np.arange(len(code.group_insns) + 1))
         per_row = np.diff(starts)[of]
         row = np.repeat(np.arange(len(of)), per_row)
-        first = np.repeat(np.cumsum(per_row) - per_row, per_row)
-        insn = starts[of][row] + (np.arange(len(row)) - first)
+        insn = starts[of][row] + run_offsets(per_row)
         is_last = insn == starts[of + 1][row] - 1
         whole, entered = whole.taken(row), entered[row]
 

@@ -11,9 +11,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U8, run_offsets
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import CallTree, ExecutedCode, Profile, ProfiledFunction, Rows, Task
-from kdelta.counts.profile_code import code_of
+from kdelta.counts.profile import (
+    GROUP_COLUMNS,
+    TALLY,
+    CallTree,
+    ExecutedCode,
+    Profile,
+    ProfiledFunction,
+    Rows,
+    Task,
+)
 from kdelta.counts.profile_tree import GroupRows, Grown, RawTree, grown
 from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
@@ -30,16 +39,19 @@ _CELL = np.dtype(
 )
 _EXTRA = np.dtype(
     [(name, "<u4") for name in ("node", "block", "context", "group")]
-    + [(name, "<i8") for name in ("entered", "lost", "elements", "mmio")]
+    + [(name, "<i8") for name in TALLY]
 )
 _SHAPE = struct.Struct("<II")
 _SHAPE_BYTES = 3  # size, loads, stores of an instruction
 _NONE = 0xFFFFFFFF
-_TALLY = ("entered", "lost", "elements", "mmio")
+
+
+_Shapes = dict[int, U8]
+"""By a block's number, (n_insns, 3): size, loads and stores of each instruction."""
 
 
 class _Part(msgspec.Struct):
-    """One time that a region ran. shapes: by a block's number, (n_insns, 3)."""
+    """One time that a region ran."""
 
     region: str
     is_all: bool
@@ -47,7 +59,7 @@ class _Part(msgspec.Struct):
     nodes: npt.NDArray[np.void]
     cells: npt.NDArray[np.void]
     extras: npt.NDArray[np.void]
-    shapes: dict[int, npt.NDArray[np.uint8]]
+    shapes: _Shapes
 
 
 def read_profiles(path: Path, sources: Sources) -> tuple[Profile, ...]:
@@ -108,7 +120,7 @@ def _broken_down(payload: memoryview) -> _Part:
     return _Part(name, bool(is_all), iterations, nodes, cells, extras, shapes)
 
 
-def _rows(part: _Part, raw: RawCounts, first_group: npt.NDArray[np.int64]) -> GroupRows:
+def _rows(part: _Part, raw: RawCounts, first_group: I64) -> GroupRows:
     """Cells spread over the groups of their blocks, and what differs of single ones: all by
     (node, context, group).
     """
@@ -119,25 +131,23 @@ def _rows(part: _Part, raw: RawCounts, first_group: npt.NDArray[np.int64]) -> Gr
     cells, extras = part.cells, part.extras
     times = n_groups[cells["block"]]
     of = np.repeat(np.arange(len(cells)), times)
-    group = first_group[cells["block"]][of] + (
-        np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
-    )
+    group = first_group[cells["block"]][of] + run_offsets(times)
     node = np.concatenate([cells["node"][of], extras["node"]]).astype(np.int64) - 1
     context = np.concatenate([cells["context"][of], extras["context"]]).astype(np.int64)
     group = np.concatenate([group, first_group[extras["block"]] + extras["group"]])
-    columns = {name: np.concatenate([np.zeros(len(of), np.int64), extras[name]]) for name in _TALLY}
+    columns = {name: np.concatenate([np.zeros(len(of), np.int64), extras[name]]) for name in TALLY}
     columns["entered"][: len(of)] = cells["entered"][of]
     return GroupRows(node, context, group, **columns).summed()
 
 
-def _check(region: RawRegion, rows: GroupRows, first_group: npt.NDArray[np.int64]) -> None:
+def _check(region: RawRegion, rows: GroupRows, first_group: I64) -> None:
     """Over all nodes, each group did what it counted alone."""
     n = len(region.rows)
     counted = GroupRows(
         node=np.zeros(n, np.int64),
         context=(region.rows["place"] >> 16).astype(np.int64),
         group=first_group[region.rows["block"]] + (region.rows["place"] & 0xFFFF),
-        **{name: -region.rows[name].astype(np.int64) for name in _TALLY},
+        **{name: -region.rows[name].astype(np.int64) for name in TALLY},
     )
     rest = rows.joined(counted, node=0).summed()
     if len(rest):
@@ -150,7 +160,7 @@ def _check(region: RawRegion, rows: GroupRows, first_group: npt.NDArray[np.int64
 
 def _profile(same: Sequence[tuple[_Part, GroupRows]], raw: RawCounts, code: CodeMap) -> Profile:
     """One of all times that the region ran."""
-    shapes: dict[int, npt.NDArray[np.uint8]] = {}
+    shapes: _Shapes = {}
     for part, _ in same:
         shapes.update(part.shapes)  # what was found to be no part of a block is left out
     trees = []
@@ -178,7 +188,7 @@ def _profile(same: Sequence[tuple[_Part, GroupRows]], raw: RawCounts, code: Code
     tree = Grown(calls, code)
     tree.calls_before = _last_insns(shapes, raw)
     grown(tree, trees, raw, code)
-    functions, table, spread = code_of(tree, shapes, raw, code)
+    functions, table, spread = _code_of(tree, shapes, raw, code)
     return Profile(
         region=first.region,
         iterations=sum(part.iterations for part, _ in same),
@@ -192,13 +202,79 @@ def _profile(same: Sequence[tuple[_Part, GroupRows]], raw: RawCounts, code: Code
     )
 
 
-def _last_insns(shapes: dict[int, npt.NDArray[np.uint8]], raw: RawCounts) -> dict[int, int]:
+def _last_insns(shapes: _Shapes, raw: RawCounts) -> dict[int, int]:
     """Where each block ends, and its last instruction."""
     found = {}
     for block, shape in shapes.items():
         end = raw.vaddr[block] + int(shape[:, 0].sum())
         found[end] = end - int(shape[-1, 0])
     return found
+
+
+def _code_of(
+    tree: Grown, shapes: _Shapes, raw: RawCounts, code: CodeMap
+) -> tuple[tuple[ProfiledFunction, ...], ExecutedCode, Rows]:
+    """Functions, code and rows of a profile. Blocks that no row is about are left out."""
+    rows = tree.rows[0]
+    for more in tree.rows[1:]:
+        rows = rows.joined(more)
+    rows = rows.summed()
+    first = np.fromiter(raw.first_group.values(), np.int64, len(raw.first_group))
+    numbers = np.fromiter(raw.first_group, np.int64, len(raw.first_group))
+    block_of_row = numbers[np.searchsorted(first, rows.group, side="right") - 1]
+    blocks = sorted(np.unique(block_of_row).tolist(), key=lambda b: (raw.vaddr[b], raw.code[b]))
+    table, new_group = _code(blocks, shapes, raw, code)
+    functions = tuple(ProfiledFunction(*place) for place in tree.places)
+    return functions, table, _spread(rows, tree, new_group)
+
+
+def _spread(rows: GroupRows, tree: Grown, new_group: I64) -> Rows:
+    order = tree.order()
+    node = np.empty(len(order), np.int64)
+    node[order] = np.arange(len(order))
+    place = np.lexsort((new_group[rows.group], node[rows.node]))
+    return Rows(
+        node=node[rows.node][place].astype(np.int32),
+        group=new_group[rows.group][place].astype(np.int32),
+        **{name: getattr(rows, name)[place] for name in TALLY},
+    )
+
+
+def _code(
+    blocks: list[int], shapes: _Shapes, raw: RawCounts, code: CodeMap
+) -> tuple[ExecutedCode, I64]:
+    """The code of these blocks; and by a group's number its index there."""
+    insns = np.concatenate([shapes[block] for block in blocks] or [np.zeros((0, 3), np.uint8)])
+    per_block = np.array([len(shapes[block]) for block in blocks], np.int64)
+    size = insns[:, 0].astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(size)])
+    of_insn = np.concatenate([[0], np.cumsum(per_block)])
+    text_start = ends[of_insn]
+    within = ends[:-1] - np.repeat(text_start[:-1], per_block)
+    vaddr = np.array([raw.vaddr[block] for block in blocks], np.uint64)
+    first = np.array([raw.first_group[block] for block in blocks], np.int64)
+    times = raw.group_ends(blocks, per_block.tolist()) - first
+    groups = np.repeat(first, times) + run_offsets(times)
+    new_group = np.full(len(raw.groups), -1, np.int64)
+    new_group[groups] = np.arange(len(groups))
+    group = raw.groups[groups]
+    lengths = np.diff(text_start).tolist()
+    texts = [raw.code[block][:length] for block, length in zip(blocks, lengths, strict=True)]
+    table = ExecutedCode(
+        block_address=vaddr,
+        block_function=code.of_block[blocks].astype(np.int32),
+        block_offset=code.offset[blocks],
+        text=b"".join(texts),
+        text_start=text_start,
+        group_block=np.repeat(np.arange(len(blocks)), times).astype(np.int32),
+        **{f"group_{name}": group[name] for name in GROUP_COLUMNS},
+        insn_group=np.repeat(np.arange(len(groups)), group["insns"]).astype(np.int32),
+        insn_address=np.repeat(vaddr, per_block) + within.astype(np.uint64),
+        insn_size=insns[:, 0],
+        insn_loads=insns[:, 1],
+        insn_stores=insns[:, 2],
+    )
+    return table, new_group
 
 
 _MAGIC = b"KDPROFKE"
@@ -218,6 +294,7 @@ class _Stored(msgspec.Struct):
     arrays: dict[str, tuple[str, bytes]]  # by part and name: type and content
 
 
+_AS_IT_IS = ("region", "iterations", "calls", "specials", "functions", "tasks")
 _PARTS = (("tree", CallTree), ("code", ExecutedCode), ("rows", Rows))
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Stored)
@@ -235,12 +312,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> bytes:
             if isinstance(array := getattr(getattr(profile, part), name), np.ndarray)
         }
         stored = _Stored(
-            region=profile.region,
-            iterations=profile.iterations,
-            calls=profile.calls,
-            specials=profile.specials,
-            functions=profile.functions,
-            tasks=profile.tasks,
+            **{name: getattr(profile, name) for name in _AS_IT_IS},
             text=profile.code.text,
             arrays={name: (kind, a.astype(kind).tobytes()) for name, (kind, a) in arrays.items()},
         )
@@ -288,12 +360,7 @@ def _decoded(blob: bytes) -> Iterator[Profile]:
             part, _, field = name.partition(".")
             parts[part][field] = np.frombuffer(content, kind)
         yield Profile(
-            region=stored.region,
-            iterations=stored.iterations,
-            calls=stored.calls,
-            specials=stored.specials,
-            functions=stored.functions,
-            tasks=stored.tasks,
+            **{name: getattr(stored, name) for name in _AS_IT_IS},
             tree=CallTree(**parts["tree"]),
             code=ExecutedCode(**parts["code"]),
             rows=Rows(**parts["rows"]),

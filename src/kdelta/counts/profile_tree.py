@@ -8,21 +8,18 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags, run_offsets
 from kdelta.counts.model import CONTEXTS, KERNEL, UNKNOWN
-from kdelta.counts.profile import CallTree, NodeEntry, Task
+from kdelta.counts.profile import TALLY, CallTree, NodeEntry, Task
 from kdelta.counts.raw import CodeMap, Place, RawCounts
 
 USER_CODE = "[user code]"
 """The function of a task's user code where that was not followed."""
 
-I64 = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _INTERRUPTS = CONTEXTS.index("interrupts")
 _IN_SAME_CODE = frozenset({NodeEntry.CALL, NodeEntry.TAIL, NodeEntry.SIGNAL})
-_TALLY = ("entered", "lost", "elements", "mmio")
 
 
 class GroupRows(msgspec.Struct, frozen=True, eq=False):
@@ -54,18 +51,18 @@ class GroupRows(msgspec.Struct, frozen=True, eq=False):
         n_groups = 1 + int(self.group.max(initial=0))
         key = (self.node * len(CONTEXTS) + self.context) * n_groups + self.group
         keys, place = np.unique(key, return_inverse=True)
-        sums = {name: np.zeros(len(keys), np.int64) for name in _TALLY}
+        sums = {name: np.zeros(len(keys), np.int64) for name in TALLY}
         for name, column in sums.items():
             np.add.at(column, place.reshape(-1), getattr(self, name))
         kept = np.logical_or.reduce([column != 0 for column in sums.values()])
         keys = keys[kept]
         rest, group = np.divmod(keys, n_groups)
         node, context = np.divmod(rest, len(CONTEXTS))
-        return GroupRows(node, context, group, *(sums[name][kept] for name in _TALLY))
+        return GroupRows(node, context, group, *(sums[name][kept] for name in TALLY))
 
     def shown(self, row: int) -> str:
         """One of them, for a message."""
-        words = [f"{name} {int(getattr(self, name)[row]):+d}" for name in _TALLY]
+        words = [f"{name} {int(getattr(self, name)[row]):+d}" for name in TALLY]
         context = CONTEXTS[int(self.context[row])]
         return f"group {int(self.group[row])}, {context}: {', '.join(words)}"
 
@@ -81,7 +78,7 @@ class RawTree(msgspec.Struct, frozen=True, eq=False):
     block: I64
     site_block: I64
     entry: I64
-    site: npt.NDArray[np.uint64]
+    site: U64
     is_return: Flags
     entered: I64
     rows: GroupRows
@@ -208,7 +205,7 @@ def _levels(parent: I64) -> list[I64]:
         found.append(level)
         first = np.searchsorted(sorted_parent, level)
         n = np.searchsorted(sorted_parent, level, side="right") - first
-        at = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(n.sum())
+        at = np.repeat(first, n) + run_offsets(n)
         level = by_parent[at]
     return found
 
@@ -319,7 +316,7 @@ class _Growth:
         if self.found.calls == "kernel" and int(tree.block[node]) in self.raw.user:
             function, whole = self.found.user_code, True
         if tree.is_return[node]:
-            site = self._site_before(site)
+            site = self.found.calls_before.get(site, 0)
         parent = int(tree.parent[node])
         if context == _INTERRUPTS and self.cut[node]:
             parent, entry, site = -1, int(NodeEntry.INTERRUPT), 0
@@ -335,11 +332,7 @@ class _Growth:
             whole=whole,
         )
 
-    def _site_before(self, address: int) -> int:
-        """The call that returns to that address, of those that are known; else 0."""
-        return self.found.calls_before.get(address, 0)
-
-    def _blocks_of_rows(self) -> tuple[I64, npt.NDArray[np.uint64]]:
+    def _blocks_of_rows(self) -> tuple[I64, U64]:
         """The block of each row, and its address."""
         raw = self.raw
         first = np.fromiter(raw.first_group.values(), np.int64, len(raw.first_group))

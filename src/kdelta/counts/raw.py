@@ -10,8 +10,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64
 from kdelta.counts.binaries import Binary, attribute, load_binary
 from kdelta.counts.model import UNKNOWN, VDSO
+from kdelta.counts.profile import TALLY
 from kdelta.counts.symbols import NO_SYMBOL, SymbolTable, kallsyms_table
 from kdelta.machines.chunks import read_chunks
 from kdelta.spec.errors import LabError
@@ -20,10 +22,7 @@ FORMAT = 1
 _ADDRESS_BYTES = 8  # of the vDSO in the agent, before its bytes in the message
 _BLOCK = struct.Struct("<IIQII")
 _REGION = struct.Struct("<QQ")
-ROW = np.dtype(
-    [("block", "<u4"), ("place", "<u4")]
-    + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
-)
+ROW = np.dtype([("block", "<u4"), ("place", "<u4"), *((name, "<u8") for name in TALLY)])
 GROUP = np.dtype(
     [("insns", "<u2"), ("inner_loads", "<u2"), ("inner_stores", "<u2"), ("special", "u1"),
      ("string", "u1"), ("element_bytes", "u1"), ("loads", "u1"), ("stores", "u1"), ("unused", "u1")]
@@ -50,8 +49,8 @@ class RawRegion(msgspec.Struct):
 
     name: str
     iterations_lost: int
-    iterations: npt.NDArray[np.uint64]
-    whole: npt.NDArray[np.uint64]
+    iterations: U64
+    whole: U64
     rows: npt.NDArray[np.void]
 
 
@@ -80,7 +79,7 @@ class RawCounts:
             elif tag == b"BLKS":
                 self._blocks(payload)
             elif tag == b"REGN":
-                self.regions.append(_region(payload))
+                self.regions.append(read_region(payload))
             elif tag == b"CALL":
                 self.calls.append((self.regions[-1], payload))
         self.groups = np.frombuffer(b"".join(self._groups), dtype=GROUP)
@@ -109,14 +108,14 @@ class RawCounts:
                 self.user.add(block)
             at += n_bytes
 
-    def first_groups(self) -> npt.NDArray[np.int64]:
+    def first_groups(self) -> I64:
         """By a block's number, the index into `groups` of its first one."""
         found = np.zeros(max(self.vaddr, default=0) + 1, dtype=np.int64)
         for block, first in self.first_group.items():
             found[block] = first
         return found
 
-    def group_ends(self, blocks: Sequence[int], insns: Sequence[int]) -> npt.NDArray[np.int64]:
+    def group_ends(self, blocks: Sequence[int], insns: Sequence[int]) -> I64:
         """By block, the index after its last group: of so many instructions, which are less than
         were defined if the emulator left the last one out.
         """
@@ -125,7 +124,8 @@ class RawCounts:
         return np.searchsorted(before, before[first] + np.array(insns, np.int64))
 
 
-def _region(payload: memoryview) -> RawRegion:
+def read_region(payload: memoryview) -> RawRegion:
+    """A region's chunk."""
     length = int.from_bytes(payload[:4], "little")
     name = bytes(payload[4 : 4 + length]).decode("utf-8", "replace")
     at = 4 + length
@@ -154,8 +154,8 @@ class CodeMap:
         self.places: list[Place] = [NOWHERE]
         self._index: dict[Place, int] = {NOWHERE: 0}
         n = max(raw.vaddr, default=0) + 1
-        self.of_block: npt.NDArray[np.int64] = np.zeros(n, dtype=np.int64)
-        self.offset: npt.NDArray[np.uint64] = np.zeros(n, dtype=np.uint64)
+        self.of_block: I64 = np.zeros(n, dtype=np.int64)
+        self.offset: U64 = np.zeros(n, dtype=np.uint64)
         in_kernel = [block for block in raw.vaddr if block not in raw.user]
         kernel = kallsyms_table(sources.symbols, sources.modules)
         self._name(in_kernel, [raw.vaddr[block] for block in in_kernel], kernel)

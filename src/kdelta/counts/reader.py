@@ -6,27 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from kdelta.counts.model import (
-    CONTEXTS,
-    Cost,
-    FunctionCost,
-    Iterations,
-    RegionCounts,
-    RunCounts,
-)
+from kdelta.counts.arrays import I64, U64
+from kdelta.counts.model import CONTEXTS, FunctionCost, Iterations, RegionCounts, RunCounts
+from kdelta.counts.profile import TALLY, row_costs
 from kdelta.counts.raw import CodeMap, RawCounts, RawRegion, Sources
 from kdelta.machines.chunks import require_complete
 from kdelta.spec.errors import LabError
 
 __all__ = ["Sources", "read_counts"]
-
-_REPEATED = 2  # of a string operation: with a repeat prefix
-_COMPARED = 2  # operands of cmps
-_SUMS = ("insns", "string_iterations", "loads", "stores", "string_bytes")
-
-Counted = npt.NDArray[np.int64]
 
 
 class _Labels:
@@ -40,65 +28,25 @@ class _Labels:
         self.of_block = of_place[code.of_block]
 
 
-def _costs_by_row(
-    raw: RawCounts, first_group: npt.NDArray[np.int64], rows: npt.NDArray[np.void]
-) -> dict[str, Counted]:
-    """For each row its sums; docs/formats.md has the arithmetic."""
-    group = raw.groups[first_group[rows["block"]] + (rows["place"] & 0xFFFF)]
-    column = {name: rows[name].astype(np.int64) for name in ("entered", "lost", "elements", "mmio")}
-    executed = column["entered"] - column["lost"]
-    loads, stores = group["loads"].astype(np.int64), group["stores"].astype(np.int64)
-    # cmps reads two operands, and both were counted.
-    elements = column["elements"] // np.where(loads == _COMPARED, _COMPARED, 1)
-    again = np.where(group["string"] == _REPEATED, elements, 0)
-    times = np.where(group["string"] != 0, elements, executed)
-    ticks = group["insns"].astype(np.int64) * column["entered"] - column["lost"]
-    return {
-        "insns": ticks - again,
-        "string_iterations": again,
-        "loads": loads * times + group["inner_loads"] * column["entered"],
-        "stores": stores * times + group["inner_stores"] * column["entered"],
-        "string_bytes": elements * group["element_bytes"].astype(np.int64),
-        "special": group["special"].astype(np.int64),
-        "special_count": executed - again,
-        "mmio": column["mmio"],
-    }
-
-
 def _function_costs(
-    raw: RawCounts, functions: _Labels, first_group: npt.NDArray[np.int64], region: RawRegion
+    raw: RawCounts, functions: _Labels, first_group: I64, region: RawRegion
 ) -> tuple[FunctionCost, ...]:
-    rows = region.rows
-    row_cost = _costs_by_row(raw, first_group, rows)
-    key = (rows["place"] >> 16).astype(np.int64) * len(functions.labels) + functions.of_block[
-        rows["block"]
-    ]
+    rows, n = region.rows, len(functions.labels)
+    group = raw.groups[first_group[rows["block"]] + (rows["place"] & 0xFFFF)]
+    tally = {name: rows[name].astype(np.int64) for name in TALLY}
+    key = (rows["place"] >> 16).astype(np.int64) * n + functions.of_block[rows["block"]]
     keys, position = np.unique(key, return_inverse=True)
-    sums = {name: np.zeros(len(keys), dtype=np.int64) for name in _SUMS}
-    for name in _SUMS:
-        np.add.at(sums[name], position, row_cost[name])
-    specials: list[dict[str, int]] = [{} for _ in keys]
-    for row in np.flatnonzero((row_cost["special"] > 0) | (row_cost["mmio"] > 0)):
-        kinds = specials[position[row]]
-        for kind, count in (
-            (raw.specials[row_cost["special"][row]], row_cost["special_count"][row]),
-            ("mmio", row_cost["mmio"][row]),
-        ):
-            if kind and count:
-                kinds[kind] = kinds.get(kind, 0) + int(count)
-    found = []
-    for i, k in enumerate(keys):
-        origin, name = functions.labels[int(k) % len(functions.labels)]
-        context = CONTEXTS[int(k) // len(functions.labels)]
-        insns, string_iterations, loads, stores, string_bytes = (int(sums[n][i]) for n in _SUMS)
-        cost = Cost(insns, string_iterations, loads, stores, string_bytes, specials[i])
-        found.append(FunctionCost(context, origin, name, cost))
+    sums = row_costs(group, tally, raw.specials).summed(position, len(keys))
+    found = [
+        FunctionCost(CONTEXTS[key // n], *functions.labels[key % n], sums.cost(index))
+        for index, key in enumerate(map(int, keys))
+    ]
     return tuple(
         sorted(found, key=lambda f: (CONTEXTS.index(f.context), -f.cost.insns, f.origin, f.name))
     )
 
 
-def _check(region: RegionCounts, whole: npt.NDArray[np.uint64]) -> None:
+def _check(region: RegionCounts, whole: U64) -> None:
     """The blocks' sums against the running totals that the plugin kept next to them."""
     totals = (int(whole[0] + whole[1]), int(whole[2]), int(whole[3]))
     for context, total in zip(CONTEXTS, totals, strict=True):

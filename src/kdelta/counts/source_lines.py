@@ -14,8 +14,8 @@ from elftools.elf.sections import SymbolTableSection
 
 from kdelta.host.command import run
 from kdelta.host.files import lab_errors
+from kdelta.host.lock import work_folder
 from kdelta.host.target import target
-from kdelta.host.work import work_folder
 from kdelta.spec.errors import LabError
 
 _LINE_TABLES = (".debug_line", ".zdebug_line")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64
 from kdelta.host.files import FileState
 
 END = "-"
@@ -43,13 +43,13 @@ class SymbolTable:
             if known is not this and _preference(kind, name) < _preference(*known[:2]):
                 best[address] = this
         addresses = sorted(best)
-        self.starts: npt.NDArray[np.uint64] = np.array(addresses, dtype=np.uint64)
+        self.starts: U64 = np.array(addresses, dtype=np.uint64)
         self.labels = [(best[address][2], best[address][1]) for address in addresses]
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def indexes(self, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    def indexes(self, addresses: U64) -> I64:
         """For each address the index into `labels`, or -1 below the first symbol."""
         return np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
 

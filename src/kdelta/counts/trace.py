@@ -9,13 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U32, U64, Flags
 from kdelta.counts.model import CONTEXTS
 from kdelta.spec.errors import LabError
-
-U8 = npt.NDArray[np.uint8]
-U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
 
 (
     JUMP_NONE,
@@ -141,19 +137,6 @@ def read_only(array: npt.NDArray[np.generic], name: str) -> npt.NDArray[np.gener
     made = np.ascontiguousarray(array, dtype=_ARRAYS[name])
     made.flags.writeable = False
     return made
-
-
-def encode_trace(trace: Trace) -> bytes:
-    """One trace as a compressed blob."""
-    return encode_traces((trace,))
-
-
-def decode_trace(blob: bytes) -> Trace:
-    """The trace of a blob that holds one; LabError when it is damaged, cut off or holds others."""
-    traces = decode_traces(blob)
-    if len(traces) != 1:
-        raise _damaged(f"it holds {len(traces)} traces instead of one")
-    return traces[0]
 
 
 def encode_traces(traces: Sequence[Trace]) -> bytes:

@@ -10,8 +10,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U8, U32, U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import DATA, U8, U32, U64, Trace, read_only, require_sound
+from kdelta.counts.raw import ROW, read_region
+from kdelta.counts.trace import DATA, Trace, read_only, require_sound
 from kdelta.machines.chunks import read_chunks, require_complete
 from kdelta.spec.errors import LabError
 
@@ -26,15 +28,7 @@ _UNIT = np.dtype(
     + [(name, "<u4") for name in ("id", "bytes", "insns", "jump")]
 )
 _LINE = np.dtype([("virtual", "<u8"), ("physical", "<u8")])  # a store: virtual + 1
-_REGION = struct.Struct("<QQ")
-_ROW = np.dtype(
-    [("block", "<u4"), ("place", "<u4")]
-    + [(name, "<u8") for name in ("entered", "lost", "elements", "mmio")]
-)
-_ITERATION_BYTES = 4 * 8
 _NOWHERE = np.uint32(DATA - 1)
-
-Signed = npt.NDArray[np.int64]
 
 
 class _Part(msgspec.Struct):
@@ -65,22 +59,15 @@ def read_traces(path: Path) -> tuple[Trace, ...]:
     """
     require_complete(path)
     parts: dict[str, list[_Part]] = {}
-    rows = np.zeros(0, _ROW)
+    rows: npt.NDArray[np.void] = np.zeros(0, ROW)
     for tag, payload in read_chunks(path):
         if tag == b"REGN":
-            rows = _rows(payload)
+            rows = read_region(payload).rows
         elif tag == b"TRCE":
             part = _part(payload)
             _check(part, rows)
             parts.setdefault(part.region, []).append(part)
     return tuple(_merged(same) for same in parts.values())
-
-
-def _rows(payload: memoryview) -> npt.NDArray[np.void]:
-    length = int.from_bytes(payload[:4], "little")
-    _, count = _REGION.unpack_from(payload, 4 + length)
-    at = 4 + length + _REGION.size + (count + 1) * _ITERATION_BYTES
-    return np.frombuffer(payload, _ROW, offset=at)
 
 
 def _part(payload: memoryview) -> _Part:
@@ -155,10 +142,7 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
         if not end_group and context == part.contexts[-1]:
             times[blocks["id"] == end_block] += 1
         traced = _times(part, context)
-        address, excess = _covered(
-            (part.units, traced[part.units["id"]]),
-            (blocks, -times),
-        )
+        address, excess = _covered((part.units, traced[part.units["id"]]), (blocks, -times))
         if len(wrong := np.flatnonzero(excess)):
             raise LabError(
                 f"region {part.region}: its trace and its counters disagree on {len(wrong)} places,"
@@ -167,7 +151,7 @@ def _check(part: _Part, rows: npt.NDArray[np.void]) -> None:
             )
 
 
-def _times(part: _Part, context: int) -> Signed:
+def _times(part: _Part, context: int) -> I64:
     """How often each unit occurs in that context, by its id."""
     of_piece = np.bincount(part.sequence[part.contexts == context], minlength=len(part.lengths))
     is_unit = part.items < DATA
@@ -178,7 +162,7 @@ def _times(part: _Part, context: int) -> Signed:
     return found.astype(np.int64)
 
 
-def _covered(*stretches: tuple[npt.NDArray[np.void], Signed]) -> tuple[U64, Signed]:
+def _covered(*stretches: tuple[npt.NDArray[np.void], I64]) -> tuple[U64, I64]:
     """Addresses where the sum of the times changes that stretches of code cover them, and the sum
     from each on.
     """

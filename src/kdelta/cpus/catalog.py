@@ -1,20 +1,202 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPUs that come with kdelta, and those of the user's own files."""
+"""The CPUs that come with kdelta, and the user's own: those that `kdelta calibrate` writes, and
+others, in $XDG_CONFIG_HOME/kdelta/cpus/NAME.toml each. Options may follow a name, for what of a CPU
+its buyer chooses: "cortex-a9,l2=256KiB,clock=1GHz" is a cortex-a9 with these.
+
+l1i, l1d, l2=SIZE    of the sizes that the file says it comes in; the ways stay
+l2-latency=CYCLES    what a miss of the L1I costs at most that hits the L2; the least moves too
+replacement=POLICY   of the L1I, and of the instruction side's TLBs and BTB that have its
+                     policy: lru, round-robin, random
+clock=FREQUENCY      as 800MHz or 1.4GHz
+"""
 
 import difflib
 import functools
-from collections.abc import Mapping
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import get_args
+
+import msgspec
 
 from kdelta.cpus.file import CPUFileError, decode_cpu
 from kdelta.cpus.like import SUFFIX, shipped
-from kdelta.cpus.model import CPU
-from kdelta.cpus.options import with_options
-from kdelta.cpus.user import HOST, load_file, load_user_cpu, user_path, user_paths
+from kdelta.cpus.model import CPU, Cache, MissPrice, Replacement
 from kdelta.spec.errors import LabError, UserError
 
+_SIZE = re.compile(r"(\d+) ?(KiB|MiB|K|M|)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20}
+_CLOCK = re.compile(r"(\d+(?:\.\d+)?) ?(MHz|GHz)", re.IGNORECASE)
+_FOLLOWING = ("itlb", "itlb_small", "btb")
+HOST = "host"
+"""What the CPU of the machine that kdelta runs on is called, once it was calibrated."""
+_LARGEST_BYTES = 1 << 20
 DEFAULT_CPU = "generic-x86-64"
+
+
+def with_options(cpu: CPU, options: str) -> CPU:
+    """The CPU with these options, "NAME=VALUE,...", which are added to its name; itself without.
+
+    UserError for an option that there is not, or a value that the CPU does not come with.
+    """
+    for option in filter(None, (part.strip() for part in options.split(","))):
+        name, has_value, value = option.partition("=")
+        setter = _OPTIONS.get(name.strip())
+        if setter is None or not has_value:
+            raise UserError(
+                f"{cpu.name}: {option!r} is no option of a CPU",
+                f"there is: {', '.join(f'{known}=...' for known in _OPTIONS)}",
+            )
+        cpu = setter(cpu, name.strip(), value.strip())
+        cpu = msgspec.structs.replace(cpu, name=f"{cpu.name},{name.strip()}={value.strip()}")
+    return cpu
+
+
+def _size(cpu: CPU, field: str, value: str) -> CPU:
+    found = _SIZE.fullmatch(value)
+    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    sizes = cpu.sizes.get(field, ())
+    if size not in sizes:
+        known = ", ".join(f"{one >> 10}KiB" for one in sizes)
+        raise UserError(
+            f"{cpu.name} has no {field} of {value}",
+            f"it comes with {known}" if known else "its size is no matter of choice",
+        )
+    cache: Cache = getattr(cpu, field)
+    sets = size // (cache.ways * cache.line_bytes)
+    return _replaced(cpu, field, value, {field: msgspec.structs.replace(cache, sets=sets)})
+
+
+def _latency(cpu: CPU, name: str, value: str) -> CPU:
+    cycles = _number(cpu, name, value)
+    price = cpu.misses["l1i"]
+    hidden = max(0.0, price.hidden + cycles - price.exposed)
+    misses = {**cpu.misses, "l1i": MissPrice(hidden, cycles, price.calibrated)}
+    fields: dict[str, object] = {"misses": misses}
+    if cpu.front_end is not None:
+        fields["front_end"] = msgspec.structs.replace(cpu.front_end, miss_cycles=cycles)
+    return _replaced(cpu, "misses.l1i", f"{value} cycles", fields)
+
+
+def _replacement(cpu: CPU, name: str, value: str) -> CPU:
+    known = get_args(Replacement)
+    if value not in known:
+        raise UserError(
+            f"{cpu.name}: no {name} is called {value!r}", f"there is: {', '.join(known)}"
+        )
+    fields = ["l1i"]
+    for field in _FOLLOWING:
+        held: Cache | None = getattr(cpu, field)
+        if held is not None and held.replacement == cpu.l1i.replacement:
+            fields.append(field)
+    changed: dict[str, object] = {
+        field: msgspec.structs.replace(getattr(cpu, field), replacement=value) for field in fields
+    }
+    if cpu.front_end is not None:
+        levels = (
+            msgspec.structs.replace(level, replacement=value)
+            if level.replacement == cpu.l1i.replacement
+            else level
+            for level in cpu.front_end.btb
+        )
+        changed["front_end"] = msgspec.structs.replace(cpu.front_end, btb=tuple(levels))
+    return msgspec.structs.replace(cpu, **changed)
+
+
+def _clock(cpu: CPU, name: str, value: str) -> CPU:
+    found = _CLOCK.fullmatch(value)
+    mhz = float(found[1]) * (1000 if found[2].lower() == "ghz" else 1) if found else 0.0
+    if not mhz:
+        raise UserError(f"{cpu.name}: {value!r} is no {name}", "give it as 800MHz or 1.4GHz")
+    return _replaced(cpu, "clock", value, {"clock_mhz": mhz})
+
+
+def _number(cpu: CPU, name: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise UserError(f"{cpu.name}: {name}={value} is no number of cycles", "it is positive")
+    return number
+
+
+def _replaced(cpu: CPU, source: str, text: str, fields: dict[str, object]) -> CPU:
+    sources = {**cpu.sources, source: f"chosen: {text}"}
+    return msgspec.structs.replace(cpu, sources=sources, **fields)
+
+
+_OPTIONS: dict[str, Callable[[CPU, str, str], CPU]] = {
+    "l1i": _size,
+    "l1d": _size,
+    "l2": _size,
+    "l2-latency": _latency,
+    "replacement": _replacement,
+    "clock": _clock,
+}
+
+
+def user_folder() -> Path:
+    """Where the user's CPU files are: KDELTA_CONFIG_DIR/cpus, or as the XDG folders are."""
+    if named := os.environ.get("KDELTA_CONFIG_DIR"):
+        return Path(named).absolute() / "cpus"
+    # The XDG specification: a relative path there is to be ignored.
+    if (named := os.environ.get("XDG_CONFIG_HOME")) and Path(named).is_absolute():
+        return Path(named) / "kdelta" / "cpus"
+    try:
+        return Path.home() / ".config" / "kdelta" / "cpus"
+    except RuntimeError as error:
+        raise LabError(
+            f"no folder for CPU files: {error}", "set HOME, XDG_CONFIG_HOME or KDELTA_CONFIG_DIR"
+        ) from error
+
+
+def user_path(name: str) -> Path:
+    """Where the user's CPU of that name is, or would be."""
+    return user_folder() / f"{name}{SUFFIX}"
+
+
+def user_paths() -> Mapping[str, Path]:
+    """The user's CPU files by name, in the order of their names; some may be damaged."""
+    try:
+        files = sorted(user_folder().glob(f"*{SUFFIX}"))
+    except OSError:
+        return {}
+    return {path.stem: path for path in files if path.is_file()}
+
+
+def load_user_cpu(name: str) -> CPU:
+    """A CPU of the user's. UserError for a file that cannot be read, is damaged, or says that it is
+    another one.
+    """
+    path = user_path(name)
+    cpu = load_file(path)
+    if cpu.name != name:
+        raise UserError(
+            f"{path} is the file of a CPU called {cpu.name!r}",
+            f"rename it to {cpu.name}{SUFFIX}, or give it by its path",
+        )
+    return cpu
+
+
+def load_file(path: Path) -> CPU:
+    """The CPU of a file; UserError, which names the path and what is wrong."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_BYTES + 1)  # a device has no end
+        if len(text) > _LARGEST_BYTES:
+            raise UserError(f"{path} is no CPU file: it is too large", "docs/cpus.md describes it")
+        return decode_cpu(text)
+    except OSError as error:
+        raise UserError(
+            f"the CPU file {path} cannot be read: {error.strerror}",
+            "kdelta cpus lists those that are known by name",
+        ) from error
+    except CPUFileError as error:
+        raise UserError(f"{path}: {error}", "docs/cpus.md describes the file") from error
 
 
 @functools.cache
@@ -32,8 +214,7 @@ def list_cpus() -> Mapping[str, CPU]:
 
 def load_cpu(name_or_path: str) -> CPU:
     """The CPU of that name, of those that come with kdelta or the user's own; or of a file: what
-    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz";
-    options.py has them.
+    has a slash or ends in .toml. Options may follow, as in "cortex-a9,l2=256KiB,clock=1GHz".
 
     UserError if there is no such CPU or file, if the file is not as it must be, if a file of the
     user's has the name of one that comes with kdelta, and for an option that it has not.

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from kdelta.cpus.cache import LRU, Cache, Replacement, is_power_of_two
-from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, front_end
+from kdelta.cpus.front_end import FrontEnd, FrontEndError, FrontEndTables, SourcedTable, front_end
 from kdelta.cpus.like import LikeError, Table, whole
 from kdelta.cpus.model import (
     ASSUMED,
@@ -36,10 +36,9 @@ from kdelta.cpus.model import (
 _FRONT_END_TABLES = FrontEndTables.__struct_fields__
 
 
-class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Array(SourcedTable, frozen=True, kw_only=True):
     """`bytes` or `entries`, one of them: what the source says, to be checked by the rest."""
 
-    source: str
     sets: int
     ways: int
     replacement: Replacement = LRU
@@ -51,31 +50,26 @@ class _Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: tuple[int, ...] | None = None
 
 
-class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Base(SourcedTable, frozen=True, kw_only=True):
     cycles_per_insn: float
-    source: str
 
 
-class _Clock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Clock(SourcedTable, frozen=True, kw_only=True):
     mhz: float
-    source: str
 
 
-class _Strings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Strings(SourcedTable, frozen=True, kw_only=True):
     bytes_per_cycle: tuple[float, float]
-    source: str
 
 
-class _Miss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Miss(SourcedTable, frozen=True, kw_only=True):
     cycles: tuple[float, float]
     calibrated: bool
-    source: str
 
 
-class _Special(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Special(SourcedTable, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     cycles: tuple[float, float]
-    source: str
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -357,18 +351,14 @@ def _sources(raw: _File, tables: FrontEndTables, own: Iterable[str]) -> dict[str
     """Where each field's figures are from, in full: the file names each document once. `own` are
     the keys of the file's own documents, each of which has to be the source of something.
     """
+    tables_of_raw = ("l1i", "l1d", "l2", "itlb", "itlb_small", "btb", *DATA_TLBS)
     short = {
         "frontend": raw.frontend_source,
-        "l1i": raw.l1i.source,
-        "l1d": raw.l1d.source,
-        "l2": raw.l2.source,
-        "itlb": raw.itlb.source,
-        **({"itlb_small": raw.itlb_small.source} if raw.itlb_small else {}),
-        **({"btb": raw.btb.source} if raw.btb else {}),
-        **{name: array.source for name in DATA_TLBS if (array := getattr(raw, name))},
-        "base": raw.base.source,
-        **({"clock": raw.clock.source} if raw.clock else {}),
-        "strings": raw.strings.source,
+        **{
+            name: table.source
+            for name in (*tables_of_raw, "base", "clock", "strings")
+            if (table := getattr(raw, name))
+        },
         **{f"misses.{kind}": miss.source for kind, miss in raw.misses.items()},
         **{f"special.{kind}": special.source for special in raw.special for kind in special.kinds},
         **{f"path.{path.name}": path.source for path in raw.path},

@@ -84,29 +84,31 @@ class FrontEnd(msgspec.Struct, frozen=True):
     cycles_per_insn: float = 0.5
 
 
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SourcedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a CPU's file, and where its figures are from."""
+
     source: str
 
 
-class _Predictor(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Predictor(SourcedTable, frozen=True, kw_only=True):
     base_entries: int
     entries: int = 1
     tag_bits: int = 1
     histories: tuple[int, ...] = ()
 
 
-class _Returns(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Returns(SourcedTable, frozen=True, kw_only=True):
     entries: int
 
 
-class _Second(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Second(SourcedTable, frozen=True, kw_only=True):
     entries: int
     sets: int
     ways: int
     cycles: float
 
 
-class _Fetch(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Fetch(SourcedTable, frozen=True, kw_only=True):
     miss_cycles: float
     window_bytes: int | None = None
     next_line: bool = False
@@ -116,7 +118,7 @@ class _Fetch(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
     cycles_per_insn: float | None = None
 
 
-class _OpCache(_Table, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _OpCache(SourcedTable, frozen=True, kw_only=True):
     sets: int
     ways: int
     window_bytes: int
@@ -150,7 +152,7 @@ def front_end(
         return None
     if tables.fetch is None:
         raise FrontEndError("`fetch` is missing: there are other tables of the front end")
-    fetch = tables.fetch
+    fetch, ops = tables.fetch, tables.op_cache
     window = fetch.window_bytes
     if window is not None and not (is_power_of_two(window) and window <= 4096):
         raise FrontEndError(f"`fetch.window_bytes` is {window}; it is a power of two up to 4096")
@@ -163,7 +165,7 @@ def front_end(
         returns=_returns(tables.returns),
         btb=_levels(btb, tables.btb_second),
         fetch_bytes=window,
-        op_cache=_op_cache(tables.op_cache),
+        op_cache=_geometry("op_cache", ops.sets, ops.ways, ops.window_bytes) if ops else None,
         next_line=fetch.next_line,
         run_ahead=_run_ahead(tables, decoupled=decoupled),
         miss_cycles=_cycles("fetch.miss_cycles", fetch.miss_cycles),
@@ -215,12 +217,6 @@ def _levels(first: Cache | None, second: _Second | None) -> tuple[Cache, ...]:
             f"not {second.entries}"
         )
     return first, found
-
-
-def _op_cache(table: _OpCache | None) -> Cache | None:
-    if table is None:
-        return None
-    return _geometry("op_cache", table.sets, table.ways, table.window_bytes)
 
 
 def _geometry(field: str, sets: int, ways: int, line: int) -> Cache:

@@ -10,9 +10,6 @@ from kdelta.cpus.catalog import DEFAULT_CPU, list_cpus
 from kdelta.cpus.model import CPU, MEASURED, Calibration, Core, MissKind, MissPrice, Price
 from kdelta.spec.errors import UserError
 
-_NUMBERS = {
-    "cpu family": 0, "model": 1, "CPU implementer": 0, "CPU part": 1,
-}  # fmt: skip
 _FLAGS = ("flags", "Features")
 
 
@@ -40,17 +37,6 @@ def base_for(arch: str, numbers: str = "", flags: Collection[str] = ()) -> CPU:
         f"no CPU of {arch} that is known has the numbers {numbers or 'that are missing'}",
         f"name the one that is most like it: {names}" if names else "docs/cpus.md describes a file",
     )
-
-
-def numbers_of(cpuinfo: str) -> str:
-    """The numbers of the first CPU of a /proc/cpuinfo, for `base_for`; empty where it has none."""
-    found: dict[int, str] = {}
-    for line in cpuinfo.splitlines():
-        name, colon, value = line.partition(":")
-        place = _NUMBERS.get(name.strip())
-        if colon and place is not None:
-            found.setdefault(place, value.strip())
-    return f"{found[0]} {found[1]}" if len(found) == 2 else ""
 
 
 def flags_of(cpuinfo: str) -> frozenset[str]:

@@ -1,12 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a kernel took the paths that it would take on a CPU: what it said of itself, compared."""
+"""Whether a kernel took the paths that it would take on a CPU: what it said of itself, of its
+mitigations as well, compared.
+"""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kdelta.cpus.mitigations import NOT_AFFECTED, parts_of, said_of, without_microcode
+from kdelta.cpus.host import flags_of
 from kdelta.cpus.model import CPU, KernelPath
+
+NOT_AFFECTED = "Not affected"
+
+_NO_MICROCODE = re.compile(r"\bno microcode\b", re.IGNORECASE)
+_NO_MITIGATION = re.compile(r"\b(?:vulnerable|mitigation)\b|[\s:,.]", re.IGNORECASE)
+
+
+def said_of(vulnerabilities: str) -> dict[str, str]:
+    """Return what a guest says, by file of /sys/devices/system/cpu/vulnerabilities.
+
+    vulnerabilities: a line `name: words` for each.
+    """
+    lines = (line.partition(":") for line in vulnerabilities.splitlines())
+    return {name.strip(): words.strip() for name, colon, words in lines if colon}
+
+
+def parts_of(words: str) -> list[str]:
+    """Return the parts of what a file says, which semicolons divide."""
+    return [part.strip() for part in words.split(";")]
+
+
+def without_microcode(words: str) -> str:
+    """Return the part of a file's words which says that a mitigation is lost for want of microcode;
+    empty if none does.
+
+    "Vulnerable: No microcode" is such a part: nothing is executed. "Clear CPU buffers attempted, no
+    microcode" and "Safe RET, no microcode" are not: all is executed as it is with microcode.
+    """
+    for part in parts_of(words):
+        rest, found = _NO_MICROCODE.subn("", part)
+        if found and not _NO_MITIGATION.sub("", rest):
+            return part
+    return ""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -29,15 +65,10 @@ def differences(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple
     file of /sys/devices/system/cpu/vulnerabilities. Of what they do not say, nothing is known, and
     that is a difference too.
     """
-    flags = _flags(cpuinfo_text)
+    flags = flags_of(cpuinfo_text)
     said = said_of(vulnerabilities_text)
     found = ((path, _signs(path, flags, said)) for path in cpu.paths)
     return tuple(Difference(path, signs) for path, signs in found if signs)
-
-
-def representative(cpu: CPU, cpuinfo_text: str, vulnerabilities_text: str) -> tuple[str, ...]:
-    """The same in words; empty when the guest's kernel took all of the CPU's paths."""
-    return tuple(one.text for one in differences(cpu, cpuinfo_text, vulnerabilities_text))
 
 
 def _signs(path: KernelPath, flags: frozenset[str], said: Mapping[str, str]) -> tuple[str, ...]:
@@ -65,12 +96,3 @@ def _strange(words: str, foreign: Sequence[str], wanted: str | None) -> str:
         if any(one.lower() in part.lower() for one in foreign):
             return part
     return without_microcode(words) if wanted and wanted != NOT_AFFECTED else ""
-
-
-def _flags(cpuinfo: str) -> frozenset[str]:
-    """The features of the first CPU: x86 calls them flags, ARM Features."""
-    for line in cpuinfo.splitlines():
-        name, colon, words = line.partition(":")
-        if colon and name.strip() in {"flags", "Features"}:
-            return frozenset(words.split())
-    return frozenset()

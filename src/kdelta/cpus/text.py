@@ -10,7 +10,7 @@ import msgspec
 
 from kdelta.cpus.cache import LRU, Cache
 from kdelta.cpus.file import CPUFileError, decode_cpu
-from kdelta.cpus.front_end import FrontEnd, Predictor
+from kdelta.cpus.front_end import FrontEnd
 from kdelta.cpus.model import ASSUMED, CPU, DATA_TLBS, MEASURED, KernelPath
 from kdelta.spec.errors import LabError
 
@@ -124,7 +124,7 @@ class _File:
         found: Table = {}
         for name, predictor in (("predictor", ahead.conditional), ("indirect", ahead.indirect)):
             if predictor is not None:
-                found[name] = self._sourced(name, _predictor(predictor))
+                found[name] = self._sourced(name, msgspec.to_builtins(predictor))
         if ahead.returns:
             found["returns"] = self._sourced("returns", {"entries": ahead.returns})
         run = ahead.run_ahead
@@ -171,15 +171,6 @@ class _File:
         return self._names.get(text, text)
 
 
-def _predictor(one: Predictor) -> Table:
-    return {
-        "base_entries": one.base_entries,
-        "entries": one.entries,
-        "tag_bits": one.tag_bits,
-        "histories": list(one.histories),
-    }
-
-
 def _geometry(cache: Cache) -> Table:
     policy = {} if cache.replacement == LRU else {"replacement": cache.replacement}
     return {"sets": cache.sets, "ways": cache.ways, **policy}
@@ -194,11 +185,11 @@ def _fields(struct: msgspec.Struct) -> Table:
 def _lines(table: Mapping[str, object], path: str = "") -> Iterator[str]:
     """A table of TOML: first its own values, then the tables in it."""
     for key, value in table.items():
-        if not _is_table(value) and not _are_tables(value):
+        if not isinstance(value, dict) and not _are_tables(value):
             yield f"{_key(key)} = {_value(value)}\n"
     for key, value in table.items():
         name = f"{path}{_key(key)}"
-        if isinstance(value, dict) and _is_table(value):
+        if isinstance(value, dict):
             nested = bool(value) and all(isinstance(one, dict) for one in value.values())
             yield "" if nested else f"\n[{name}]\n"
             yield from _lines(value, f"{name}.")
@@ -208,12 +199,8 @@ def _lines(table: Mapping[str, object], path: str = "") -> Iterator[str]:
                 yield from (f"{_key(field)} = {_value(part)}\n" for field, part in one.items())
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict)
-
-
 def _are_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_table, value))
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
 
 
 def _key(key: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian packages of one architecture, unpacked without root into the cache, seen as one tree."""
 
+import functools
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -57,7 +58,6 @@ class Debs:
         self._arch = arch
         self._talk = talk
         self._dpkg = target(arch).dpkg
-        self._apt: Apt | None = None
         self._taken: dict[str, Deb] = {}
         self._paths: dict[str, tuple[str, Path]] = {}
 
@@ -68,7 +68,7 @@ class Debs:
 
     def state(self) -> str:
         """Changes whenever apt could offer another version."""
-        return self._known_apt().state()
+        return self._apt.state()
 
     def take(self, debs: Sequence[Deb]) -> bool:
         """Takes packages that the cache has; False, and none of them, if it lacks one."""
@@ -86,14 +86,12 @@ class Debs:
         names = [name for name in dict.fromkeys(packages) if name not in self._taken]
         if not names:
             return
-        offers = self._offers(names)
         try:
-            self._take_all(offers[name] for name in names)
+            self._take_all(names)
         except OutdatedListsError:
             self._update()
-            offers = self._offers(names)
             try:
-                self._take_all(offers[name] for name in names)
+                self._take_all(names)
             except OutdatedListsError as error:
                 raise LabError(f"the mirror lacks a package: {error}", "try again later") from error
 
@@ -118,21 +116,20 @@ class Debs:
                 at = posixpath.normpath(posixpath.join(posixpath.dirname(at), str(host.readlink())))
         return None
 
-    def _known_apt(self) -> Apt:
-        if self._apt is None:
-            self._apt = Apt.of(self._dpkg)
-        return self._apt
+    @functools.cached_property
+    def _apt(self) -> Apt:
+        return Apt.of(self._dpkg)
 
     def _offers(self, names: Sequence[str]) -> dict[str, Offer]:
-        offers = self._known_apt().offers(names)
-        if len(offers) < len(names) and not self._known_apt().usable(EVERYWHERE):
+        offers = self._apt.offers(names)
+        if len(offers) < len(names) and not self._apt.usable(EVERYWHERE):
             self._update()
-            offers = self._known_apt().offers(names)
+            offers = self._apt.offers(names)
         missing = [name for name in names if name not in offers]
         if not missing:
             return offers
-        self._known_apt().check_complete(", ".join(missing))
-        if not self._known_apt().names(EVERYWHERE):
+        self._apt.check_complete(", ".join(missing))
+        if not self._apt.names(EVERYWHERE):
             raise UserError(
                 f"the distribution of this host has no packages for {self._dpkg}",
                 "the workload needs programs of it; use another architecture, or another workload",
@@ -148,8 +145,9 @@ class Debs:
             apt.update(self._talk, EVERYWHERE)
         self._apt = apt
 
-    def _take_all(self, offers: Iterable[Offer]) -> None:
-        for offer in offers:
+    def _take_all(self, names: Sequence[str]) -> None:
+        offers = self._offers(names)
+        for offer in map(offers.__getitem__, names):
             needed = tuple(dict.fromkeys(one.package for one in offer.dependencies))
             deb = Deb(offer.package, offer.version, offer.sha256, needed)
             if not self._kept(deb):
@@ -174,7 +172,7 @@ class Debs:
                 return
             self._talk(f"downloading {deb.package} {deb.version} for {self._dpkg}")
             with new_folder(folder) as partial:
-                archive = self._known_apt().download(deb.package, deb.version, partial, self._talk)
+                archive = self._apt.download(deb.package, deb.version, partial, self._talk)
                 found = sha256_file(archive)
                 if found != deb.sha256:
                     raise LabError(

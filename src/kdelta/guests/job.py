@@ -127,26 +127,20 @@ def job_text(job: Job) -> str:
 
 
 def _directives(job: Job) -> Iterator[tuple[str, str]]:
-    for module in job.modules:
-        yield "module", module.guest
-    for module in job.optional_modules:
-        yield "optional-module", module.guest
-    if job.perturbation.seed:
-        yield "seed", job.perturbation.seed
-    if job.perturbation.pages:
-        yield "pages", str(job.perturbation.pages)
-    if job.perturbation.phase_ns:
-        yield "phase-ns", str(job.perturbation.phase_ns)
+    yield from (("module", module.guest) for module in job.modules)
+    yield from (("optional-module", module.guest) for module in job.optional_modules)
+    shaken = job.perturbation
+    values = {"seed": shaken.seed, "pages": shaken.pages, "phase-ns": shaken.phase_ns}
+    yield from ((name, str(value)) for name, value in values.items() if value)
     yield "seconds", str(job.seconds)
     if job.region is not None:
         yield "region", job.region
     yield "cwd", job.cwd
     if job.mode != "user":
         yield "mode", job.mode
-    for name, value in (*job.env, (WARM_UP, str(job.perturbation.warm_up_percent))):
+    for name, value in (*job.env, (WARM_UP, str(shaken.warm_up_percent))):
         yield "env", f"{name}={value}"
-    for word in job.argv:
-        yield "arg", word
+    yield from (("arg", word) for word in job.argv)
 
 
 def _encoded(value: str) -> str:

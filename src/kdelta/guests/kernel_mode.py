@@ -10,6 +10,8 @@ from kdelta.host.command import quiet
 from kdelta.host.native import PLUGIN_FLAGS, NativeProgram, build_program, native_folder
 from kdelta.workloads.catalog import LinkedIn
 
+_FOLDER = "kernel_mode"
+
 LIBRARY = "/lib/kdelta/kernel_mode.so"
 """Where the library lies in a guest."""
 
@@ -34,10 +36,9 @@ def direct_library(arch: str, talk: Callable[[str], None] = quiet, *, strict: bo
     """The path of the built library for guests of that architecture (x86_64), compiled unless the
     cache has it. A program that is given it by LD_PRELOAD, and KDELTA_CALL=direct|skip, calls so.
     """
-    folder = _folder()
     program = NativeProgram(
         name="kernel_mode.so",
-        folder=folder,
+        folder=native_folder() / _FOLDER,
         sources=tuple(source.name for source in _sources()),
         flags=LIBRARY_FLAGS,
         arch=arch,
@@ -50,9 +51,5 @@ def direct_calls() -> LinkedIn:
     return LinkedIn(sources=tuple(map(str, _sources())), flags=STATIC_CALL_FLAGS)
 
 
-def _folder() -> Path:
-    return native_folder() / "kernel_mode"
-
-
 def _sources() -> list[Path]:
-    return sorted(_folder().glob("*.c"))
+    return sorted((native_folder() / _FOLDER).glob("*.c"))

@@ -5,46 +5,198 @@ The compiler is the guest's own, out of its packages. So make finds all that it 
 and each object that it makes in the guest must be, byte for byte, the one that was made here.
 """
 
-from collections.abc import Callable
+import fnmatch
+import re
+import shlex
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from kdelta.guests.job import JobFile
-from kdelta.guests.tree_preparation import (
-    HOST_COMPILER,
-    RULES,
-    TREE,
-    Preparation,
-    make_words,
-)
 from kdelta.guests.userland import Userland
+from kdelta.host.command import environment, run
 from kdelta.host.dirs import cache_dir
-from kdelta.host.files import lab_errors, new_folder, write_atomic
+from kdelta.host.files import lab_errors, new_folder, remove, write_atomic
 from kdelta.host.lock import locked
+from kdelta.host.machine import cores
 from kdelta.host.native import compiler_identity
-from kdelta.kernels.sources.source import PatchFailure, source_of
+from kdelta.kernels.build.failure import first_error, lab_failure
+from kdelta.kernels.build.toolchain import FIXED, build_environment
+from kdelta.kernels.config.kconfig import parse_config
+from kdelta.kernels.objects.cmdfiles import cmd_path
+from kdelta.kernels.sources.git import GitStore
+from kdelta.kernels.sources.source import PatchFailure, Source, source_of
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
 from kdelta.spec.kernel import DebSrcSpec, GitSpec, TreeSpec, parse_kernel_spec
 from kdelta.workloads.catalog import KernelTreeWanted
 
-Talk = Callable[[str], None]
+RULES = 1
+"""Changes with how a tree is made ready."""
 
+TREE = "tree"
+HOST_COMPILER = "cc"
+"""As the HOSTCC= of workload.toml has it: under this name the guest's compiler is not known."""
+_WORK = "work"
+_PROGRAMS = "programs"
+_PACKED = "source.tar"
+_EVERYWHERE = tuple(f":(glob)**/{name}*" for name in ("Kconfig", "Kbuild", "Makefile"))
+_BINUTILS = frozenset({"ar", "as", "ld", "nm", "objcopy", "objdump", "readelf", "strip"})
+_HELPER = "cc1"
+# The host's own C library is used, as its loader is.
+_OF_LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv))\.so.*")
+_DEPENDENCY = re.compile(r"^ {2}(\S+) \\$", re.MULTILINE)
+# It names all Kconfig files. make looks for each of them, and would configure again without them.
+_NO_KCONFIG = "include/config/auto.conf.cmd"
+_HOST_ONLY = ("scripts/kconfig/*", "*.d", "*.tmp")
+Talk = Callable[[str], None]
 _RECORD = "tree.json"
 _BESIDES = ("objects", "make")
+
+
+def make_words(wanted: KernelTreeWanted) -> list[str]:
+    """What make is given, here and in the guest, besides targets and how many jobs."""
+    return [*wanted.make, *(f"{name}={value}" for name, value in FIXED.items())]
+
+
+class Preparation:
+    """One tree that is made ready in a folder, which is left with what guests get, in TREE."""
+
+    def __init__(self, wanted: KernelTreeWanted, source: Source, config: str, folder: Path) -> None:
+        self._wanted = wanted
+        self._source = source
+        self._config = config
+        self._folder = folder
+        self._work = folder / _WORK
+        self._bin = folder / _PROGRAMS / "bin"
+
+    def make_ready(self, programs: Iterable[JobFile]) -> dict[str, int]:
+        """Does all of it with the compiler among these programs. The CRC-32 of each object, by its
+        path. LabError when a program is missing here, or the tree does not compile.
+        """
+        self._take_source()
+        self._install(programs)
+        self._configure()
+        self._make(["prepare"])
+        self._make(self._wanted.objects)
+        with lab_errors("reading", self._work):
+            found = {
+                name: zlib.crc32((self._work / name).read_bytes()) for name in self._wanted.objects
+            }
+        self._ship()
+        for name in (_WORK, _PROGRAMS, _PACKED):
+            remove(self._folder / name)
+        return found
+
+    def _take_source(self) -> None:
+        packed = self._folder / _PACKED
+        paths = ["Kbuild", "Makefile", *_EVERYWHERE, *self._wanted.source_paths]
+        store = GitStore(self._source.folder)
+        store.git("archive", f"--output={packed}", self._source.tree, "--", *paths)
+        with lab_errors("unpacking", packed), tarfile.open(packed) as archive:
+            archive.extractall(self._work, filter="data")
+
+    def _install(self, programs: Iterable[JobFile]) -> None:
+        """The guest's compiler and binutils as programs of this host, in a folder for PATH."""
+        root, libraries = self._folder / _PROGRAMS / "root", self._folder / _PROGRAMS / "lib"
+        compiler = root / self._wanted.compiler.lstrip("/")
+        helpers = [compiler.parent]
+        with lab_errors("writing", root):
+            for folder in (libraries, self._bin):
+                folder.mkdir(parents=True)
+            for file in programs:
+                place = root / file.guest.lstrip("/")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.host, place)
+                place.chmod(0o755)
+                if ".so" in place.name and not _OF_LIBC.fullmatch(place.name):
+                    shutil.copyfile(place, libraries / place.name)
+                if place.name == _HELPER:
+                    helpers.append(place.parent)
+            for program in compiler.parent.iterdir():
+                if program == compiler or program.name in _BINUTILS:
+                    where = [f"-B{folder}/" for folder in helpers] if program == compiler else []
+                    words = ["env", f"LD_LIBRARY_PATH={libraries}", str(program), *where]
+                    script = self._bin / program.name
+                    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+                    script.chmod(0o755)
+
+    def _configure(self) -> None:
+        asked = self._folder / _WORK / ".config.asked"
+        with lab_errors("writing", asked):
+            asked.write_text(self._config)
+        self._make([f"KCONFIG_ALLCONFIG={asked.name}", "allnoconfig"])
+        with lab_errors("reading", self._work):
+            granted = parse_config((self._work / ".config").read_text())
+        refused = [
+            name
+            for name, value in parse_config(self._config).items()
+            if granted.get(name, "n") != value
+        ]
+        if refused:
+            raise LabError(
+                f"{self._source.name} does not grant {', '.join(refused)} of {self._wanted.config}",
+                "the workload is for another kernel's source",
+            )
+
+    def _make(self, targets: Sequence[str]) -> None:
+        _, settings = build_environment(self._folder)
+        env = {**settings, "PATH": f"{self._bin}:{environment(None)['PATH']}"}
+        argv = ["make", "-s", f"-j{cores()}", *make_words(self._wanted), *targets]
+        done = run(argv, cwd=self._work, env=env)
+        if done.ok:
+            return
+        lines = [*done.stderr.splitlines(), *done.stdout.splitlines()]
+        raise lab_failure(lines, self._work) or LabError(
+            f"{self._source.name} cannot be made ready for guests: "
+            f"{first_error(lines, self._work)}",
+            "kdelta doctor lists what building a kernel needs",
+        )
+
+    def _ship(self) -> None:
+        """Copies what make looks at in the guest."""
+        needed: set[str] = set()
+        files = {path.relative_to(self._work).as_posix() for path in _files(self._work)}
+        for glob in self._wanted.guest_paths:
+            needed.update(fnmatch.filter(files, glob))
+        for path in files:
+            if path.endswith(".cmd"):
+                needed |= self._dependencies(path) & files
+        needed.update(str(Path(name).with_suffix(".c")) for name in self._wanted.objects)
+        needed |= {cmd_path(Path(path)).as_posix() for path in needed} & files
+        for name in self._wanted.objects:
+            needed -= {name, cmd_path(Path(name)).as_posix()}
+        for glob in _HOST_ONLY:
+            needed -= set(fnmatch.filter(needed, glob))
+        tree = self._folder / TREE
+        with lab_errors("copying to", tree):
+            for path in sorted(needed):
+                place = tree / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(self._work / path, place)
+            (tree / _NO_KCONFIG).write_text("")
+
+    def _dependencies(self, cmd: str) -> set[str]:
+        """What a .cmd file of the tree says that its target was made from."""
+        if cmd == _NO_KCONFIG or cmd.startswith("scripts/kconfig/"):
+            return set()
+        with lab_errors("reading", self._work):
+            text = (self._work / cmd).read_text()
+        return {str(Path(found)) for found in _DEPENDENCY.findall(text)}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
 
 
 class KernelTree(msgspec.Struct, frozen=True):
     """Files of a guest, and of which source they are."""
 
     files: tuple[JobFile, ...]
-    source: str
-
-
-class _Record(msgspec.Struct, frozen=True):
-    """What the cache has, and from what."""
-
     source: str
 
 
@@ -84,18 +236,18 @@ def kernel_tree(
                     objects = [f"{crc:08x} {name}" for name, crc in made.items()]
                     for name, lines in zip(_BESIDES, (objects, make_words(wanted)), strict=True):
                         write_atomic(partial / name, "".join(f"{li}\n" for li in lines).encode())
-                    write_atomic(partial / _RECORD, msgspec.json.encode(_Record(source.name)))
+                    write_atomic(partial / _RECORD, msgspec.json.encode({"source": source.name}))
     return _kept(wanted, folder)
 
 
 def _kept(wanted: KernelTreeWanted, folder: Path) -> KernelTree:
     tree = folder / TREE
     with lab_errors("reading", folder):
-        record = msgspec.json.decode((folder / _RECORD).read_bytes(), type=_Record)
+        record = msgspec.json.decode((folder / _RECORD).read_bytes(), type=dict[str, str])
         files = [
             JobFile(path, f"{wanted.place}/{path.relative_to(tree)}", path.stat().st_mode & 0o777)
             for path in sorted(tree.rglob("*"))
             if path.is_file()
         ]
     besides = [JobFile(folder / name, f"{wanted.place}.{name}") for name in _BESIDES]
-    return KernelTree((*files, *besides), record.source)
+    return KernelTree((*files, *besides), record["source"])

@@ -28,10 +28,6 @@ class Carried(msgspec.Struct, frozen=True):
     env: tuple[tuple[str, str], ...]
 
 
-class _Elf(msgspec.Struct, frozen=True):
-    interpreter: str | None
-
-
 def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carried:
     """Finds the program of a command on the host, and all that it and the executables among
     `files` need to start in a guest of that architecture. UserError for a program that is missing
@@ -41,8 +37,8 @@ def carry(argv: list[str], files: list[JobFile], arch: str = "x86_64") -> Carrie
     program = find_program(argv[0])
     needed = dict.fromkeys(program_files(program, of))
     for carried in files:
-        if carried.mode & 0o111 and (elf := _read_elf(carried.host, of)) and elf.interpreter:
-            needed |= dict.fromkeys(_loaded(carried.host, elf.interpreter, of))
+        if carried.mode & 0o111 and (interpreter := _interpreter(carried.host, of)):
+            needed |= dict.fromkeys(_loaded(carried.host, interpreter, of))
     # Where loaders look without being told: no /etc/ld.so.cache is carried.
     trusted = re.compile(rf"/(usr/)?lib(64)?(/{of.triple})?")
     named = {carried.guest for carried in files}
@@ -90,14 +86,13 @@ def program_files(program: Path, of: Target) -> list[Path]:
     current = program
     for _ in range(_MAX_SCRIPT_STEPS):
         files.append(current)
-        if elf := _read_elf(current, of):
-            return files + (_loaded(current, elf.interpreter, of) if elf.interpreter else [])
-        interpreter = _script_interpreter(current, of)
-        if interpreter[0].name == "env" and len(interpreter) > 1:
-            files += program_files(interpreter[0], of)
-            current = interpreter[1]
-        else:
-            current = interpreter[0]
+        interpreter = _interpreter(current, of)
+        if interpreter is not None:
+            return files + (_loaded(current, interpreter, of) if interpreter else [])
+        current, *after_env = _script_interpreter(current, of)
+        if current.name == "env" and after_env:
+            files += program_files(current, of)
+            (current,) = after_env
     raise UserError(f"{program} is a script whose interpreter is a script, and so on")
 
 
@@ -122,8 +117,10 @@ def _script_interpreter(path: Path, of: Target) -> list[Path]:
     return programs
 
 
-def _read_elf(path: Path, of: Target) -> _Elf | None:
-    """The ELF facts of a file, None if it is no ELF; UserError if it is for another machine."""
+def _interpreter(path: Path, of: Target) -> str | None:
+    """The loader that an ELF file asks for, "" if it asks for none; None for what is no ELF file.
+    UserError if it is for another machine.
+    """
     try:
         with path.open("rb") as file:
             if file.read(4) != b"\x7fELF":
@@ -138,8 +135,8 @@ def _read_elf(path: Path, of: Target) -> _Elf | None:
                 )
             for segment in elf.iter_segments(type="PT_INTERP"):
                 if isinstance(segment, InterpSegment):
-                    return _Elf(str(segment.get_interp_name()))
-            return _Elf(None)
+                    return str(segment.get_interp_name())
+            return ""
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (ELFError, UnicodeDecodeError, ValueError) as error:

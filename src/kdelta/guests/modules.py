@@ -2,6 +2,7 @@
 """The kernel modules that a workload asks for, with what they depend on, in load order."""
 
 import difflib
+import functools
 import gzip
 import lzma
 import subprocess
@@ -144,17 +145,10 @@ def unpacked(path: Path) -> Path:
     return copy
 
 
-def _gunzip(path: Path) -> bytes:
+def _decompressed(decompress: Callable[[bytes], bytes], path: Path) -> bytes:
     try:
-        return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError) as error:
-        raise LabError(f"{path} is damaged: {error}") from error
-
-
-def _unxz(path: Path) -> bytes:
-    try:
-        return lzma.decompress(path.read_bytes())
-    except (OSError, lzma.LZMAError) as error:
+        return decompress(path.read_bytes())
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise LabError(f"{path} is damaged: {error}") from error
 
 
@@ -167,4 +161,8 @@ def _unzstd(path: Path) -> bytes:
     return content
 
 
-_UNPACKERS: dict[str, Callable[[Path], bytes]] = {".gz": _gunzip, ".xz": _unxz, ".zst": _unzstd}
+_UNPACKERS: dict[str, Callable[[Path], bytes]] = {
+    ".gz": functools.partial(_decompressed, gzip.decompress),
+    ".xz": functools.partial(_decompressed, lzma.decompress),
+    ".zst": _unzstd,
+}

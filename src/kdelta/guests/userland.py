@@ -53,13 +53,6 @@ class _Answer(msgspec.Struct, frozen=True):
     debs: tuple[Deb, ...]
 
 
-class _Needs(msgspec.Struct, frozen=True):
-    """What an ELF file needs to be loaded."""
-
-    interpreter: str | None
-    libraries: tuple[str, ...]
-
-
 def userland(wanted: UserlandWanted, arch: str, talk: Callable[[str], None]) -> Userland:
     """The files of `wanted` for guests of that architecture, from the cache where it has them.
 
@@ -148,12 +141,12 @@ class _Assembly:
         if guest in self._files:
             return
         self._files[guest] = JobFile(file.host, guest, 0o755)
-        needs = _needs(file.host)
-        if needs.interpreter:
-            interpreter = needs.interpreter
-            found = self._of_dependency(file, interpreter, lambda: [interpreter], like=EVERYWHERE)
-            self._add(found, interpreter)
-        for library in needs.libraries:
+        interpreter, libraries = _needs(file.host)
+        if interpreter:
+            asked = interpreter
+            found = self._of_dependency(file, asked, lambda: [asked], like=EVERYWHERE)
+            self._add(found, asked)
+        for library in libraries:
             found = self._of_dependency(
                 file, library, functools.partial(self._library_paths, library), like=library
             )
@@ -194,12 +187,14 @@ def _nearest(like: str, packages: Iterable[str]) -> list[str]:
     )
 
 
-def _needs(path: Path) -> _Needs:
-    """What a file needs to be loaded; nothing, if it is no ELF file."""
+def _needs(path: Path) -> tuple[str | None, list[str]]:
+    """The interpreter and the libraries that a file needs to be loaded; nothing, if it is no ELF
+    file.
+    """
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                return _Needs(None, ())
+                return None, []
             elf = ELFFile(file)
             interpreter, libraries = None, []
             for segment in elf.iter_segments():
@@ -212,4 +207,4 @@ def _needs(path: Path) -> _Needs:
         raise LabError(
             f"{path} is damaged: {error}", "remove it, and it is fetched again"
         ) from error
-    return _Needs(interpreter, tuple(libraries))
+    return interpreter, libraries

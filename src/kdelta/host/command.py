@@ -50,9 +50,8 @@ def set_echo(echo: Callable[[str], None] | None) -> None:
 
 def echo_command(argv: Sequence[str | Path], cwd: Path | None = None) -> None:
     """Shows a command that someone else is about to run, if commands are shown at all."""
-    for echo in _echo:
-        line = shlex.join(str(word) for word in argv)
-        echo(f"(cd {shlex.quote(str(cwd))} && {line})" if cwd else line)
+    line = shlex.join(map(str, argv))
+    echo_line(f"(cd {shlex.quote(str(cwd))} && {line})" if cwd else line)
 
 
 def echo_line(line: str) -> None:

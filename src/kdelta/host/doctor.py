@@ -149,11 +149,11 @@ def _check_apt() -> Check:
     return Check("packages", True, f"apt knows {count} kernel packages", required=False)
 
 
-def _check_zstd() -> Check:
-    if shutil.which("zstd") is None:
-        detail = "missing: modules compressed by zstd cannot be loaded"
-        return Check("zstd", False, detail, install_hint("zstd"), required=False)
-    return Check("zstd", True, "there, for compressed modules", required=False)
+def _optional(name: str, program: str, lacking: str, there: Callable[[], str]) -> Check:
+    """A program that only a part of kdelta needs: what is lacking without it, and what is there."""
+    if shutil.which(program) is None:
+        return Check(name, False, lacking, install_hint(program), required=False)
+    return Check(name, True, there(), required=False)
 
 
 def _check_building() -> Check:
@@ -171,21 +171,6 @@ def _check_building() -> Check:
 def _has_header(name: str) -> bool:
     find_program("gcc")
     return run(["gcc", "-E", "-include", name, "-x", "c", os.devnull]).ok
-
-
-def _check_ccache() -> Check:
-    if shutil.which("ccache") is None:
-        detail = "missing: what was compiled for an earlier kernel is compiled again"
-        return Check("ccache", False, detail, install_hint("ccache"), required=False)
-    return Check("ccache", True, f"there, in {cache_dir('ccache')}", required=False)
-
-
-def _check_lld() -> Check:
-    if shutil.which("ld.lld") is None:
-        detail = "ld.lld missing: functions cannot be put in another order (+order:, +shuffle:)"
-        return Check("relinking", False, detail, install_hint("ld.lld"), required=False)
-    version = run(["ld.lld", "--version"]).stdout.partition("\n")[0]
-    return Check("relinking", True, version, required=False)
 
 
 def _check_disk() -> Check:
@@ -225,10 +210,28 @@ _CHECKS: dict[str, Callable[[], Check]] = {
     "C compiler": _check_compiler,
     "static C library": _check_libc,
     "packages": _check_apt,
-    "zstd": _check_zstd,
+    "zstd": functools.partial(
+        _optional,
+        "zstd",
+        "zstd",
+        "missing: modules compressed by zstd cannot be loaded",
+        lambda: "there, for compressed modules",
+    ),
     "building kernels": _check_building,
-    "ccache": _check_ccache,
-    "relinking": _check_lld,
+    "ccache": functools.partial(
+        _optional,
+        "ccache",
+        "ccache",
+        "missing: what was compiled for an earlier kernel is compiled again",
+        lambda: f"there, in {cache_dir('ccache')}",
+    ),
+    "relinking": functools.partial(
+        _optional,
+        "relinking",
+        "ld.lld",
+        "ld.lld missing: functions cannot be put in another order (+order:, +shuffle:)",
+        lambda: run(["ld.lld", "--version"]).stdout.partition("\n")[0],
+    ),
     "disk": _check_disk,
     "memory": _check_memory,
 }

@@ -36,8 +36,8 @@ PARTIAL = ".partial"
 def os_failure(error: OSError, doing: str, path: Path) -> LabError:
     """An operating system's refusal as a LabError that says what to do about it."""
     hint = _HINTS.get(error.errno or 0, "").format(setting=_SETTING)
-    if error.errno == errno.ENOSPC:
-        hint += _space(path)
+    if error.errno == errno.ENOSPC and (free := _free_bytes(path)) is not None:
+        hint += f" ({free >> 20} MiB free)"
     return LabError(f"{doing} {path}: {error.strerror or error}", hint)
 
 
@@ -47,11 +47,6 @@ def is_full(path: Path) -> bool:
     """
     free = _free_bytes(path)
     return free is not None and free < _NO_SPACE_BYTES
-
-
-def _space(path: Path) -> str:
-    free = _free_bytes(path)
-    return "" if free is None else f" ({free >> 20} MiB free)"
 
 
 def _free_bytes(path: Path) -> int | None:

@@ -155,8 +155,7 @@ def _static_libc(arch: str) -> str:
     path = Path(run([COMPILER, "-print-file-name=libc.a"]).stdout.strip())
     if not path.is_absolute():
         raise LabError(
-            "the static C library is missing",
-            "on Debian or Ubuntu: sudo apt-get install libc6-dev",
+            "the static C library is missing", "on Debian or Ubuntu: sudo apt-get install libc6-dev"
         )
     return sha256_file(path)
 

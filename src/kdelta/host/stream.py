@@ -78,7 +78,7 @@ def _started(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=lambda: _tie_to(parent),  # noqa: PLW1509  (nothing else forks here)
+            preexec_fn=lambda: tie_to(parent, signal.SIGTERM),  # noqa: PLW1509  (nothing else forks here)
         )
     except OSError as error:
         raise LabError(f"{argv[0]} could not be started: {error.strerror}") from error
@@ -92,9 +92,9 @@ def _started(
             process.stdout.close()
 
 
-def _tie_to(parent: int) -> None:
-    """In the child, before exec: end when the parent ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def tie_to(parent: int, number: int) -> None:
+    """In the child, before exec: get that signal when the parent ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
 

@@ -65,14 +65,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def find_compiler(self) -> str:
         """The compiler's name; LabError, with what to install, when it is not there."""
-        try:
-            find_program(self.compiler)
-        except LabError as error:
-            raise LabError(
-                f"no compiler for {self.name}: the program {self.compiler} is missing",
-                self.install_hint,
-            ) from error
-        return self.compiler
+        return self._found("compiler", self.compiler, self.install_hint)
 
     def static_libc(self) -> Path:
         """Where the static C library is; LabError, with what to install, when it is not there."""
@@ -83,14 +76,16 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def find_emulator(self) -> str:
         """QEMU's program; LabError, with what to install, when it is not there."""
+        hint = f"on Debian or Ubuntu: sudo apt-get install {self.emulator_package}"
+        return self._found("QEMU", self.emulator, hint)
+
+    def _found(self, what: str, program: str, hint: str) -> str:
         try:
-            find_program(self.emulator)
+            find_program(program)
         except LabError as error:
-            raise LabError(
-                f"no QEMU for {self.name}: the program {self.emulator} is missing",
-                f"on Debian or Ubuntu: sudo apt-get install {self.emulator_package}",
-            ) from error
-        return self.emulator
+            said = f"no {what} for {self.name}: the program {program} is missing"
+            raise LabError(said, hint) from error
+        return program
 
 
 @functools.cache

@@ -70,6 +70,5 @@ def require_complete(path: Path) -> None:
     """LabError when the file is cut short or not there at all."""
     if not path.exists() or not is_complete(path):
         raise LabError(
-            f"the counts in {path} are cut short",
-            "look whether the disk is full, then run again",
+            f"the counts in {path} are cut short", "look whether the disk is full, then run again"
         )

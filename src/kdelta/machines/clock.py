@@ -22,20 +22,19 @@ from kdelta.host.files import lab_errors, remove
 from kdelta.host.machine import cores
 from kdelta.host.stream import run_logged
 from kdelta.host.target import host_target
-from kdelta.machines.timings_reduce import level_of, links_of, quiet_of, refuse_busy, special_of
-from kdelta.machines.timings_text import Process, Said, read_text
-from kdelta.spec.errors import LabError, UserError
-from kdelta.spec.timings import MachineFacts, TimedProgram, Timings, same_machine
-from kdelta.workloads.calibration.bundle import (
-    BUDGET_SECONDS,
-    PROCESSES,
-    Manifest,
-    ManifestProgram,
-    make_bundle,
-    read_manifest,
+from kdelta.machines.results import (
+    Process,
+    Said,
+    level_of,
+    links_of,
+    quiet_of,
+    read_text,
+    refuse_busy,
+    special_of,
 )
-from kdelta.workloads.calibration.generate import ProgramSource
-from kdelta.workloads.calibration.link import LINKER
+from kdelta.spec.errors import LabError, UserError
+from kdelta.spec.timings import MachineFacts, ProgramFacts, TimedProgram, Timings, same_machine
+from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, read_manifest
 
 RESULTS = "RESULTS"
 LEAST_CORES = 2
@@ -52,37 +51,6 @@ _REMOTE = (
     "d=$(mktemp -d) || exit 9; trap 'rm -rf \"$d\"' EXIT; trap 'exit 130' INT HUP TERM; "
     'cd "$d" && tar xf - && {} sh run.sh >&2 </dev/null && cat RESULTS'
 )
-
-
-def bundle(
-    folder: Path,
-    programs: Sequence[ProgramSource],
-    *,
-    arch: str,
-    relinks: int = 30,
-    processes: int = PROCESSES,
-    budget_seconds: int = BUDGET_SECONDS,
-    talk: Callable[[str], None] = quiet,
-) -> Manifest:
-    """`folder`, made: links/CODE/SEED (static programs), manifest.json, facts, specials, and
-    run.sh, which writes RESULTS there without Python. A link runs in a guest as `SEED trace
-    ARGUMENTS`: one region "pass" whose iterations are the passes that are timed. While another
-    thread of its core is busy, which is waited out, no more than `budget_seconds` from the
-    beginning on are spent on waiting.
-    """
-    try:
-        find_program(LINKER)
-    except LabError as error:
-        raise UserError(f"no {LINKER}: it links functions in another order", error.hint) from error
-    return make_bundle(
-        folder,
-        programs,
-        arch=arch,
-        relinks=relinks,
-        processes=processes,
-        budget_seconds=budget_seconds,
-        talk=talk,
-    )
 
 
 def run_here(
@@ -209,9 +177,7 @@ def timings_of(said: Said, when: datetime.datetime) -> Timings:
 
 
 def _program(
-    known: ManifestProgram,
-    of_link: Mapping[tuple[str, int], Sequence[Process]],
-    level: float,
+    known: ManifestProgram, of_link: Mapping[tuple[str, int], Sequence[Process]], level: float
 ) -> TimedProgram:
     processes = []
     for seed in range(1, len(known.sha256) + 1):
@@ -219,15 +185,7 @@ def _program(
             raise UserError(f"the results lack {known.name}, seed {seed}", "run run.sh again")
         processes.append(of_link[known.name, seed])
     return TimedProgram(
-        name=known.name,
-        code=known.code,
-        flow=known.flow,
-        functions=known.functions,
-        statements=known.statements,
-        data=known.data,
-        data_bytes=known.data_bytes,
-        footprint_bytes=known.footprint_bytes,
-        arguments=known.arguments,
+        **{name: getattr(known, name) for name in ProgramFacts.__struct_fields__},
         links=links_of(known.name, known.sha256, processes, level),
     )
 

@@ -9,7 +9,6 @@ import msgspec
 from kdelta.spec.run import RunStatus
 
 CONSOLE_KEPT_BYTES = 64 << 10
-_LAST_LINES = 12
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
 _NO_INIT = ("Unable to mount root fs", "No working init found", "Cannot open root device")
 
@@ -34,11 +33,6 @@ def read_console(folder: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - CONSOLE_KEPT_BYTES))
         return file.read().decode("utf-8", "replace").replace("\r\n", "\n")
-
-
-def last_lines(console: str) -> str:
-    """The end of the console, as a report shows it."""
-    return "\n".join(console.strip().splitlines()[-_LAST_LINES:])
 
 
 def boot_failure(ended: str, console: str, exit_code: int | None) -> str:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A QEMU that cannot outlive kdelta, fill the disk or run for ever."""
+"""A QEMU that cannot outlive kdelta, fill the disk or run for ever; and its debugger stub, which
+stops a guest at an address.
+
+The stub is asked by the few packets of gdb's protocol for that, whose format is that of gdb's
+manual, "Remote Protocol": $DATA#CHECKSUM, each answered by +.
+"""
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import resource
 import signal
@@ -15,24 +19,95 @@ from typing import Any
 from qemu.qmp import ExecuteError, QMPClient, QMPError
 
 from kdelta.host.files import lab_errors
-from kdelta.machines.debugger import Debugger
+from kdelta.host.stream import tie_to
 from kdelta.spec.errors import LabError
 
+_STOPPED_BY_TRAP = b"T05"
+_STOPPED_BY_USER = b"T02"
+_BREAK = b"\x03"
+_LIMIT_BYTES = 1 << 16
 FILE_LIMIT_BYTES = 4 << 30
 CONSOLE_LIMIT_BYTES = 8 << 20
 _TAIL_BYTES = 4096
 _AFTER_PANIC = b"end Kernel panic"
 """The kernel's last words, after which some machines neither reboot nor turn themselves off."""
 _SECONDS_TO_EXIT = 10.0
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _tie_to(parent: int) -> None:
+class Debugger:
+    """A connection to the stub of a QEMU that has not started its guest yet (-S)."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def connect(cls, ours: socket.socket) -> "Debugger":
+        """Talks over that socket, whose other end QEMU has."""
+        ours.setblocking(False)
+        return cls(*await asyncio.open_connection(sock=ours, limit=_LIMIT_BYTES))
+
+    async def run_to(self, address: int, bytes_of_insn: int) -> None:
+        """Starts the guest and returns when it is about to execute that instruction, for the first
+        time; from then on nothing stops it there. LabError when it stops for another reason.
+        """
+        place = f"1,{address:x},{bytes_of_insn}"
+        await self._ask("?")  # a debugger that begins by this gets the guest without breakpoints
+        await self._must_be_ok(f"Z{place}")
+        said = await self._ask("c")
+        if not said.startswith(_STOPPED_BY_TRAP):
+            raise LabError(f"the guest stopped before its snapshot point: {_shown(said)}")
+        await self._must_be_ok(f"z{place}")
+
+    async def pause(self) -> None:
+        """Makes of the stop at an instruction a pause as by a user, for QEMU does not load a state
+        that was saved in the former.
+        """
+        # QEMU handles what it reads at once without letting the CPU run in between.
+        said = await self._ask("c", _BREAK)
+        if not said.startswith(_STOPPED_BY_USER):
+            raise LabError(f"QEMU's debugger stub did not pause the guest: {_shown(said)}")
+
+    async def let_go(self) -> None:
+        """The guest goes on, without a debugger."""
+        await self._must_be_ok("D")
+
+    def close(self) -> None:
+        """Leaves QEMU alone."""
+        self._writer.close()
+
+    async def _must_be_ok(self, packet: str) -> None:
+        said = await self._ask(packet)
+        if said != b"OK":
+            raise LabError(f"QEMU's debugger stub refused {packet}: {_shown(said)}")
+
+    async def _ask(self, packet: str, after: bytes = b"") -> bytes:
+        try:
+            self._writer.write(encoded(packet.encode()) + after)
+            await self._writer.drain()
+            await self._reader.readuntil(b"$")  # over the + that QEMU answers each packet with
+            data = (await self._reader.readuntil(b"#"))[:-1]
+            checksum = await self._reader.readexactly(2)
+            self._writer.write(b"+")
+        except (OSError, EOFError, asyncio.LimitOverrunError) as error:
+            raise LabError(f"QEMU's debugger stub went away at {packet}: {error}") from error
+        if b"%02x" % (sum(data) % 256) != checksum.lower():
+            raise LabError(f"QEMU's debugger stub answered {packet} by {_shown(data)}, damaged")
+        return data
+
+
+def encoded(data: bytes) -> bytes:
+    """The packet with that data, which has none of the characters that would have to be escaped."""
+    return b"$%b#%02x" % (data, sum(data) % 256)
+
+
+def _shown(said: bytes) -> str:
+    return said.decode("ascii", "replace") or "nothing"
+
+
+def _confine(parent: int) -> None:
     """In the child, before exec: die with the parent, and write no file beyond all reason."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    tie_to(parent, signal.SIGKILL)
     # Above the file limit a write fails (EFBIG) instead of ending QEMU by SIGXFSZ.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
@@ -189,7 +264,7 @@ async def _start(
     with complaints as stderr:
         return await asyncio.create_subprocess_exec(
             *argv, cwd=folder, stdin=asyncio.subprocess.DEVNULL, stdout=stderr, stderr=stderr,
-            pass_fds=passed, preexec_fn=lambda: _tie_to(parent), start_new_session=True,
+            pass_fds=passed, preexec_fn=lambda: _confine(parent), start_new_session=True,
         )  # fmt: skip
 
 
@@ -206,7 +281,8 @@ async def _connected(
         await process.wait()
         if not isinstance(error, QMPError | EOFError | OSError):
             raise
-        raise LabError(_startup_failure(program, folder)) from error
+        said = (folder / "stderr").read_text(errors="replace").strip()[-1500:]
+        raise LabError(f"{program} did not start: {said or 'it said nothing'}") from error
     finally:
         _retrieve_errors(client)
     return client
@@ -219,8 +295,3 @@ def _retrieve_errors(client: QMPClient) -> None:
     readers: asyncio.Future[Any] | None = getattr(client, "_bh_tasks", None)
     if readers is not None:
         readers.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-
-
-def _startup_failure(program: str, folder: Path) -> str:
-    said = (folder / "stderr").read_text(errors="replace").strip()[-1500:]
-    return f"{program} did not start: {said or 'it said nothing'}"

@@ -34,17 +34,12 @@ class _BootFailedError(Exception):
         self.outcome = outcome
 
 
-def snapshot_key(guest: Guest) -> str:
-    """The hash of all that decides a snapshot's content."""
-    return identity(guest.snapshot_facts())[:32]
-
-
 async def obtain_snapshot(guest: Guest, setting: Setting) -> Snapshot | GuestOutcome:
     """The guest's snapshot, taken unless the cache has it whole; the boot's outcome when it failed.
 
     Of several processes that want the same one, one boots and the others wait.
     """
-    key = snapshot_key(guest)
+    key = identity(guest.snapshot_facts())[:32]
     folder = cache_dir("snapshots") / key
     if not await asyncio.to_thread(_is_whole, folder):
         async with locked_async(f"snapshot-{key}", "booting this kernel", setting.say):

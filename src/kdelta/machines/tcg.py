@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from kdelta.cpus.model import Cache
+from kdelta.host.command import quiet
 from kdelta.host.files import PARTIAL, copy_sparse, lab_errors, make_folder
 from kdelta.host.native import build
 from kdelta.host.target import target
@@ -34,10 +35,6 @@ TraceMode = Literal["off", "on", "data"]
 
 CallsMode = Literal["off", "kernel", "all"]
 """Whether calls are followed: in the kernel alone, or in user code, too."""
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 class Guest(msgspec.Struct, frozen=True):
@@ -181,8 +178,8 @@ class Setting(msgspec.Struct, frozen=True):
 
     folder: Path
     seconds: float
-    say: Talk = _silent
-    echo: Talk = _silent
+    say: Talk = quiet
+    echo: Talk = quiet
     recording: Recording = NOTHING_MORE
 
 
@@ -324,14 +321,11 @@ async def _save(qemu: Emulator, path: Path) -> None:
 
 
 def _not_written(path: Path) -> LabError:
+    free = shutil.disk_usage(path.parent).free
     return LabError(
-        f"the snapshot could not be written to {path}: {_free(path)}",
+        f"the snapshot could not be written to {path}: {free >> 20} MiB are free",
         "look whether the disk is full; KDELTA_CACHE_DIR names a folder on another one",
     )
-
-
-def _free(path: Path) -> str:
-    return f"{shutil.disk_usage(path.parent).free >> 20} MiB are free"
 
 
 async def resume(qemu: Emulator, snapshot: Snapshot) -> None:
@@ -364,12 +358,7 @@ async def _started(
     """
     recording = setting.recording if count else NOTHING_MORE
     argv = command_line(
-        guest,
-        setting.folder,
-        snapshot,
-        count=count,
-        recording=recording,
-        keep=not count,
+        guest, setting.folder, snapshot, count=count, recording=recording, keep=not count
     )
     setting.echo(shlex.join(argv))
     try:
@@ -380,8 +369,8 @@ async def _started(
         raise _explain_start(error, guest) from error
 
 
-async def _to_snapshot_point(qemu: Emulator, guest: Guest) -> str:
-    return await qemu.run_to(guest.stop_address, arch_machine(guest.arch).breakpoint_bytes)
+async def _run_to(qemu: Emulator, guest: Guest, address: int) -> str:
+    return await qemu.run_to(address, arch_machine(guest.arch).breakpoint_bytes)
 
 
 async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
@@ -391,7 +380,7 @@ async def boot(guest: Guest, setting: Setting) -> GuestOutcome:
     started = asyncio.get_running_loop().time()
     async with _started(guest, setting, None, count=False) as qemu:
         setting.say("boots")
-        ended = await _to_snapshot_point(qemu, guest)
+        ended = await _run_to(qemu, guest, guest.stop_address)
         if ended == "stopped":
             setting.say("saves its snapshot")
             await qemu.debugger.pause()
@@ -428,8 +417,7 @@ async def prepare(
     async with _started(guest, setting, snapshot, count=False) as qemu:
         await _load(qemu, snapshot)
         setting.say("prepares its program")
-        width = arch_machine(guest.arch).breakpoint_bytes
-        if await qemu.run_to(stop_address, width) != "stopped":
+        if await _run_to(qemu, guest, stop_address) != "stopped":
             return None
         await qemu.debugger.pause()
         await _save(qemu, found.state)
@@ -452,7 +440,7 @@ async def _to_the_end(
         await resume(qemu, snapshot)
     else:
         setting.say("boots")
-        booted = await _to_snapshot_point(qemu, guest)
+        booted = await _run_to(qemu, guest, guest.stop_address)
         if booted != "stopped":
             return booted, booted
         await qemu.debugger.let_go()

@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
+from kdelta.counts.arrays import F64, I64
 
 # Tried on regions of Debian's 6.1 (open+close, pipe and TCP round trips), 3,000 evaluations each,
 # over batches of 4 to 32, temperatures from 0.005 to 0.1 down to 0.0001 to 0.001 and with each kind
@@ -55,13 +53,7 @@ class _State(msgspec.Struct):
 
 
 def anneal(
-    judge: Judge,
-    start: I64,
-    sizes: I64,
-    *,
-    seed: int,
-    evaluations: int,
-    watch: Watch | None = None,
+    judge: Judge, start: I64, sizes: I64, *, seed: int, evaluations: int, watch: Watch | None = None
 ) -> BestOrder:
     """Looks for an order of all units that costs less than `start`, which is never worse itself.
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kdelta.counts.trace import U32, U64, Trace
+from kdelta.counts.arrays import U32, U64
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.simulate import PlacedBlocks, PreparedTrace

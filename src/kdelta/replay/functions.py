@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.counts.trace import DATA, Trace
@@ -24,9 +24,6 @@ from kdelta.replay.kernel_text import (
 )
 from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 REST = "[rest]"
 """Code of no known function: user programs, the vDSO, what was compiled at run time."""
@@ -98,7 +95,7 @@ class TextRange(msgspec.Struct, frozen=True):
     groups: I64
     offsets: U64
     holes: tuple[tuple[int, int], ...]
-    is_compiled: npt.NDArray[np.bool_]
+    is_compiled: Flags
     split: int | None = None
 
 
@@ -118,7 +115,7 @@ class Placement(msgspec.Struct, frozen=True):
     text: tuple[int, int]
     ranges: tuple[TextRange, ...]
     indexes: dict[str, tuple[int, ...]]
-    executed: npt.NDArray[np.bool_]
+    executed: Flags
     middle: bool = False
 
     def addresses(self) -> U64:
@@ -164,10 +161,9 @@ def placement_of(
         for a in sections.is_assembler
     ]
     functions = [
-        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned))
+        _function(piece, text, int(number), (own.get(plain(piece.name), 0), aligned), details)
         for piece, number, aligned in zip(pieces, numbers, least, strict=True)
     ]
-    functions = [_told(function, details) for function in functions]
     outside = _Outside(symbols, text, functions)
     for of_trace in blocks:
         outside.add(of_trace)
@@ -201,7 +197,7 @@ class _Blocks:
         self.outside = self.in_text & ((self.piece < 0) | (self.address >= ends[known]))
         self.crosses = self.in_text & ~self.outside & (self.last_piece > self.piece)
 
-    def link(self, linked: npt.NDArray[np.bool_]) -> None:
+    def link(self, linked: Flags) -> None:
         """Marks each function into which execution goes on from the one before."""
         for first, last in zip(
             self.piece[self.crosses].tolist(), self.last_piece[self.crosses].tolist(), strict=True
@@ -219,7 +215,7 @@ def _last_at(starts: U64, addresses: U64) -> I64:
     return np.searchsorted(starts, addresses, side="right").astype(np.int64) - 1
 
 
-def _successions(trace: Trace, of: npt.NDArray[np.bool_]) -> Iterable[tuple[I64, I64]]:
+def _successions(trace: Trace, of: Flags) -> Iterable[tuple[I64, I64]]:
     """Pairs of blocks (earlier, next) that follow each other, where the earlier is one of `of`."""
     is_code = (trace.items & np.uint32(DATA)) == 0
     items = trace.items[is_code].astype(np.int64)
@@ -271,7 +267,7 @@ def _refuse(what: str) -> None:
     )
 
 
-def _group(pieces: Sequence[TextPiece], linked: npt.NDArray[np.bool_]) -> I64:
+def _group(pieces: Sequence[TextPiece], linked: Flags) -> I64:
     """The group of each piece: runs of linked ones. One that stays holds its whole run."""
     numbers = np.full(len(pieces), FIXED, dtype=np.int64)
     begins = np.flatnonzero(~linked | (np.arange(len(pieces)) == 0))
@@ -290,20 +286,21 @@ def _group(pieces: Sequence[TextPiece], linked: npt.NDArray[np.bool_]) -> I64:
 
 
 def _function(
-    piece: TextPiece, text: KernelText, group: int, known: tuple[int, int]
+    piece: TextPiece, text: KernelText, group: int, known: tuple[int, int], details: Details
 ) -> PlacedFunction:
     """known: the alignment of its own section, and at least what an assembler object is aligned to;
-    0 where there is none.
+    0 where there is none. details: who made it.
     """
     aligned = 1
     own, least = known
+    after = after_what(piece.name)
     if own and piece.kind and piece.start % own == 0:
         aligned = own
     elif piece.kind and not piece.joined:
         lowest = piece.start & -piece.start
         usual = text.alignments[piece.kind]
         # Code without a name that lies elsewhere asks for less.
-        usual = min(usual, lowest) if after_what(piece.name) else usual
+        usual = min(usual, lowest) if after else usual
         aligned = max(usual, min(least, lowest), piece.alignment)
     return PlacedFunction(
         name=piece.name,
@@ -316,18 +313,8 @@ def _function(
         group=group,
         kind=piece.kind,
         why_not=piece.why_not,
-        is_assembler=least > 0,
-    )
-
-
-def _told(function: PlacedFunction, details: Details) -> PlacedFunction:
-    """With what a digest says of who made it."""
-    after = after_what(function.name)
-    return msgspec.structs.replace(
-        function,
-        is_assembler=function.is_assembler
-        or (after in details.fixups and after not in details.weak),
-        is_compiled=plain(function.name) in details.compiled,
+        is_assembler=least > 0 or (after in details.fixups and after not in details.weak),
+        is_compiled=plain(piece.name) in details.compiled,
     )
 
 
@@ -450,12 +437,12 @@ def _indexes(
     found: dict[str, list[int]] = {}
     for index, function in enumerate(functions):
         names = pieces[index].aliases if index < len(pieces) else ()
-        for name in dict.fromkeys((function.name, function.name.partition("#")[0], *names)):
+        for name in dict.fromkeys((function.name, plain(function.name), *names)):
             found.setdefault(name, []).append(index)
     return {name: tuple(indexes) for name, indexes in found.items()}
 
 
-def _executed(placed: Iterable[PlacedBlocks], n_functions: int) -> npt.NDArray[np.bool_]:
+def _executed(placed: Iterable[PlacedBlocks], n_functions: int) -> Flags:
     found = np.zeros(n_functions, dtype=bool)
     for of_trace in placed:
         found[of_trace.function] = True

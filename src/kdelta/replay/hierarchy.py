@@ -12,8 +12,9 @@ import ctypes
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.simulate import (
@@ -40,11 +41,6 @@ class HierarchyMisses(msgspec.Struct, frozen=True, eq=False):
     l1d: U64
     l2_data: U64
 
-    def l2_total(self) -> U64:
-        """Misses of the second level: (n_layouts, 3), by context."""
-        found: U64 = self.l2_code.total + self.l2_data
-        return found
-
 
 class PreparedHierarchy:
     """A trace with data, from which what hits in the data's first-level cache is gone: made once,
@@ -60,7 +56,7 @@ class PreparedHierarchy:
     ) -> None:
         check_cache(l1d)
         check_trace(trace, data=True)
-        _check_lines(l1d, trace.data_line_bytes)
+        check_lines(l1d, trace.data_line_bytes)
         left, self._l1d_misses = _filtered(trace, l1d, warm=warm)
         self._prepared = PreparedTrace(left, placed, data=True)
         self._line_bytes = l1d.line_bytes
@@ -111,11 +107,12 @@ def check_levels(l1i: Cache, l1d: Cache, l2: Cache, *, data_line_bytes: int) -> 
     """
     for cache in (l1i, l1d, l2):
         check_cache(cache)
-    _check_lines(l1d, data_line_bytes)
+    check_lines(l1d, data_line_bytes)
     _check_sizes(l1i.line_bytes, l1d.line_bytes, l2.line_bytes)
 
 
-def _check_lines(l1d: Cache, traced_bytes: int) -> None:
+def check_lines(l1d: Cache, traced_bytes: int) -> None:
+    """Raises UserError for a cache of data whose lines are shorter than those that are traced."""
     if l1d.line_bytes < traced_bytes:
         raise UserError(
             f"a cache of data with lines of {l1d.line_bytes} bytes cannot be replayed",
@@ -155,21 +152,3 @@ def _filtered(trace: Trace, l1d: Cache, *, warm: bool) -> tuple[Trace, U64]:
         return left, np.array(found.misses, dtype=np.uint64)
     finally:
         library.replay_filter_free(ctypes.byref(found))
-
-
-def replay_hierarchy(
-    trace: Trace,
-    placed: PlacedBlocks,
-    layouts: U64,
-    *,
-    l1i: Cache,
-    l1d: Cache,
-    l2: Cache,
-    by_function: bool = True,
-    threads: int | None = None,
-    warm: bool = True,
-) -> HierarchyMisses:
-    """The misses of a trace with data under each layout; see PreparedHierarchy."""
-    return PreparedHierarchy(trace, placed, l1d, warm=warm).replay(
-        layouts, l1i=l1i, l2=l2, by_function=by_function, threads=threads
-    )

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import Flags
 from kdelta.counts.model import KERNEL
 from kdelta.kernels.objects.digest import Digest, ObjectDigest
 from kdelta.kernels.objects.objects import LOCAL, CodePiece
@@ -24,8 +24,8 @@ class InputSections(msgspec.Struct, frozen=True, eq=False):
     the piece before, and whether it is of an assembler object.
     """
 
-    goes_on: npt.NDArray[np.bool_]
-    is_assembler: npt.NDArray[np.bool_]
+    goes_on: Flags
+    is_assembler: Flags
 
 
 def input_sections(

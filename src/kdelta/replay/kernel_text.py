@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import KERNEL
 from kdelta.counts.symbols import without_padding
 from kdelta.kernels.objects.elf import (
@@ -180,7 +180,7 @@ def kernel_text(
     rows = sorted(row for row in kernel if start <= row[0] < end and row[1] in _CODE)
     pieces = _pieces(rows, end, sizes or {})
     _name_apart(pieces, kernel)
-    marks = {name: row for name, row in _marks(kernel).items() if start <= row <= end}
+    marks = {n: at for at, _, n, _ in kernel if start <= at <= end and _MARK.fullmatch(n)}
     sections = sections or {}
     details = details or Details()
     _begin_earlier(pieces, sizes or {}, details)
@@ -204,10 +204,6 @@ def _bounds(kernel: Iterable[Symbol]) -> tuple[int, int]:
             "System.map of its build",
         )
     return start, end
-
-
-def _marks(kernel: Iterable[Symbol]) -> dict[str, int]:
-    return {name: address for address, _, name, _ in kernel if _MARK.fullmatch(name)}
 
 
 def _is_label(name: str) -> bool:
@@ -478,7 +474,7 @@ def _looks_cold(piece: TextPiece, sections: Mapping[str, str], alignment: int) -
 
 def _alignment(pieces: list[TextPiece], most: int, share: float = _ALIGNED_SHARE) -> int:
     """The largest power of two of which nearly all functions' addresses are multiples."""
-    starts: npt.NDArray[np.uint64] = np.array([piece.start for piece in pieces], dtype=np.uint64)
+    starts: U64 = np.array([piece.start for piece in pieces], dtype=np.uint64)
     found = 1
     while found < most:
         fitting = np.count_nonzero(starts % np.uint64(found * 2) == 0)

@@ -6,16 +6,15 @@ A layout is an array of start addresses, uint64 of shape (n_functions,), in the 
 a linker is followed, and where not.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
+from kdelta.cpus.model import Cache
 from kdelta.replay.functions import PlacedFunction, Placement, TextRange
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 _DRAW_BITS = 32
 _AT_ONCE = 16  # rows of orders that are packed together: they stay in the CPU's caches
@@ -37,12 +36,6 @@ _ALL_BITS = (1 << 64) - 1
 def as_linked(placement: Placement) -> U64:
     """The layout that the kernel has: shape (n_functions,)."""
     return placement.addresses()
-
-
-def shuffled(placement: Placement, seed: int) -> U64:
-    """One random layout: shape (n_functions,). The first of `shuffles` with that seed."""
-    found: U64 = shuffles(placement, 1, seed)[0]
-    return found
 
 
 def shuffles(
@@ -193,7 +186,7 @@ def _given_order(placement: Placement, part: TextRange, chosen: Sequence[int]) -
     return np.concatenate([rest[rest < split], head, rest[rest >= split]])
 
 
-def middle_of(part: TextRange, is_rest: npt.NDArray[np.bool_]) -> int:
+def middle_of(part: TextRange, is_rest: Flags) -> int:
     """Before which group an order lies in the middle of the others, is_rest (n_groups,): that with
     which they pass half of their bytes. (sortISDBySectionOrder in ELF/Writer.cpp of lld 14.)
     """
@@ -230,7 +223,9 @@ def _lay_out(
             part, order = parts[first]
             passed += 1
             forced = (alignments or {}).get(part.kind)
-            sizes = part.alignments if forced is None else _forced(part, forced)
+            sizes = part.alignments
+            if forced is not None:  # of assembler it stays
+                sizes = np.where(part.is_compiled, np.uint64(forced), part.alignments)
             if relinked and 0 <= part.start - linked_end < _LINE_BYTES:
                 begins = np.uint64(part.start) + _moved(ends, linked_end, int(sizes.min()))
             elif relinked and _asks_for_page(part, linked_end):
@@ -258,11 +253,6 @@ def _lay_out(
             layouts[:, first:last] += more
             ends += more[:, -1]
         layouts[:, first:last] += pushed[:, np.newaxis]
-
-
-def _forced(part: TextRange, alignment: int) -> U64:
-    """The alignments of groups if a compiler is asked for this one; assembler keeps its own."""
-    return np.where(part.is_compiled, np.uint64(alignment), part.alignments)
 
 
 def _apart(run: Sequence[PlacedFunction], pushed: U64, alignment: int) -> U64:
@@ -401,3 +391,54 @@ def _pass_holes(starts: U64, part: TextRange, orders: I64, moved: U64, alignment
             if at < len(order) and starts[row, at] < np.uint64(high) + moved[row]:
                 inside = np.uint64(high) + moved[row] - starts[row, at]
                 starts[row, at:] += _up(np.array(inside), alignment)
+
+
+def in_order_of(one: Placement, other: Placement) -> U64:
+    """Where the functions of one kernel would lie in the order of another: shape (n_functions,).
+
+    Functions of .text that both have, by name, lie where the other has them; what only the one has
+    keeps its distance to the one before it that both have. So neither touches more pages because
+    other code grew. What is not in .text stays.
+    """
+    found = one.addresses()
+    theirs = {function.name: function.address for function in other.functions[: _in_text(other)]}
+    ours = one.functions[: _in_text(one)]
+    shared = [index for index, function in enumerate(ours) if function.name in theirs]
+    if shared:
+        there = np.array([theirs[ours[index].name] for index in shared], dtype=np.uint64)
+        moved = there - found[shared]  # wraps around at 2^64, and so does the sum below
+        last = np.searchsorted(shared, np.arange(len(ours)), side="right") - 1
+        found[: len(ours)] += moved[np.maximum(last, 0)]
+    return found
+
+
+def in_text(placement: Placement) -> Flags:
+    """Whether a function lies in .text: shape (n_functions,)."""
+    return np.arange(len(placement.functions)) < _in_text(placement)
+
+
+def at_borders(orders: Sequence[U64], moves: Flags, draws: Sequence[int], tlb: Cache) -> U64:
+    """A layout a draw, (n_draws, n), from orders of (n,) in turn; moves (n,): what is in .text.
+
+    All of that is moved by one number of lines, which the draw stands for: less than the pages that
+    go once through the TLB's sets. What else is executed stays.
+
+    A random order of all functions spreads what is executed over all pages of a kernel, which no
+    link does that keeps the functions of a file together. What varies from one such link to the
+    next is where in that order a page ends.
+    """
+    lines = max(1, tlb.sets * tlb.line_bytes // _LINE_BYTES)
+    shifts = np.array([_random(draw) % lines * _LINE_BYTES for draw in draws], dtype=np.uint64)
+    found: U64 = np.stack([orders[number % len(orders)] for number in range(len(draws))])
+    found += shifts[:, np.newaxis] * moves
+    return found
+
+
+def _in_text(placement: Placement) -> int:
+    """How many functions are in .text; they are the first."""
+    low, high = placement.text
+    return sum(low <= function.address < high for function in placement.functions)
+
+
+def _random(draw: int) -> int:
+    return int.from_bytes(hashlib.sha256(b"border %d" % draw).digest()[:8], "little")

@@ -3,6 +3,7 @@
 
 import ctypes
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,65 +25,49 @@ _U32 = ctypes.POINTER(ctypes.c_uint32)
 _U64 = ctypes.POINTER(ctypes.c_uint64)
 
 
+def fields(kind: Any, *names: str) -> tuple[tuple[str, Any], ...]:
+    """Fields of a struct that are of one type."""
+    return tuple((name, kind) for name in names)
+
+
 class NativeTrace(ctypes.Structure):
     """struct replay_trace."""
 
     _fields_ = (
-        ("n_blocks", ctypes.c_uint64),
-        ("n_pieces", ctypes.c_uint64),
-        ("n_executed", ctypes.c_uint64),
-        ("n_data", ctypes.c_uint64),
-        ("sizes", _U32),
-        ("functions", _U32),
+        *fields(ctypes.c_uint64, "n_blocks", "n_pieces", "n_executed", "n_data"),
+        *fields(_U32, "sizes", "functions"),
         ("offsets", _U64),
         ("items", _U32),
         ("starts", _U64),
         ("sequence", _U32),
         ("contexts", _U8),
-        ("physical", _U64),
-        ("data_virtual", _U64),
-        ("data_physical", _U64),
+        *fields(_U64, "physical", "data_virtual", "data_physical"),
     )
 
 
 class NativeCache(ctypes.Structure):
     """struct replay_cache."""
 
-    _fields_ = (
-        ("sets", ctypes.c_uint32),
-        ("ways", ctypes.c_uint32),
-        ("line_shift", ctypes.c_uint32),
-        ("replacement", ctypes.c_uint32),
-    )
+    _fields_ = fields(ctypes.c_uint32, "sets", "ways", "line_shift", "replacement")
 
 
 class NativeJob(ctypes.Structure):
     """struct replay_job."""
 
     _fields_ = (
-        ("kind", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
+        *fields(ctypes.c_uint32, "kind", "flags", "threads"),
         ("caches", NativeCache * 2),
-        ("n_layouts", ctypes.c_uint64),
-        ("n_functions", ctypes.c_uint64),
+        *fields(ctypes.c_uint64, "n_layouts", "n_functions"),
         ("layouts", _U64),
         ("shifts", _U8),
-        ("total", _U64),
-        ("by_function", _U64),
-        ("stats", _U64),
+        *fields(_U64, "total", "by_function", "stats"),
     )
 
 
 class NativeCollision(ctypes.Structure):
     """struct replay_collision."""
 
-    _fields_ = (
-        ("misses", ctypes.c_uint64),
-        ("set", ctypes.c_uint32),
-        ("function", ctypes.c_uint32),
-        ("evictor", ctypes.c_uint32),
-    )
+    _fields_ = (("misses", ctypes.c_uint64), *fields(ctypes.c_uint32, "set", "function", "evictor"))
 
 
 class NativeFiltered(ctypes.Structure):
@@ -92,8 +77,7 @@ class NativeFiltered(ctypes.Structure):
         ("items", _U32),
         ("starts", _U64),
         ("sequence", _U32),
-        ("n_items", ctypes.c_uint64),
-        ("n_pieces", ctypes.c_uint64),
+        *fields(ctypes.c_uint64, "n_items", "n_pieces"),
         ("misses", ctypes.c_uint64 * 3),
     )
 
@@ -102,11 +86,9 @@ class NativeData(ctypes.Structure):
     """struct replay_data."""
 
     _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("n_rows", ctypes.c_uint64),
+        *fields(ctypes.c_uint64, "flags", "n_rows"),
         ("caches", NativeCache * 7),
-        ("stores", _U8),
-        ("page_shifts", _U8),
+        *fields(_U8, "stores", "page_shifts"),
         ("counts", _U64),
     )
 
@@ -119,8 +101,7 @@ class NativePhases(ctypes.Structure):
         ("addresses", _U64),
         ("functions", _U32),
         ("entries", _U8),
-        ("rules", _U64),
-        ("through", _U64),
+        *fields(_U64, "rules", "through"),
         ("always", ctypes.c_uint64),
     )
 
@@ -131,46 +112,45 @@ class NativeSplit(ctypes.Structure):
     _fields_ = (
         ("changes", ctypes.c_void_p),
         ("rules", _U8),
-        ("n_changes", ctypes.c_uint64),
-        ("n_calls", ctypes.c_uint64),
+        *fields(ctypes.c_uint64, "n_changes", "n_calls"),
     )
+
+
+_TRACE = ctypes.POINTER(NativeTrace)
+_JOB = ctypes.POINTER(NativeJob)
+_COLLISIONS = ctypes.POINTER(NativeCollision)
+_FILTERED = ctypes.POINTER(NativeFiltered)
+_SPLIT = ctypes.POINTER(NativeSplit)
+_PLAN = ctypes.c_void_p
+_STATUS = ctypes.c_int
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "replay_plan": (_PLAN, _TRACE),
+    "replay_free": (None, _PLAN),
+    "replay_run": (_STATUS, _PLAN, _JOB),
+    "replay_collisions": (_STATUS, _PLAN, _JOB, ctypes.POINTER(_COLLISIONS), _U64),
+    "replay_forget": (None, _COLLISIONS),
+    "replay_filter": (
+        _STATUS, _TRACE, ctypes.POINTER(NativeCache), ctypes.c_uint32, _FILTERED,
+    ),
+    "replay_filter_free": (None, _FILTERED),
+    "replay_data": (_STATUS, _TRACE, ctypes.POINTER(NativeData)),
+    "replay_split": (_STATUS, ctypes.POINTER(NativePhases), _SPLIT),
+    "replay_split_free": (None, _SPLIT),
+}  # fmt: skip
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
     """The library, compiled at its first use."""
-    loaded = ctypes.CDLL(str(build("replay")))
-    loaded.replay_plan.argtypes = (ctypes.POINTER(NativeTrace),)
-    loaded.replay_plan.restype = ctypes.c_void_p
-    loaded.replay_free.argtypes = (ctypes.c_void_p,)
-    loaded.replay_free.restype = None
-    loaded.replay_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(NativeJob))
-    loaded.replay_run.restype = ctypes.c_int
-    collisions = ctypes.POINTER(NativeCollision)
-    loaded.replay_collisions.argtypes = (
-        ctypes.c_void_p,
-        ctypes.POINTER(NativeJob),
-        ctypes.POINTER(collisions),
-        _U64,
-    )
-    loaded.replay_collisions.restype = ctypes.c_int
-    loaded.replay_filter.argtypes = (
-        ctypes.POINTER(NativeTrace),
-        ctypes.POINTER(NativeCache),
-        ctypes.c_uint32,
-        ctypes.POINTER(NativeFiltered),
-    )
-    loaded.replay_filter.restype = ctypes.c_int
-    loaded.replay_filter_free.argtypes = (ctypes.POINTER(NativeFiltered),)
-    loaded.replay_filter_free.restype = None
-    loaded.replay_data.argtypes = (ctypes.POINTER(NativeTrace), ctypes.POINTER(NativeData))
-    loaded.replay_data.restype = ctypes.c_int
-    loaded.replay_split.argtypes = (ctypes.POINTER(NativePhases), ctypes.POINTER(NativeSplit))
-    loaded.replay_split.restype = ctypes.c_int
-    loaded.replay_split_free.argtypes = (ctypes.POINTER(NativeSplit),)
-    loaded.replay_split_free.restype = None
-    loaded.replay_forget.argtypes = (collisions,)
-    loaded.replay_forget.restype = None
+    return declared(ctypes.CDLL(str(build("replay"))), _FUNCTIONS)
+
+
+def declared(loaded: ctypes.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> ctypes.CDLL:
+    """The library with the types of its functions: of the result, then of the arguments."""
+    for name, (result, *arguments) in functions.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
     return loaded
 
 

@@ -5,24 +5,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import CPU, Cache, MissKind
 from kdelta.replay.anneal import Watch
 from kdelta.replay.bound import least_misses
-from kdelta.replay.clusters import PAGE_BYTES, by_density, by_first_use, c3
 from kdelta.replay.functions import Placement
-from kdelta.replay.judge import OWN, REPLAYED, CaseJudge, Misses, WeightedRegion, weights_of
-from kdelta.replay.layouts import as_linked, draws_of, ordered, shuffles
-from kdelta.replay.pages import at_borders, in_text
-from kdelta.replay.search import Start, search
+from kdelta.replay.layouts import as_linked, at_borders, draws_of, in_text, ordered, shuffles
+from kdelta.replay.search import (
+    OWN,
+    REPLAYED,
+    CaseJudge,
+    Misses,
+    Start,
+    WeightedRegion,
+    search,
+    weights_of,
+)
 from kdelta.replay.sets_apart import sets_apart
-from kdelta.replay.transitions import transitions
+from kdelta.replay.transitions import PAGE_BYTES, by_density, by_first_use, c3, transitions
 from kdelta.replay.units import Units, units_of
 from kdelta.spec.errors import UserError
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 SHIPPED = "shipped"
 HOT_APART = "hot apart"
@@ -301,8 +304,5 @@ def _bounds(
     }
 
 
-def _draws(counts: npt.NDArray[np.float64] | I64) -> RandomOrders:
-    least, quarter, median, three_quarters, most = np.quantile(counts, (0, 0.25, 0.5, 0.75, 1))
-    return RandomOrders(
-        float(least), float(quarter), float(median), float(three_quarters), float(most)
-    )
+def _draws(counts: F64 | I64) -> RandomOrders:
+    return RandomOrders(*np.quantile(counts, (0, 0.25, 0.5, 0.75, 1)).tolist())

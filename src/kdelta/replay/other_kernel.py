@@ -5,14 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import KERNEL
 from kdelta.kernels.objects.digest import Digest
 from kdelta.replay.functions import PlacedFunction, Placement
-
-U64 = npt.NDArray[np.uint64]
+from kdelta.replay.kernel_text import plain
 
 _LEAST_PADDING = 16
 _LINE_BYTES = 64
@@ -85,7 +83,7 @@ def _matches(
     families: dict[str, list[PlacedFunction]] = {}
     for function in other.functions:
         if _is_text(function, other):
-            families.setdefault(_base(function), []).append(function)
+            families.setdefault(plain(function.name), []).append(function)
     found: dict[int, tuple[PlacedFunction | None, str]] = {
         index: (None, "") for index, f in enumerate(placement.functions) if _is_text(f, placement)
     }
@@ -93,7 +91,7 @@ def _matches(
     for same_number in (True, False):
         for index in found:
             function = placement.functions[index]
-            family = families.get(_base(function), [])
+            family = families.get(plain(function.name), [])
             if found[index][0] is not None or not family:
                 continue
             for candidate in family:
@@ -111,10 +109,6 @@ def _matches(
 
 def _end(function: PlacedFunction) -> int:
     return function.address + function.bytes
-
-
-def _base(function: PlacedFunction) -> str:
-    return function.name.partition("#")[0]
 
 
 def _is_text(function: PlacedFunction, placement: Placement) -> bool:
@@ -155,7 +149,7 @@ def _same(
 def _hashes(bodies: Bodies, function: PlacedFunction, padding: int) -> set[int]:
     """Of the bodies of that name, those that can be this function, by their size."""
     size = function.bytes - function.entry
-    known = bodies.get(_base(function), ())
+    known = bodies.get(plain(function.name), ())
     if len(known) == 1:
         return {known[0][1]}
     return {hashed for held, hashed in known if held <= size < held + padding}

@@ -10,7 +10,8 @@ same addresses in both, and what is left between two layouts is what the change 
 import msgspec
 import numpy as np
 
-from kdelta.replay.functions import I64, U64, Placement, TextRange
+from kdelta.counts.arrays import I64, U64
+from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.layouts import shuffles
 
 _MOST_UNLIKE = 0.01

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U8, U32, U64, run_offsets
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.symbols import without_padding
-from kdelta.counts.trace import DATA, U8, U32, U64, Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.replay import native
 from kdelta.replay.kernel_text import Symbol
@@ -33,8 +33,6 @@ from kdelta.replay.simulate import (
 )
 from kdelta.spec.errors import LabError
 from kdelta.spec.phase import PhaseRule, check_rules, phase_names
-
-I64 = npt.NDArray[np.int64]
 
 _CODE_TYPES = frozenset("tTwW")
 _NO_RULE = 255
@@ -260,9 +258,7 @@ def _relabelled(trace: Trace, cuts: _Cuts) -> tuple[Trace, I64, I64]:
     distinct, sequence = np.unique(keys, return_inverse=True)
     first, last = distinct >> bits & (1 << bits) - 1, distinct & (1 << bits) - 1
     lengths = last - first
-    ends = np.cumsum(lengths)
-    inside = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
-    items = trace.items[np.repeat(first, lengths) + inside]
+    items = trace.items[np.repeat(first, lengths) + run_offsets(lengths)]
     is_block = items < DATA
     of_item = np.repeat(distinct >> 2 * bits, lengths)
     blocks = items[is_block].astype(np.int64) * n_labels + of_item[is_block]
@@ -276,7 +272,7 @@ def _relabelled(trace: Trace, cuts: _Cuts) -> tuple[Trace, I64, I64]:
         insns=trace.insns[old],
         physical=None if trace.physical is None else trace.physical[old],
         items=items,
-        starts=np.concatenate([[0], ends]).astype(np.uint64),
+        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64),
         sequence=sequence.astype(np.uint32),
         contexts=cuts.context.astype(np.uint8),
     )

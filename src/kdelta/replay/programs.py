@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from kdelta.counts.trace import U32, U64, Trace
+from kdelta.counts.arrays import U32, U64, Flags
+from kdelta.counts.trace import Trace
 from kdelta.replay.simulate import PlacedBlocks
 from kdelta.spec.errors import LabError, UserError
 
@@ -76,7 +76,7 @@ class ProgramPlacement(msgspec.Struct, frozen=True, eq=False):
     placed: PlacedBlocks
     labels: tuple[str, ...]
     starts: U64
-    executed: npt.NDArray[np.bool_]
+    executed: Flags
 
 
 def program_text(name: str, content: bytes) -> ProgramText:

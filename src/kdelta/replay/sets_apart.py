@@ -12,18 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import F64, I64, U64
 from kdelta.cpus.model import Cache
 from kdelta.replay.functions import Placement, TextRange
-from kdelta.replay.judge import CaseJudge
 from kdelta.replay.kernel_text import is_nameless, plain
-from kdelta.replay.search import Start
+from kdelta.replay.search import CaseJudge, Start
 from kdelta.replay.units import Units, units_of
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
 
 # The share of the sets that is kept, and how many times as large as these sets the code may be that
 # is given them: for one region mostly once or twice, for a whole workload up to nine times.
@@ -133,13 +128,13 @@ class _Packer:
                 plan.starts[unit] = _up(at, self._groups[unit][0][1])
                 at = self._after(unit, at)
                 continue
-            filled = filler.fill(room, self._alignment)
-            if not filled.functions or plan.padding > _MOST_PADDING:
+            filled, filled_bytes = filler.fill(room, self._alignment)
+            if not filled or plan.padding > _MOST_PADDING:
                 plan.padding = _MOST_PADDING + 1
                 break
-            plan.items.append(filled.functions)
-            plan.padding += filled.bytes
-            at = _up(at, self._alignment) + filled.bytes
+            plan.items.append(filled)
+            plan.padding += filled_bytes
+            at = _up(at, self._alignment) + filled_bytes
         return plan
 
     def _fitting(self, queue: Sequence[int], at: int, room: int) -> int | None:
@@ -189,13 +184,6 @@ def _groups_of(units: Units, part: TextRange) -> list[list[tuple[int, int]]]:
     ]
 
 
-class _Filled(msgspec.Struct):
-    """Functions one after the other, and how many bytes they take."""
-
-    functions: list[int]
-    bytes: int
-
-
 class _Filler:
     """Never executed functions by their size, each to be had once."""
 
@@ -223,18 +211,16 @@ class _Filler:
         self._taken = {}
         return self
 
-    def fill(self, room: int, alignment: int) -> _Filled:
-        """The largest that fit into so many bytes, again and again."""
-        found = _Filled([], 0)
-        while room - found.bytes >= alignment:
-            size = self._largest(room - found.bytes)
-            if size is None:
-                break
+    def fill(self, room: int, alignment: int) -> tuple[list[int], int]:
+        """The largest that fit into so many bytes, again and again; how many bytes they take."""
+        found: list[int] = []
+        left = room
+        while left >= alignment and (size := self._largest(left)) is not None:
             taken = self._taken.get(size, 0)
-            found.functions.append(self._by_size[size][taken])
+            found.append(self._by_size[size][taken])
             self._taken[size] = taken + 1
-            found.bytes += size
-        return found
+            left -= size
+        return found, room - left
 
     def _largest(self, room: int) -> int | None:
         for at in range(bisect.bisect_right(self._sizes, room) - 1, -1, -1):

@@ -7,16 +7,18 @@ addresses; a block that was left early is taken whole.
 """
 
 import ctypes
+import functools
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U32, U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import DATA, U8, U32, U64, Trace
+from kdelta.counts.trace import DATA, Trace
 from kdelta.cpus.model import Cache
 from kdelta.host.machine import cores
 from kdelta.replay import native
@@ -33,9 +35,10 @@ _KINDS: dict[Kind, int] = {
 MOST_SETS = 1 << 20
 MOST_WAYS = 1 << 12
 _MOST_BLOCK_BYTES = 1 << 16
+_LAST_ADDRESS = 2**64 - 1
 _MOST_PIECES = 1 << 30
 _LEAST_LINE, _MOST_LINE = 1 << 8, 1 << 40  # of lines whose size is each function's own
-_LAYOUTS_A_CALL = 8  # a thread, at most: between calls an interrupt (Ctrl-C) gets through
+LAYOUTS_A_CALL = 8  # a thread, at most: between calls an interrupt (Ctrl-C) gets through
 _ITEMS_A_CALL = 1 << 28  # executed, a thread: about a second where nothing repeats
 
 Number = TypeVar("Number", bound=np.generic)
@@ -175,6 +178,38 @@ def native_trace(columns: Mapping[str, npt.NDArray[Any]]) -> native.NativeTrace:
     )
 
 
+class Extents:
+    """The functions that blocks lie in: `n_functions`, the least number that a layout has, and how
+    far each reaches.
+    """
+
+    def __init__(self, function: U32, offset: U64, sizes: U32) -> None:
+        """ValueError for an offset past the end of all addresses."""
+        if len(offset) and int(offset.max()) > _LAST_ADDRESS - _MOST_BLOCK_BYTES:
+            raise ValueError("placed has an offset past the end of all addresses")
+        self.n_functions = int(function.max()) + 1 if len(function) else 0
+        extent = np.zeros(self.n_functions, dtype=np.uint64)
+        np.maximum.at(extent, function, offset + sizes)
+        # Layouts have all functions of a kernel, and a trace executes few of them.
+        self._used = np.flatnonzero(extent)
+        self._extent = extent[self._used]
+
+    def checked(self, layouts: U64) -> U64:
+        """The layouts as the library wants them; ValueError for what does not fit."""
+        if layouts.ndim != 2 or layouts.dtype != np.uint64:
+            raise ValueError(
+                f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
+            )
+        if layouts.shape[1] < self.n_functions:
+            raise ValueError(
+                f"layouts have {layouts.shape[1]} functions, and the blocks are in"
+                f" {self.n_functions}"
+            )
+        if (layouts[:, self._used] > np.uint64(_LAST_ADDRESS) - self._extent).any():
+            raise ValueError("a layout has a function that goes past the end of all addresses")
+        return np.ascontiguousarray(layouts)
+
+
 class PreparedTrace:
     """A trace with what holds of it for all layouts: made once, replayed as often as wanted.
 
@@ -196,15 +231,7 @@ class PreparedTrace:
                 f" for {len(trace.addresses)} blocks"
             )
         sizes = _as(trace.sizes, np.uint32, "trace.sizes")
-        if len(offset) and int(offset.max()) > 2**64 - 1 - _MOST_BLOCK_BYTES:
-            raise ValueError("placed has an offset past the end of all addresses")
-        self.n_functions = int(function.max()) + 1 if len(function) else 0
-        """The least number of functions that a layout has."""
-        extent = np.zeros(self.n_functions, dtype=np.uint64)
-        np.maximum.at(extent, function, offset + sizes)
-        # Layouts have all functions of a kernel, and a trace executes few of them.
-        self._used = np.flatnonzero(extent)
-        self._extent = extent[self._used]
+        self._extents = Extents(function, offset, sizes)
         self.plan = self._prepared(trace, function, offset, sizes)
         """The library's own."""
         weakref.finalize(self, native.library().replay_free, self.plan)
@@ -225,18 +252,7 @@ class PreparedTrace:
         """The layouts as the library wants them. UserError and ValueError as of `replay`."""
         for cache in caches:
             check_cache(cache)
-        if layouts.ndim != 2 or layouts.dtype != np.uint64:
-            raise ValueError(
-                f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
-            )
-        if layouts.shape[1] < self.n_functions:
-            raise ValueError(
-                f"layouts have {layouts.shape[1]} functions, and the blocks are in"
-                f" {self.n_functions}"
-            )
-        if (layouts[:, self._used] > np.uint64(2**64 - 1) - self._extent).any():
-            raise ValueError("a layout has a function that goes past the end of all addresses")
-        return np.ascontiguousarray(layouts)
+        return self._extents.checked(layouts)
 
     def replay(
         self,
@@ -294,17 +310,10 @@ class PreparedTrace:
         """Does a job for all layouts, as `checked` gave them; fills `total` and `by_function`,
         which have a row for each.
         """
-        threads = max(1, threads or cores())
         stats = np.zeros_like(self._work)
-        job.n_functions = layouts.shape[1]
         job.stats = native.pointer(stats)
-        for part in _parts(len(layouts), self._layouts_a_call * threads):
-            job.n_layouts = part.stop - part.start
-            job.threads = min(threads, part.stop - part.start)
-            job.layouts = native.pointer(layouts[part])
-            job.total = native.pointer(total[part])
-            job.by_function = native.pointer(None if by_function is None else by_function[part])
-            native.check(native.library().replay_run(self.plan, ctypes.byref(job)))
+        run = functools.partial(native.library().replay_run, self.plan)
+        run_in_parts(run, job, (layouts, total, by_function), self._layouts_a_call, threads)
         self._work += stats
 
 
@@ -312,7 +321,7 @@ def _layouts_a_call(trace: Trace) -> int:
     """How many layouts a thread replays before others are heard; at least one."""
     lengths = np.diff(trace.starts)
     executed = int(lengths[trace.sequence].sum()) if len(lengths) else 0
-    return max(1, min(_LAYOUTS_A_CALL, _ITEMS_A_CALL // max(1, executed)))
+    return max(1, min(LAYOUTS_A_CALL, _ITEMS_A_CALL // max(1, executed)))
 
 
 def _shifts(line_bytes: npt.NDArray[Any], n_functions: int) -> U8:
@@ -330,25 +339,26 @@ def _shifts(line_bytes: npt.NDArray[Any], n_functions: int) -> U8:
     return shifts
 
 
-def _parts(n: int, size: int) -> Iterator[slice]:
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+def run_in_parts(
+    run: Callable[[Any], int],
+    job: Any,
+    arrays: tuple[U64, U64, U64 | None],
+    layouts_a_call: int,
+    threads: int | None,
+) -> None:
+    """Runs a job of the library's for all layouts, so many of them at a time on each thread.
 
-
-def replay(
-    trace: Trace,
-    placed: PlacedBlocks,
-    layouts: U64,
-    cache: Cache,
-    *,
-    kind: Kind = "lines",
-    by_function: bool = True,
-    threads: int | None = None,
-    warm: bool = True,
-) -> Misses:
-    """The misses of one trace under each layout; see PreparedTrace, which saves work if the same
-    trace is replayed more than once.
+    arrays: the layouts, and what the job fills: totals, and counts by function if they are wanted,
+    with a row for each layout.
     """
-    return PreparedTrace(trace, placed).replay(
-        layouts, cache, kind=kind, by_function=by_function, threads=threads, warm=warm
-    )
+    layouts, total, by_function = arrays
+    threads = max(1, threads or cores())
+    job.n_functions = layouts.shape[1]
+    for start in range(0, len(layouts), layouts_a_call * threads):
+        part = slice(start, min(start + layouts_a_call * threads, len(layouts)))
+        job.n_layouts = part.stop - part.start
+        job.threads = min(threads, part.stop - part.start)
+        job.layouts = native.pointer(layouts[part])
+        job.total = native.pointer(total[part])
+        job.by_function = native.pointer(None if by_function is None else by_function[part])
+        native.check(run(ctypes.byref(job)))

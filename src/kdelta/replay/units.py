@@ -9,15 +9,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import I64, U64, Flags
 from kdelta.replay.functions import Placement, TextRange
 from kdelta.replay.kernel_text import is_nameless, plain
 from kdelta.replay.layouts import in_orders, middle_of
 from kdelta.replay.simulate import PlacedBlocks
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 
 class Units(msgspec.Struct, frozen=True, eq=False):
@@ -187,9 +184,7 @@ class _Rest(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def _rests(
-    part: TextRange, keeps: npt.NDArray[np.bool_], is_special: npt.NDArray[np.bool_], split: int
-) -> list[_Rest]:
+def _rests(part: TextRange, keeps: Flags, is_special: Flags, split: int) -> list[_Rest]:
     """A run each of what is not kept, from one special group to the next; none goes over the split,
     where an order may come to lie.
     """
@@ -216,10 +211,8 @@ def _part(part: TextRange, place: I64, rests: Sequence[_Rest], split: int) -> Te
     sizes, first = part.bytes.copy(), place[part.first]
     for rest in rests:
         sizes[rest.group], first[rest.group] = rest.bytes, place[rest.member]
-    return TextRange(
-        kind=part.kind,
-        start=part.start,
-        end=part.end,
+    return msgspec.structs.replace(
+        part,
         keys=part.keys[groups],
         bytes=sizes[groups],
         alignments=part.alignments[groups],
@@ -227,7 +220,6 @@ def _part(part: TextRange, place: I64, rests: Sequence[_Rest], split: int) -> Te
         members=place[part.members[is_kept]],
         groups=np.searchsorted(groups, part.groups[is_kept]),
         offsets=part.offsets[is_kept],
-        holes=part.holes,
         is_compiled=part.is_compiled[groups],
         split=int(np.searchsorted(groups, split)),
     )

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I64
 from kdelta.counts.model import CONTEXTS, KERNEL, VDSO, is_kernel
-from kdelta.counts.profile import I64, NodeEntry, Profile
+from kdelta.counts.profile import NodeEntry, Profile
 from kdelta.infer.profiles.matching import match_functions
 
 SMALLEST = 1 / 2000

@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from typing import ClassVar
 
 import msgspec
 
@@ -47,31 +48,37 @@ LAST_SEED = 2**32 - 2
 ALIGNMENTS = (16, 32, 64, 128, 256)
 
 
-class OptionChange(msgspec.Struct, frozen=True, tag_field="kind", tag="option"):
+class _Change(msgspec.Struct, frozen=True, tag_field="kind"):
+    """A change, whose text is TEXT with the fields in it."""
+
+    TEXT: ClassVar[str]
+
+    def __str__(self) -> str:
+        """The change's text, which parses to an equal change."""
+        return self.TEXT.format(**msgspec.structs.asdict(self))
+
+
+class OptionChange(_Change, frozen=True, tag="option"):
     """One config option. `value` is as in a .config: y, m, n (not set), a number, or a string in
     double quotes with its escapes.
     """
 
+    TEXT = "+{name}={value}"
+
     name: str
     value: str
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+{self.name}={self.value}"
 
-
-class ConfigFileChange(msgspec.Struct, frozen=True, tag_field="kind", tag="config"):
+class ConfigFileChange(_Change, frozen=True, tag="config"):
     """A config: a whole .config or a fragment, distinguished by its content when it is read.
 
     A plain name such as tinyconfig or kvm_guest.config (see `may_be_target`) is the file of that
     name if the current folder has one, and else that target of the tree's own make.
     """
 
-    path: str
+    TEXT = "+{path}"
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+{self.path}"
+    path: str
 
     @property
     def may_be_target(self) -> bool:
@@ -81,80 +88,66 @@ class ConfigFileChange(msgspec.Struct, frozen=True, tag_field="kind", tag="confi
         return _CONFIG_TARGET.fullmatch(self.path) is not None
 
 
-class PatchChange(msgspec.Struct, frozen=True, tag_field="kind", tag="patch"):
+class PatchChange(_Change, frozen=True, tag="patch"):
     """A file with one patch, or an mbox of several."""
+
+    TEXT = "+{path}"
 
     path: str
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+{self.path}"
 
-
-class VariableChange(msgspec.Struct, frozen=True, tag_field="kind", tag="variable"):
+class VariableChange(_Change, frozen=True, tag="variable"):
     """A variable of make: KCFLAGS, CC, LLVM, ARCH, CROSS_COMPILE, LD and the like."""
+
+    TEXT = "+{name}={value}"
 
     name: str
     value: str
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+{self.name}={self.value}"
 
-
-class KernelModeChange(msgspec.Struct, frozen=True, tag_field="kind", tag="kernel-mode"):
+class KernelModeChange(_Change, frozen=True, tag="kernel-mode"):
     """kdelta's own patches with which programs can run in the kernel's mode, and the options that
     these need. What is asked for besides them comes after them, wherever it stands.
     """
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+{KERNEL_MODE}"
+    TEXT = f"+{KERNEL_MODE}"
 
 
-class SectionsChange(msgspec.Struct, frozen=True, tag_field="kind", tag="sections"):
+class SectionsChange(_Change, frozen=True, tag="sections"):
     """Each function is a section of its own, and the linker leaves them in their order: the same
     objects as with the three changes below, and what these are to be compared with.
     """
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return "+sections"
+    TEXT = "+sections"
 
 
-class OrderChange(msgspec.Struct, frozen=True, tag_field="kind", tag="order"):
+class OrderChange(_Change, frozen=True, tag="order"):
     """A file with the names of functions, a line each, in the order they are linked in; others
     follow them as they were.
     """
 
+    TEXT = "+order:{path}"
+
     path: str
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+order:{self.path}"
 
-
-class ShuffleChange(msgspec.Struct, frozen=True, tag_field="kind", tag="shuffle"):
+class ShuffleChange(_Change, frozen=True, tag="shuffle"):
     """Functions in random order, the same for a seed from 1 to LAST_SEED."""
+
+    TEXT = "+shuffle:{seed}"
 
     seed: int
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+shuffle:{self.seed}"
 
-
-class AlignChange(msgspec.Struct, frozen=True, tag_field="kind", tag="align"):
+class AlignChange(_Change, frozen=True, tag="align"):
     """Functions begin at multiples of that many bytes, one of ALIGNMENTS."""
+
+    TEXT = "+align:{bytes}"
 
     bytes: int
 
-    def __str__(self) -> str:
-        """The change's text, which parses to an equal change."""
-        return f"+align:{self.bytes}"
 
-
-class CmdlineChange(msgspec.Struct, frozen=True, tag_field="kind", tag="cmdline"):
+class CmdlineChange(_Change, frozen=True, tag="cmdline"):
     """Boot parameters, as they stand on the kernel's command line after kdelta's own. The only
     change that a kernel can have which is built already: it is not built again.
     """

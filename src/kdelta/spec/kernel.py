@@ -7,13 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kdelta.spec.change import (
-    Change,
-    CmdlineChange,
-    RelinkChange,
-    join_changes,
-    split_changes,
-)
+from kdelta.spec.change import Change, CmdlineChange, RelinkChange, join_changes, split_changes
 from kdelta.spec.errors import UserError
 
 FORMS = (
@@ -190,22 +184,23 @@ def without_parameters(spec: AnySpec) -> AnySpec:
 
 
 def _parse_base(text: str) -> KernelSpec:
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme == "deb":
-        return _parse_deb(text, rest)
-    if colon and scheme == "deb-src":
-        return DebSrcSpec(*_parse_package(text, rest))
-    if colon and scheme == "image":
-        return _parse_image(text, rest)
-    if colon and scheme == "tree":
-        if not rest:
+    match text.partition(":"):
+        case "deb", ":", rest:
+            return _parse_deb(text, rest)
+        case "deb-src", ":", rest:
+            return DebSrcSpec(*_parse_package(text, rest))
+        case "image", ":", rest:
+            return _parse_image(text, rest)
+        case "tree", ":", "":
             raise UserError(f"no path in {text!r}", "for example tree:/usr/src/linux")
-        return TreeSpec(rest)
-    if colon and scheme == "git":
-        return _parse_git(text, rest)
-    if _is_path(text):
-        return TreeSpec(text)
-    raise _unknown(text, scheme if colon else None)
+        case "tree", ":", rest:
+            return TreeSpec(rest)
+        case "git", ":", rest:
+            return _parse_git(text, rest)
+        case _ if _is_path(text):
+            return TreeSpec(text)
+        case scheme, colon, _:
+            raise _unknown(text, scheme if colon else None)
 
 
 def _is_path(text: str) -> bool:

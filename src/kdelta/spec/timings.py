@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kdelta.timings/1: what programs and single instructions took by the clock of some machine."""
 
-import math
 from typing import Literal
 
 import msgspec
@@ -154,29 +153,6 @@ class Timings(msgspec.Struct, frozen=True):
             if one.name == name:
                 return one
         raise UserError(f"these timings have no program {name}")
-
-
-def encode_timings(timings: Timings) -> bytes:
-    """As JSON, with a newline at its end."""
-    return msgspec.json.format(msgspec.json.encode(timings), indent=1) + b"\n"
-
-
-def decode_timings(text: bytes, source: str) -> Timings:
-    """From JSON; UserError, which names `source`, if it is none of these or does not add up."""
-    try:
-        timings = msgspec.json.decode(text, type=Timings)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise UserError(f"{source} has no timings: {error}") from error
-    if timings.schema != SCHEMA:
-        raise UserError(
-            f"{source} is of {timings.schema}, not {SCHEMA}", "use kdelta's same version"
-        )
-    for program in timings.programs:
-        for link in program.links:
-            figures = (link.cycles, *link.halves, link.cycles_min, link.ticks_per_cycle)
-            if not all(math.isfinite(figure) and figure > 0 for figure in figures):
-                raise UserError(f"{source}: {program.name}, seed {link.seed}: no times at all")
-    return timings
 
 
 def same_machine(one: MachineFacts, other: MachineFacts) -> str:

@@ -25,7 +25,7 @@ class NewRun(msgspec.Struct, frozen=True):
     perturbation: int
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(NewRun, frozen=True, kw_only=True):
     """A run, which may have failed, be under way, or have lost the process that made it.
 
     `status` is None until it ends; `alive` says whether the process that makes it is there.
@@ -34,17 +34,9 @@ class Run(msgspec.Struct, frozen=True):
     """
 
     id: str
-    key: str
     status: RunStatus | None
     alive: bool
     detail: str
-    kernel_identity: str
-    kernel_spec: str
-    kernel_release: str
-    machine: dict[str, str | int | float]
-    workload: str
-    workload_identity: str
-    perturbation: int
     started: float
     seconds: float | None = None
     counts_blob: str | None = None

@@ -86,12 +86,26 @@ class KernelSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flags_of: str
 
 
-class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of workload.toml. `timeout_seconds` is time of the guest. A folder can have more
-    workloads: those in workload-OTHER.toml are called FOLDER-OTHER. `like` names a file of the
-    folder whose fields are taken where this one has none. `own_starts`: each operation begins in a
-    guest of its own, in the snapshot's state. `longer`: an option of the program which with 1, 2,
-    ... makes it warm up and measure longer each time.
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of workload.toml. A folder can have more workloads: those in workload-OTHER.toml
+    are called FOLDER-OTHER. `like` names a file of the folder whose fields are taken where this one
+    has none.
+
+    program           the path of its program in the guest
+    sources           the C files of that, by patterns in the file, by their names in a Workload
+    image             "small", of which the program is part, or "job", with which it comes
+    dynamic           its program is linked with the guest's C library, which its userland has
+    modules           a kernel must have or have built in
+    modules_if_there  it may lack
+    needs             options of the kernel's config that must be y or m, without CONFIG_
+    architectures     that it runs on, none: all
+    memory_mib        its guests have at least that
+    host_seconds      how long a run of it may take here, where the user does not say
+    phases            split a region's work
+    timeout_seconds   time of the guest
+    own_starts        each operation begins in a guest of its own, in the snapshot's state
+    longer            an option of the program which with 1, 2, ... makes it warm up and measure
+                      longer each time
     """
 
     name: str
@@ -111,50 +125,18 @@ class _Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     architectures: tuple[str, ...] = ()
     memory_mib: int = 0
     host_seconds: int = 0
-    phase: tuple[PhaseRule, ...] = ()
+    phases: tuple[PhaseRule, ...] = msgspec.field(default=(), name="phase")
     timeout_seconds: int = 600
-    operation: tuple[Operation, ...] = ()
-    parameter: tuple[Parameter, ...] = ()
+    operations: tuple[Operation, ...] = msgspec.field(default=(), name="operation")
+    parameters: tuple[Parameter, ...] = msgspec.field(default=(), name="parameter")
     own_starts: bool = False
     longer: str = ""
 
 
-class Workload(msgspec.Struct, frozen=True):
-    """A workload: where its sources are, the path of its program in the guest, what it measures.
-
-    `modules` a kernel must have or have built in, `modules_if_there` it may lack. `needs` are the
-    options of the kernel's config that must be y or m, without CONFIG_. `image` is "small", of
-    which the program is part, or "job", with which it comes. `phases` split a region's work.
-    `architectures` are those that it runs on, none: all. `memory_mib`: its guests have at least
-    that. `host_seconds`: how long a run of it may take here, where the user does not say.
-    `dynamic`: its program is linked with the guest's C library, which its userland has.
-    `own_starts`, `longer`: see the description.
-    """
+class Workload(Description, frozen=True, kw_only=True):
+    """A workload, and the folder of its sources."""
 
     folder: Path
-    name: str
-    summary: str
-    program: str
-    sources: tuple[str, ...]
-    image: str
-    arguments: tuple[str, ...]
-    cflags: tuple[str, ...]
-    dynamic: bool
-    modules: tuple[str, ...]
-    modules_if_there: tuple[str, ...]
-    needs: tuple[str, ...]
-    kernel: KernelSide | None
-    userland: UserlandWanted | None
-    kernel_tree: KernelTreeWanted | None
-    architectures: tuple[str, ...]
-    memory_mib: int
-    host_seconds: int
-    phases: tuple[PhaseRule, ...]
-    timeout_seconds: int
-    operations: tuple[Operation, ...]
-    parameters: tuple[Parameter, ...]
-    own_starts: bool = False
-    longer: str = ""
 
     @property
     def file_name(self) -> str:
@@ -229,7 +211,7 @@ def _unknown(kind: str, name: str, known: list[str]) -> UserError:
 def load_workload(path: Path) -> Workload:
     """Reads a workload.toml; LabError, with the field that is wrong, if it is not as it must be."""
     try:
-        raw = msgspec.convert(_fields(path), type=_Description)
+        raw = msgspec.convert(_fields(path), type=Description)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
         raise LabError(f"{path}: {error}") from error
     folder = path.parent
@@ -238,42 +220,18 @@ def load_workload(path: Path) -> Workload:
         if applies:
             raise LabError(f"{path}: {complaint}")
     try:
-        check_rules(raw.phase)
+        check_rules(raw.phases)
     except UserError as error:
         raise LabError(f"{path}: {error.message}", error.hint) from error
-    return Workload(
-        folder=folder,
-        name=raw.name,
-        summary=raw.summary,
-        program=raw.program,
-        sources=tuple(source.relative_to(folder).as_posix() for source in sources),
-        image=raw.image,
-        arguments=raw.arguments,
-        cflags=raw.cflags,
-        dynamic=raw.dynamic,
-        modules=raw.modules,
-        modules_if_there=raw.modules_if_there,
-        needs=raw.needs,
-        kernel=raw.kernel,
-        userland=raw.userland,
-        kernel_tree=raw.kernel_tree,
-        architectures=raw.architectures,
-        memory_mib=raw.memory_mib,
-        host_seconds=raw.host_seconds,
-        phases=raw.phase,
-        timeout_seconds=raw.timeout_seconds,
-        operations=raw.operation,
-        parameters=raw.parameter,
-        own_starts=raw.own_starts,
-        longer=raw.longer,
-    )
+    names = tuple(source.relative_to(folder).as_posix() for source in sources)
+    return Workload(folder=folder, **{**msgspec.structs.asdict(raw), "sources": names})
 
 
-def _wrong(raw: _Description, path: Path, sources: Sequence[Path]) -> dict[str, bool]:
+def _wrong(raw: Description, path: Path, sources: Sequence[Path]) -> dict[str, bool]:
     """Return by complaint whether it applies to the description in that file."""
     folder = path.parent
     called = folder.name + path.stem.removeprefix(Path(DESCRIPTION).stem)
-    names = [operation.name for operation in raw.operation]
+    names = [operation.name for operation in raw.operations]
     return {
         "`name` must be that of the folder": raw.name != called,
         "`program` must be an absolute path": not raw.program.startswith("/"),
@@ -281,7 +239,7 @@ def _wrong(raw: _Description, path: Path, sources: Sequence[Path]) -> dict[str, 
         "`operation` has a name twice": len(set(names)) != len(names),
         "`bytes_per_iteration` must be positive": any(
             operation.bytes_per_iteration is not None and operation.bytes_per_iteration <= 0
-            for operation in raw.operation
+            for operation in raw.operations
         ),
         "`image` must be small or job": raw.image not in IMAGES,
         "`kernel.sources` are not all there": raw.kernel is not None
@@ -301,7 +259,7 @@ def _fields(path: Path) -> dict[str, object]:
     return msgspec.toml.decode((path.parent / str(like)).read_bytes(), type=dict[str, object]) | own
 
 
-def _wrong_tree(raw: _Description, folder: Path) -> dict[str, bool]:
+def _wrong_tree(raw: Description, folder: Path) -> dict[str, bool]:
     tree = raw.kernel_tree
     if tree is None:
         return {}

@@ -14,12 +14,7 @@ from kdelta.host.command import find_program, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, new_folder, sha256_file, write_atomic
 from kdelta.host.lock import locked
-from kdelta.host.native import (
-    COMMON_FLAGS,
-    STATIC_FLAGS,
-    compiler_identity,
-    native_folder,
-)
+from kdelta.host.native import COMMON_FLAGS, STATIC_FLAGS, compiler_identity, native_folder
 from kdelta.host.target import Target, target
 from kdelta.kernels.build.workbench import module_build
 from kdelta.kernels.model import Kernel

@@ -13,9 +13,14 @@ from importlib import resources
 
 import msgspec
 
-from kdelta.cpus.mitigations import NOT_AFFECTED, said_of, without_microcode
 from kdelta.cpus.model import CPU
-from kdelta.cpus.representative import Difference, differences
+from kdelta.cpus.representative import (
+    NOT_AFFECTED,
+    Difference,
+    differences,
+    said_of,
+    without_microcode,
+)
 from kdelta.infer.cycles.ensembles import RegionCost
 from kdelta.infer.cycles.placement_model import ComparedRegion
 from kdelta.infer.cycles.prices import INSNS

@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import I64
 from kdelta.counts.model import CONTEXTS, Context
-from kdelta.counts.profile import I64, NodeEntry, Profile, ProfiledFunction
+from kdelta.counts.profile import NodeEntry, Profile, ProfiledFunction
 from kdelta.infer.effects.functions import strip_suffixes
 from kdelta.infer.profiles.matching import Key, Match
 from kdelta.infer.profiles.profile import FunctionLine, RegionProfile, Selection, part_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 from kdelta.kernels.sources.git import (
     GitResult,
     GitStore,

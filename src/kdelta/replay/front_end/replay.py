@@ -6,14 +6,13 @@ does not hide. docs/replay.md, "The front end", describes the model.
 import ctypes
 import functools
 import weakref
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U64, Flags
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U8, U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.cache import is_power_of_two
 from kdelta.cpus.front_end import (
     MOST_AHEAD,
@@ -27,14 +26,16 @@ from kdelta.cpus.front_end import (
     Predictor,
 )
 from kdelta.cpus.model import CPU, WAITS, Cache
-from kdelta.host.machine import cores
 from kdelta.replay import native
 from kdelta.replay.simulate import (
+    LAYOUTS_A_CALL,
+    Extents,
     PlacedBlocks,
     check_cache,
     check_trace,
     native_columns,
     native_trace,
+    run_in_parts,
 )
 from kdelta.spec.errors import LabError, UserError
 
@@ -63,10 +64,8 @@ MECHANISMS = (*(event for event in EVENTS if event != "l1i"), "run-ahead", "next
 
 _TABLES = 12  # conditional ones; of a predictor's struct
 _SIXTEENTHS = 16  # of a cycle: the library's unit of time
-_LAYOUTS_A_CALL = 8  # a thread, at most: between calls an interrupt (Ctrl-C) gets through
 _BRANCHES_A_CALL = 1 << 25  # a thread: some seconds
 _USER_ADDRESSES = 1 << 63  # below, on a machine of 64 bits
-_MOST_BLOCK_BYTES = 1 << 16
 
 
 class Events(msgspec.Struct, frozen=True):
@@ -91,10 +90,7 @@ class _Predictor(ctypes.Structure):
     """struct frontend_predictor."""
 
     _fields_ = (
-        ("base_entries", ctypes.c_uint32),
-        ("entries", ctypes.c_uint32),
-        ("tag_bits", ctypes.c_uint32),
-        ("n_tables", ctypes.c_uint32),
+        *native.fields(ctypes.c_uint32, "base_entries", "entries", "tag_bits", "n_tables"),
         ("histories", ctypes.c_uint32 * _TABLES),
     )
 
@@ -109,9 +105,9 @@ class _CPU(ctypes.Structure):
         ("op_cache", native.NativeCache),
         ("conditional", _Predictor),
         ("indirect", _Predictor),
-        *((name, ctypes.c_uint32) for name in ("returns", "window_shift", "next_line")),
-        *((name, ctypes.c_uint32) for name in ("ahead", "window_time", "delivery_time")),
-        *((name, ctypes.c_uint32) for name in ("second_btb_time", "miss_time", "insn_time")),
+        *native.fields(ctypes.c_uint32, "returns", "window_shift", "next_line", "ahead"),
+        *native.fields(ctypes.c_uint32, "window_time", "delivery_time", "second_btb_time"),
+        *native.fields(ctypes.c_uint32, "miss_time", "insn_time"),
     )
 
 
@@ -130,29 +126,25 @@ class _Job(ctypes.Structure):
 
     _fields_ = (
         ("cpu", _CPU),
-        ("flags", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
-        ("n_layouts", ctypes.c_uint64),
-        ("n_functions", ctypes.c_uint64),
+        *native.fields(ctypes.c_uint32, "flags", "threads"),
+        *native.fields(ctypes.c_uint64, "n_layouts", "n_functions"),
         ("layouts", ctypes.POINTER(ctypes.c_uint64)),
         ("small", ctypes.POINTER(ctypes.c_uint8)),
-        ("total", ctypes.POINTER(ctypes.c_uint64)),
-        ("by_function", ctypes.POINTER(ctypes.c_uint64)),
+        *native.fields(ctypes.POINTER(ctypes.c_uint64), "total", "by_function"),
     )
+
+
+_FUNCTIONS = {
+    "frontend_plan": (ctypes.c_void_p, ctypes.POINTER(_Trace)),
+    "frontend_free": (None, ctypes.c_void_p),
+    "frontend_branches": (ctypes.c_uint64, ctypes.c_void_p),
+    "frontend_run": (ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Job)),
+}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    loaded = native.library()
-    loaded.frontend_plan.argtypes = (ctypes.POINTER(_Trace),)
-    loaded.frontend_plan.restype = ctypes.c_void_p
-    loaded.frontend_free.argtypes = (ctypes.c_void_p,)
-    loaded.frontend_free.restype = None
-    loaded.frontend_branches.argtypes = (ctypes.c_void_p,)
-    loaded.frontend_branches.restype = ctypes.c_uint64
-    loaded.frontend_run.argtypes = (ctypes.c_void_p, ctypes.POINTER(_Job))
-    loaded.frontend_run.restype = ctypes.c_int
-    return loaded
+    return native.declared(native.library(), _FUNCTIONS)
 
 
 class PreparedFrontEnd:
@@ -169,7 +161,7 @@ class PreparedFrontEnd:
                 "it was made by an older kdelta; make the run again with --again",
             )
         check_trace(trace)
-        self._n_blocks = n_blocks = len(trace.addresses)
+        n_blocks = len(trace.addresses)
         if not len(placed.function) == len(placed.offset) == len(trace.jumps) == n_blocks:
             raise ValueError(f"placed has {len(placed.function)} functions for {n_blocks} blocks")
         columns = native_columns(trace, data=False)
@@ -185,13 +177,7 @@ class PreparedFrontEnd:
         if not self._plan:
             native.check(native.NO_MEMORY)
         weakref.finalize(self, _library().frontend_free, self._plan)
-        self.n_functions = int(columns["functions"].max()) + 1 if n_blocks else 0
-        """The least number of functions that a layout has."""
-        self._extent = np.zeros(self.n_functions, dtype=np.uint64)
-        ends = columns["offsets"] + columns["sizes"]
-        if n_blocks and int(columns["offsets"].max()) > 2**64 - 1 - _MOST_BLOCK_BYTES:
-            raise ValueError("placed has an offset past the end of all addresses")
-        np.maximum.at(self._extent, columns["functions"], ends)
+        self._extents = Extents(columns["functions"], columns["offsets"], columns["sizes"])
 
     @property
     def branches(self) -> int:
@@ -206,7 +192,7 @@ class PreparedFrontEnd:
         by_function: bool = False,
         threads: int | None = None,
         without: frozenset[str] = frozenset(),
-        small_pages: npt.NDArray[np.bool_] | None = None,
+        small_pages: Flags | None = None,
         warm: bool = True,
         portable: bool = False,
     ) -> Events:
@@ -219,44 +205,23 @@ class PreparedFrontEnd:
         same. Raises UserError for a CPU whose front end is not described, ValueError for layouts
         that do not fit and mechanisms that do not exist.
         """
-        self._check(layouts, without)
-        layouts = np.ascontiguousarray(layouts)
+        if unknown := without - set(MECHANISMS):
+            raise ValueError(f"no mechanism is called {min(unknown)!r}")
+        layouts = self._extents.checked(layouts)
         n_layouts, n_functions = layouts.shape
         shape = (n_layouts, len(EVENTS))
         total = np.zeros((*shape, len(CONTEXTS)), dtype=np.uint64)
         found = np.zeros((*shape, n_functions), dtype=np.uint64) if by_function else None
         small = _small_pages(layouts, cpu, small_pages)
-        threads = max(1, threads or cores())
-        flags = (native.WARM if warm else 0) | (native.PORTABLE if portable else 0)
-        job = _Job(cpu=_described(cpu, without), flags=flags, n_functions=n_functions)
-        job.small = native.pointer(small)
-        for part in _parts(n_layouts, threads * _layouts_a_call(self.branches)):
-            job.n_layouts = part.stop - part.start
-            job.threads = min(threads, part.stop - part.start)
-            job.layouts = native.pointer(layouts[part])
-            job.total = native.pointer(total[part])
-            job.by_function = native.pointer(None if found is None else found[part])
-            native.check(_library().frontend_run(self._plan, ctypes.byref(job)))
+        flags = warm * native.WARM | portable * native.PORTABLE
+        job = _Job(cpu=_described(cpu, without), flags=flags, small=native.pointer(small))
+        run = functools.partial(_library().frontend_run, self._plan)
+        a_call = max(1, min(LAYOUTS_A_CALL, _BRANCHES_A_CALL // max(1, self.branches)))
+        run_in_parts(run, job, (layouts, total, found), a_call, threads)
         return Events(total, found)
 
-    def _check(self, layouts: U64, without: frozenset[str]) -> None:
-        if unknown := without - set(MECHANISMS):
-            raise ValueError(f"no mechanism is called {min(unknown)!r}")
-        if layouts.ndim != 2 or layouts.dtype != np.uint64:
-            raise ValueError(
-                f"layouts are {layouts.dtype} of shape {layouts.shape}, not (n, m) U64"
-            )
-        if layouts.shape[1] < self.n_functions:
-            raise ValueError(
-                f"layouts have {layouts.shape[1]} functions, and the blocks are in"
-                f" {self.n_functions}"
-            )
-        last = np.uint64(2**64 - 1) - self._extent
-        if ((layouts[:, : self.n_functions] > last) & (self._extent > 0)).any():
-            raise ValueError("a layout has a function that goes past the end of all addresses")
 
-
-def _small_pages(layouts: U64, cpu: CPU, given: npt.NDArray[np.bool_] | None) -> U8:
+def _small_pages(layouts: U64, cpu: CPU, given: Flags | None) -> U8:
     n_functions = layouts.shape[1]
     if given is not None and given.shape != (n_functions,):
         raise ValueError(f"small_pages has the shape {given.shape}, not ({n_functions},)")
@@ -265,15 +230,6 @@ def _small_pages(layouts: U64, cpu: CPU, given: npt.NDArray[np.bool_] | None) ->
     if given is None:
         given = layouts[0] < np.uint64(_USER_ADDRESSES)
     return given.astype(np.uint8)
-
-
-def _parts(n: int, size: int) -> Iterator[slice]:
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-
-
-def _layouts_a_call(branches: int) -> int:
-    return max(1, min(_LAYOUTS_A_CALL, _BRANCHES_A_CALL // max(1, branches)))
 
 
 def _described(cpu: CPU, without: frozenset[str]) -> _CPU:
@@ -340,8 +296,7 @@ def _cache(cache: Cache | None) -> native.NativeCache:
     if cache is None:
         return native.NativeCache(0, 1, 0, 0)
     check_cache(cache)
-    replacement = native.REPLACEMENTS.index(cache.replacement)
-    return native.NativeCache(cache.sets, cache.ways, native.log2(cache.line_bytes), replacement)
+    return native.cache_of(cache)
 
 
 def _predictor(given: Predictor | None) -> _Predictor:

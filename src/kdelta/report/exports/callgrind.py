@@ -14,8 +14,9 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I32, I64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import I32, I64, CostColumns, Profile
+from kdelta.counts.profile import CostColumns, Profile
 from kdelta.report.exports.model import (
     Export,
     Naming,

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from kdelta import __version__
+from kdelta.counts.arrays import I64
 from kdelta.counts.model import KERNEL
-from kdelta.counts.profile import I64, MMIO, CostColumns, Profile, ProfiledFunction
+from kdelta.counts.profile import MMIO, CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import SourceLines
 from kdelta.spec.errors import LabError, UserError
 

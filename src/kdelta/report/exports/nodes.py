@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kdelta.counts.profile import I32, I64, U64, CostColumns, Profile
+from kdelta.counts.arrays import I32, I64, U64
+from kdelta.counts.profile import CostColumns, Profile
 from kdelta.counts.source_lines import SourceLines
 
 

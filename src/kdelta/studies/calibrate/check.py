@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from kdelta.counts.trace import Trace
-from kdelta.cpus.catalog import load_cpu
+from kdelta.cpus.catalog import HOST, load_cpu, user_path
 from kdelta.cpus.model import CPU, FRONT_END_KINDS, MISS_KINDS
-from kdelta.cpus.user import HOST, user_path
 from kdelta.host.command import find_program, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import lab_errors, sha256_file
@@ -39,8 +38,15 @@ from kdelta.studies.calibrate.model import (
 from kdelta.studies.calibrate.study import CalibrateRequest, alone, links_of, traced_first
 from kdelta.studies.calibrate.traced import rows_of
 from kdelta.studies.lab.requests import Progress
-from kdelta.workloads.calibration.bundle import Manifest, ManifestProgram, complete_bundle
-from kdelta.workloads.calibration.link import DATA_STAYS, LINKER, SHUFFLED, footprint_bytes
+from kdelta.workloads.calibration.bundle import (
+    DATA_STAYS,
+    LINKER,
+    SHUFFLED,
+    Manifest,
+    ManifestProgram,
+    complete_bundle,
+    footprint_bytes,
+)
 
 TRIAL_SECONDS = 120.0
 """The longest that one round of a program's passes may take."""

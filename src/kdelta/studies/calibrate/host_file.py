@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from kdelta.cpus.catalog import HOST, user_path
 from kdelta.cpus.file import counts_of_front_end
 from kdelta.cpus.host import base_for, calibrated, flags_of
 from kdelta.cpus.misses import MISSES
@@ -22,7 +23,6 @@ from kdelta.cpus.model import (
     Price,
 )
 from kdelta.cpus.text import write_cpu
-from kdelta.cpus.user import HOST, user_path
 from kdelta.host.files import lab_errors
 from kdelta.spec.timings import MachineFacts, TimedSpecial
 from kdelta.studies.calibrate.model import CalibrationReport, unpredictable_ranks

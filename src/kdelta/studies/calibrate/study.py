@@ -20,7 +20,7 @@ from kdelta.host.interrupt import interruptible
 from kdelta.host.lock import locked_if_free
 from kdelta.infer.calibration.fit import fit
 from kdelta.infer.calibration.model import Fitted, ProgramRows
-from kdelta.machines.clock import bundle, over_ssh, read_results, run_here
+from kdelta.machines.clock import over_ssh, read_results, run_here
 from kdelta.spec.errors import UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import TimedProgram, Timings
@@ -30,9 +30,9 @@ from kdelta.studies.calibrate.model import CalibrationReport
 from kdelta.studies.calibrate.traced import DEFAULT_KERNEL, TracedWork, rows_of, traced_programs
 from kdelta.studies.documents import document_text
 from kdelta.studies.lab.requests import LabRequest, Progress
-from kdelta.workloads.calibration.bundle import harness
+from kdelta.workloads.calibration import bundle
+from kdelta.workloads.calibration.bundle import DATA_STAYS
 from kdelta.workloads.calibration.generate import ProgramSource, programs
-from kdelta.workloads.calibration.link import DATA_STAYS
 
 RELINKS = 30
 
@@ -78,7 +78,9 @@ def make_bundle(request: CalibrateRequest, folder: Path, progress: Progress) -> 
         raise UserError(f"{folder} is {what}", "name a folder that is not there yet")
     chosen = chosen_programs(request)
     with interruptible():
-        bundle(folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say)
+        bundle.make_bundle(
+            folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say
+        )
     return told(chosen)
 
 
@@ -153,12 +155,14 @@ def _folder(request: CalibrateRequest, progress: Progress) -> Path:
             )
         return folder
     chosen = chosen_programs(request)
-    made_of = [list(DATA_STAYS), harness(), [msgspec.structs.asdict(one) for one in chosen]]
+    made_of = [list(DATA_STAYS), bundle.harness(), [msgspec.structs.asdict(one) for one in chosen]]
     name = identity(made_of)[:16]
     folder = cache_dir("calibration") / f"{request.arch}-{name}"
     if not (folder / "manifest.json").exists():
         with interruptible():
-            bundle(folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say)
+            bundle.make_bundle(
+                folder, chosen, arch=request.arch, relinks=request.relinks, talk=progress.say
+            )
     return folder
 
 

@@ -10,15 +10,16 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.trace import U64, Trace
+from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU
 from kdelta.guests.job import Job
 from kdelta.guests.libraries import carry, is_static, parse_file_option
 from kdelta.infer.calibration.model import F64, ProgramRows
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.replay.data_side import data_events
+from kdelta.replay.as_executed import data_events
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.counts.executed import encode_executed, executed_since_boot
-from kdelta.counts.model import RunCounts
-from kdelta.counts.packets import with_packets
+from kdelta.counts.model import RunCounts, with_packets
 from kdelta.counts.reader import Sources, read_counts
 from kdelta.guests.job import Job, handed_over, later_words
 from kdelta.infer.effects.steady import levels

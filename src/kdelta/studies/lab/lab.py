@@ -13,8 +13,8 @@ from kdelta.guests.image import base_image
 from kdelta.host.command import echo_line
 from kdelta.host.dirs import data_dir
 from kdelta.host.interrupt import interruptible
+from kdelta.host.lock import work_folder
 from kdelta.host.native import build
-from kdelta.host.work import work_folder
 from kdelta.infer.effects.same import partings
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel

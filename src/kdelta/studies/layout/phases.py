@@ -7,6 +7,7 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I64
 from kdelta.counts.model import CONTEXTS, RegionCounts, merged_regions
 from kdelta.counts.symbols import code_table
 from kdelta.cpus.model import CPU
@@ -16,7 +17,7 @@ from kdelta.infer.cycles.prices import INSNS, Prices, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
 from kdelta.replay.kernel_text import Symbol
-from kdelta.replay.phases import I64, PhasedTrace
+from kdelta.replay.phases import PhasedTrace
 from kdelta.spec.phase import PhaseRule
 from kdelta.studies.layout.model import LayoutPhase, LayoutRegion
 from kdelta.studies.tracing.placement import REPLAYED, Drawn, PlacedKernel, by_kind, caches_of

@@ -16,13 +16,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import RegionCounts, merged_regions
 from kdelta.cpus.model import CPU, Cache
 from kdelta.host.command import quiet
 from kdelta.host.files import lab_errors, write_atomic
-from kdelta.replay.judge import Misses
-from kdelta.replay.layouts import U64, ordered
+from kdelta.replay.layouts import ordered
 from kdelta.replay.order import Further, PlaceResult
+from kdelta.replay.search import Misses
 from kdelta.spec.change import OrderChange, RelinkChange
 from kdelta.spec.errors import UserError
 from kdelta.spec.kernel import DebSpec, ImageSpec, parse_kernel_spec, with_changes

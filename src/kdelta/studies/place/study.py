@@ -16,8 +16,8 @@ from kdelta.infer.cycles.cycles import model_cycles
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.kernels.build.order_file import write_order
 from kdelta.kernels.model import Kernel
-from kdelta.replay.judge import WeightedRegion
 from kdelta.replay.order import SHIPPED, PlaceResult, RegionOrder, place
+from kdelta.replay.search import WeightedRegion
 from kdelta.report.model import Unlike
 from kdelta.spec.errors import UserError
 from kdelta.store.store import Store

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I64
 from kdelta.counts.model import CONTEXTS, Context, RunCounts, merged_regions
-from kdelta.counts.profile import I64, Profile
+from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import SourceLines
 from kdelta.infer.profiles.calls import merged_calls
 from kdelta.infer.profiles.profile import Selection, chosen_regions, part_of

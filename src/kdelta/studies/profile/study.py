@@ -28,8 +28,12 @@ from kdelta.infer.profiles.profile import (
 )
 from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
-from kdelta.replay.by_function import LabelOf, data_misses_by_function, misses_by_function
-from kdelta.replay.data_side import known_kinds
+from kdelta.replay.as_executed import (
+    LabelOf,
+    data_misses_by_function,
+    known_kinds,
+    misses_by_function,
+)
 from kdelta.replay.simulate import Kind
 from kdelta.report.model import ReportedRun, Unlike
 from kdelta.spec.run import Mode

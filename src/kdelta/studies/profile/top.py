@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from kdelta.counts.profile import I64
+from kdelta.counts.arrays import I64
 from kdelta.infer.profiles.calls import Calls
 from kdelta.infer.profiles.matching import Key
 from kdelta.studies.profile.views_text import node_name

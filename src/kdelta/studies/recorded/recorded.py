@@ -20,7 +20,7 @@ from kdelta.counts.profile import Profile
 from kdelta.counts.source_lines import DebugFile, SourceLines, has_debug_info, read_source_lines
 from kdelta.guests.modules import modules_for
 from kdelta.host.files import lab_errors
-from kdelta.host.work import work_folder
+from kdelta.host.lock import work_folder
 from kdelta.infer.profiles.source import Text, no_text
 from kdelta.kernels.build.built import built_kernels, load_built
 from kdelta.kernels.build.failure import NoKernel

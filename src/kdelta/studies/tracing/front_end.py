@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import U64
 from kdelta.counts.model import CONTEXTS
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, EXPOSED, FRONT_END_KINDS, MISPREDICTIONS, WAITS, MissKind
 from kdelta.infer.cycles.ensembles import Ensemble, Floats, RegionCost
 from kdelta.replay.front_end.replay import EVENTS, PreparedFrontEnd
-from kdelta.replay.layouts import U64
 from kdelta.replay.simulate import PlacedBlocks
 
 BRANCHES = 200_000_000

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from kdelta.counts.arrays import I64, U64
 from kdelta.counts.model import CONTEXTS, KERNEL, RunCounts, merged_regions
 from kdelta.counts.trace import Trace
 from kdelta.cpus.model import CPU, LRU, Cache, MissKind
@@ -32,12 +33,19 @@ from kdelta.kernels.config.kconfig import Config, number, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.kernels.objects.digest import Digest
 from kdelta.kernels.objects.digest_file import is_current, load_digest
-from kdelta.replay.data_side import data_misses
+from kdelta.replay.as_executed import data_misses
 from kdelta.replay.functions import Placement, placement_of
 from kdelta.replay.hierarchy import PreparedHierarchy
 from kdelta.replay.kernel_text import Symbol, vmlinux_symbols
-from kdelta.replay.layouts import I64, U64, aligned, as_linked, draws_of, shuffles
-from kdelta.replay.pages import at_borders, in_order_of, in_text
+from kdelta.replay.layouts import (
+    aligned,
+    as_linked,
+    at_borders,
+    draws_of,
+    in_order_of,
+    in_text,
+    shuffles,
+)
 from kdelta.replay.pairs import paired_shuffles, share_slots
 from kdelta.replay.simulate import Kind, PlacedBlocks, PreparedTrace
 from kdelta.spec.errors import LabError

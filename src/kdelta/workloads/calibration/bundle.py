@@ -1,21 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bundle: a folder of static programs that a shell alone can run and time on their machine."""
+"""A bundle: a folder of static programs that a shell alone can run and time on their machine, each
+linked under many orders of its functions.
+"""
 
+import concurrent.futures
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from elftools.elf.elffile import ELFFile
 
-from kdelta.host.command import quiet
+from kdelta.host.command import find_program, quiet, run
 from kdelta.host.files import lab_errors, new_folder, sha256_file
-from kdelta.spec.errors import LabError
+from kdelta.host.machine import cores
+from kdelta.host.native import native_folder
+from kdelta.host.target import target
+from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
 from kdelta.spec.timings import ProgramFacts
-from kdelta.workloads.calibration.generate import BEFORE, PASSES, ProgramSource
-from kdelta.workloads.calibration.link import all_linked, compiled, compiled_file, footprint_bytes
-from kdelta.workloads.calibration.link import linked as linked_once
+from kdelta.workloads.calibration.generate import BEFORE, PASSES, ProgramSource, copy_prefix
 
+LINKER = "ld.lld"
+DATA_STAYS = ("-z", "separate-loadable-segments")
+"""Else data begin where the text ends, and another order of functions moves them within their page:
+that alone made 20 % of a program's cycles, where an array came to straddle two pages.
+"""
+
+SHUFFLED = ".text.*"
+CFLAGS = (
+    *("-std=gnu11", "-O2", "-ffreestanding", "-ffunction-sections", "-fno-pie"),
+    *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-jump-tables"),
+)
+ARCH_CFLAGS = {"riscv64": ("-mno-relax",)}
+"""ld.lld has no relaxation for it."""
+SHARED = ("data", "data_mask")
+"""What copies of an object have in common."""
 HELPERS = ("facts", "specials")
 ROUNDS = 1
 PROCESSES = 24
@@ -25,6 +45,72 @@ BUDGET_SECONDS = 300
 """So long after the beginning programs still wait for a core that is theirs alone, and more of them
 are begun.
 """
+_SAME = [name for name in ProgramFacts.__struct_fields__ if name != "footprint_bytes"]
+"""What a program has in common with its source."""
+
+
+def compiled(source: ProgramSource, folder: Path, *, arch: str) -> tuple[Path, ...]:
+    """The program's objects in `folder`, each function in a section of its own. LabError when the
+    compiler or objcopy is missing or refuses.
+    """
+    built = target(arch)
+    bodies = compiled_file("bodies", source.bodies, folder, arch=arch)
+    main = compiled_file("main", source.c_source, folder, arch=arch)
+    copies = []
+    for copy in range(source.copies):
+        copies.append(folder / f"copy{copy}.o")
+        prefix = copy_prefix(copy)
+        shared = [f"--redefine-sym={prefix}{name}={name}" for name in SHARED]
+        renamed = folder / "renamed.o"
+        _must([built.tool("objcopy"), f"--prefix-symbols={prefix}", bodies, renamed])
+        _must([built.tool("objcopy"), *shared, renamed, copies[-1]])
+    return (main, *copies)
+
+
+def compiled_file(name: str, text: str, folder: Path, *, arch: str) -> Path:
+    """The object of a C text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source, output = folder / f"{name}.c", folder / f"{name}.o"
+    source.write_text(text)
+    includes = (f"-I{Path(__file__).parent}", f"-I{native_folder() / 'include'}")
+    flags = (*CFLAGS, *ARCH_CFLAGS.get(arch, ()), *includes)
+    _must([target(arch).find_compiler(), *flags, "-c", source, "-o", output])
+    return output
+
+
+def linked(objects: Sequence[Path], seed: int, output: Path) -> Path:
+    """`output`, linked by ld.lld with the functions in the order of that seed: from 1 on, or 0 for
+    the order in which the objects have them. LabError when there is no ld.lld, or it refuses.
+    """
+    shuffle = [f"--shuffle-sections={SHUFFLED}={seed}"] if seed else []
+    find_program(LINKER)
+    _must([LINKER, "-static", *DATA_STAYS, *shuffle, "-o", output, *objects])
+    return output
+
+
+def all_linked(objects: Sequence[Path], relinks: int, folder: Path) -> tuple[Path, ...]:
+    """`folder`/SEED for the seeds 1 to `relinks`, on all cores at once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
+        one = [
+            pool.submit(linked, objects, seed, folder / str(seed)) for seed in range(1, relinks + 1)
+        ]
+        return tuple(future.result() for future in one)
+
+
+def footprint_bytes(path: Path) -> int:
+    """The bytes of code that a link has, in all."""
+    with path.open("rb") as stream:
+        sections = ELFFile(stream).iter_sections()
+        return sum(one["sh_size"] for one in sections if one["sh_flags"] & 4)
+
+
+def _must(argv: Sequence[str | Path]) -> None:
+    result = run(argv)
+    if not result.ok:
+        raise LabError(
+            f"{argv[0]} failed: {result.last_words(1)}", f"it was: {' '.join(map(str, argv))}"
+        )
 
 
 class ManifestProgram(ProgramFacts, frozen=True):
@@ -61,9 +147,17 @@ def make_bundle(
     budget_seconds: int = BUDGET_SECONDS,
     talk: Callable[[str], None] = quiet,
 ) -> Manifest:
-    """Makes `folder` with all that run.sh needs, each program linked as often as it asks for, and
-    at most `relinks` times; what was there is gone. LabError when it cannot be built.
+    """Makes `folder`, and what was there is gone: links/CODE/SEED (static programs, each linked as
+    often as it asks for, and at most `relinks` times), manifest.json, facts, specials, and run.sh,
+    which writes RESULTS there without Python. A link runs in a guest as `SEED trace ARGUMENTS`: one
+    region "pass" whose iterations are the passes that are timed. While another thread of its core
+    is busy, which is waited out, no more than `budget_seconds` from the beginning on are spent on
+    waiting. UserError without a linker, LabError when it cannot be built.
     """
+    try:
+        find_program(LINKER)
+    except LabError as error:
+        raise UserError(f"no {LINKER}: it links functions in another order", error.hint) from error
     with new_folder(folder) as made:
         links = {}
         for code in {program.code: program for program in programs}.values():
@@ -102,15 +196,8 @@ def complete_bundle(folder: Path, manifest: Manifest) -> None:
 
 def _described(program: ProgramSource, links: Sequence[Path]) -> ManifestProgram:
     return ManifestProgram(
-        name=program.name,
-        code=program.code,
-        flow=program.flow,
-        functions=program.functions,
-        statements=program.statements,
-        data=program.data,
-        data_bytes=program.data_bytes,
+        **{name: getattr(program, name) for name in _SAME},
         footprint_bytes=footprint_bytes(links[0]),
-        arguments=program.arguments,
         sha256=tuple(sha256_file(link) for link in links[: program.relinks]),
     )
 
@@ -119,7 +206,7 @@ def _add_helpers(folder: Path, arch: str) -> None:
     here = Path(__file__).parent
     for name in HELPERS:
         text = (here / f"{name}.c").read_text()
-        linked_once([compiled_file(name, text, folder / "objects", arch=arch)], 0, folder / name)
+        linked([compiled_file(name, text, folder / "objects", arch=arch)], 0, folder / name)
     shutil.rmtree(folder / "objects")
     shutil.copyfile(here / "run.sh", folder / "run.sh")
     (folder / "run.sh").chmod(0o755)

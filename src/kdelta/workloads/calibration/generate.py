@@ -270,11 +270,7 @@ def _through_a_chain(names: list[str], words: tuple[str, str]) -> str:
     return _PASS.format(before=words[0], loop=loop)
 
 
-_CALLERS = {
-    "pointer": _through_pointers,
-    "tree": _through_a_tree,
-    "chain": _through_a_chain,
-}
+_CALLERS = {"pointer": _through_pointers, "tree": _through_a_tree, "chain": _through_a_chain}
 
 _DATA = (
     *(Use("fixed", "random", kib << 10, relinks=3) for kib in (16, 256, 1024, 8192)),

@@ -1,29 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run's accesses to data miss on a CPU: in the L1D, the L2 and the TLBs of data.
+"""What a run misses on a CPU with all code where it lay when it was executed: of accesses to data,
+in the L1D, the L2 and the TLBs of data; and by function and whose work it was, of code as well.
 
-Layouts of code do not move data, so this is known once and for all of a trace, with the code where
-it was executed. (The L2 holds code, too: which lines of data it still has, another layout may
-change; replay/hierarchy.py counts that.) A miss belongs to the block that made the access.
+Layouts of code do not move data, so what data misses is known once and for all of a trace. (The L2
+holds code, too: which lines of data it still has, another layout may change; replay/hierarchy.py
+counts that.) A miss belongs to the block that made the access.
 
 docs/replay.md, "Data", says what is exact of it and what is not.
 """
 
 import ctypes
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kdelta.counts.arrays import U8, U32, U64
 from kdelta.counts.model import CONTEXTS, Context
-from kdelta.counts.trace import U8, U32, U64, Trace
-from kdelta.cpus.cache import Cache
-from kdelta.cpus.model import CPU, DATA_MISS_KINDS, DataMissKind
+from kdelta.counts.trace import DATA, Trace
+from kdelta.cpus.model import CPU, DATA_MISS_KINDS, Cache, DataMissKind
 from kdelta.machines.arch import arch_machine
 from kdelta.replay import native
-from kdelta.replay.simulate import check_cache, check_trace, native_columns, native_trace
-from kdelta.spec.errors import UserError
+from kdelta.replay.hierarchy import check_lines
+from kdelta.replay.simulate import (
+    Kind,
+    PlacedBlocks,
+    PreparedTrace,
+    check_cache,
+    check_trace,
+    native_columns,
+    native_trace,
+)
+from kdelta.spec.errors import LabError
 
 SMALL_PAGE_BYTES = 4096
+Label = tuple[int, str, str]
+"""Index into CONTEXTS, origin and name of a function."""
+LabelOf = Callable[[U64], list[tuple[str, str]]]
+"""Of addresses of blocks the origin and name of the function of each."""
 
 
 class DataMisses(msgspec.Struct, frozen=True, eq=False):
@@ -112,22 +127,13 @@ def page_bytes(virtual: U64, arch: str) -> U64:
 
 
 def _check(trace: Trace, cpu: CPU) -> None:
-    if trace.data_virtual is None or trace.data_physical is None:
-        raise UserError(
-            f"the trace of region {trace.region} has no accesses to data",
-            "make the run again with data lines traced",
-        )
     # Where code lies physically is not needed for first levels; the check wants it.
     whole = trace if trace.physical is not None else _with_physical(trace)
     check_trace(whole, data=True)
     for cache in _caches(cpu, l2=True):
         if cache is not None:
             check_cache(cache)
-    if cpu.l1d.line_bytes < trace.data_line_bytes:
-        raise UserError(
-            f"a cache of data with lines of {cpu.l1d.line_bytes} bytes cannot be replayed",
-            f"data is traced in lines of {trace.data_line_bytes} bytes",
-        )
+    check_lines(cpu.l1d, trace.data_line_bytes)
 
 
 def _with_physical(trace: Trace) -> Trace:
@@ -165,3 +171,81 @@ def _stores(trace: Trace) -> U8:
     if trace.data_stores is None:
         return np.zeros(len(trace.data_virtual), np.uint8)
     return np.ascontiguousarray(trace.data_stores, np.uint8)
+
+
+def misses_by_function(
+    trace: Trace, label_of: LabelOf, caches: Mapping[str, tuple[Kind, Cache]]
+) -> dict[Label, dict[str, int]]:
+    """Of each function in each context the misses by kind, in all that the trace has. A miss is
+    that of the function which touched the line. Raises what PreparedTrace does, and LabError unless
+    the misses add up to those of the whole trace.
+    """
+    apart = by_context(trace)
+    labels, function = _functions(trace, label_of)
+    n = len(CONTEXTS)
+    # Block b in context c is b * n + c, and so is its function.
+    spread = (function[:, None] * n + np.arange(n, dtype=np.uint32)).reshape(-1)
+    placed = PlacedBlocks(spread.astype(np.uint32), apart.addresses)
+    prepared = PreparedTrace(apart, placed)
+    layout = np.zeros((1, len(labels) * n), np.uint64)
+    found: dict[Label, dict[str, int]] = {}
+    for name, (kind, cache) in caches.items():
+        misses = prepared.replay(layout, cache, kind=kind)
+        if misses.by_function is None or int(misses.by_function.sum()) != int(misses.total.sum()):
+            raise LabError(
+                f"{trace.region}: misses by function do not add up to all",
+                "this is a fault of kdelta's; please report it with the kernel and the CPU",
+            )
+        for index in np.flatnonzero(misses.by_function[0]).tolist():
+            label = (index % n, *labels[index // n])
+            found.setdefault(label, {})[name] = int(misses.by_function[0][index])
+    return found
+
+
+def data_misses_by_function(
+    trace: Trace, label_of: LabelOf, cpu: CPU
+) -> dict[Label, dict[str, int]]:
+    """The same of accesses to data, by the function that made them: of each kind that the CPU's
+    file lets know, if there are any. What no block of the trace made is left out. Raises what
+    data_misses does.
+    """
+    labels, rows = _functions(trace, label_of)
+    counts = data_misses(trace, cpu, rows=rows, n_rows=max(1, len(labels))).counts
+    found: dict[Label, dict[str, int]] = {}
+    for row, context, kind in zip(*np.nonzero(counts[:-1]), strict=True):
+        of = found.setdefault((int(context), *labels[row]), {})
+        of[DATA_MISS_KINDS[kind]] = int(counts[row, context, kind])
+    return found
+
+
+def _functions(trace: Trace, label_of: LabelOf) -> tuple[list[tuple[str, str]], U32]:
+    """All functions, and of each block an index of them."""
+    names = label_of(trace.addresses)
+    at = {label: index for index, label in enumerate(dict.fromkeys(names))}
+    return list(at), np.array([at[name] for name in names], np.uint32)
+
+
+def by_context(trace: Trace) -> Trace:
+    """The same trace, in which each block stands once for each context, in the order of CONTEXTS,
+    and a piece has those of the context that it was executed in. Data are left out.
+    """
+    n, n_pieces = len(CONTEXTS), len(trace.starts) - 1
+    is_block = trace.items < DATA
+    counts = np.concatenate([[0], np.cumsum(is_block)]).astype(np.uint64)
+    starts, items = counts[trace.starts.astype(np.int64)], trace.items[is_block]
+    size = np.uint64(len(items))
+    return Trace(
+        region=trace.region,
+        addresses=np.repeat(trace.addresses, n),
+        sizes=np.repeat(trace.sizes, n),
+        insns=np.repeat(trace.insns, n),
+        physical=None,
+        items=np.concatenate([items * np.uint32(n) + np.uint32(c) for c in range(n)]),
+        starts=np.concatenate(
+            [starts[:-1] + size * np.uint64(c) for c in range(n)] + [[size * np.uint64(n)]]
+        ).astype(np.uint64),
+        sequence=trace.sequence + trace.contexts.astype(np.uint32) * np.uint32(n_pieces),
+        contexts=trace.contexts,
+        truncated=trace.truncated,
+        iterations=trace.iterations,
+    )
