@@ -97,7 +97,7 @@ def test_what_it_says() -> None:
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 80
     flat = " ".join(text.split())
-    table = flat[flat.index("unit % mean") :]
+    table = flat[flat.index("option group % mean") :]
     names = ["SLUB_DEBUG_ON", "DEBUG_LIST", "PREEMPT"]
     assert sorted(names, key=table.index) == names, "the largest first"
     assert "SLUB_DEBUG_ON -8.33% exact open -25.0% exact" in flat
@@ -107,7 +107,7 @@ def test_what_it_says() -> None:
     assert "KPROBES exactly 0" in flat
     assert "SLUB_DEBUG_ON 74 % (72 to 75 %)" in flat
     assert "open: 1000 -> 700 instructions an iteration" in text
-    assert "OLD_DRIVER not executed 12 0 no executed code depends on it" in flat
+    assert "OLD_DRIVER not executed 12 0 in words: no executed code depends on it" in flat
     assert "SLUB_DEBUG_ON slub_debug=- -8.33% exact" in flat
     assert "together: SLUB_DEBUG_ON + DEBUG_LIST" in text
     assert "Besides that -40 in functions" in text
@@ -145,7 +145,7 @@ def test_model_cycles_are_besides_the_path() -> None:
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
-    table = words[words.index("unit path model cycles regions") :]
+    table = words[words.index("option group path model cycles regions") :]
     assert "SLUB_DEBUG_ON -8.33% exact -4.66% to +9.15% 2? 1=" in table, "the mean of -25 %, 0, 0"
     names = ["SLUB_DEBUG_ON", "DEBUG_LIST", "B - A"]
     assert sorted(names, key=table.index) == names
@@ -180,7 +180,7 @@ def test_a_sum_that_is_wrong_is_not_printed() -> None:
         msgspec.structs.replace(one, remainder=figure(0)) if one.name == "stat" else one
         for one in REPORT.regions
     )
-    with pytest.raises(LabError, match="stat: the units add up to"):
+    with pytest.raises(LabError, match="stat: the option groups add up to"):
         shown("ablate", msgspec.structs.replace(REPORT, regions=regions))
 
 
@@ -224,11 +224,11 @@ def with_remainder(rest: Estimate) -> AblationReport:
 
 def test_units_that_cannot_be_told_apart_are_no_further_unit() -> None:
     names = [f"CONFIG_WITH_A_LONG_NAME_{n}" for n in range(9)]
-    group = msgspec.structs.replace(
-        unit("9 units together", Fate.TOGETHER, open=0, stat=0, empty=0), why=", ".join(names)
-    )
+    name = "9 option groups together"
+    group = unit(name, Fate.TOGETHER, open=0, stat=0, empty=0)
+    group = msgspec.structs.replace(group, why=", ".join(names))
     text = shown("ablate", msgspec.structs.replace(REPORT, units=(*REPORT.units, group)))
-    assert "in 5 units" in text
+    assert "in 5 option groups" in text
     assert "one at a time would be 7" in " ".join(text.split())
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= 80

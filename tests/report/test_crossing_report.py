@@ -49,11 +49,11 @@ def test_fewer_operations_are_named_on_request() -> None:
 
 def test_what_only_the_text_had_is_in_every_form() -> None:
     text = unwrapped("crossing", crossing_report())
-    assert "The arms: total of 2 operations, one iteration" in text
+    assert "The variants: total of 2 operations, one iteration" in text
     assert "Not in the total, since not every run has it: only-stock, rest." in text
     assert "iret 30 to 300 assumed by the CPU's file" in text
     assert "Vulnerable; STIBP: disabled" in text
-    assert "In no arm affected by 1 of 2." in text
+    assert "In no variant affected by 1 of 2." in text
     assert "+0.02% +-20" in text
 
 

@@ -62,7 +62,7 @@ def test_a_region_that_varies_is_apart_from_the_mean_and_named() -> None:
 def test_a_unit_whose_mean_may_be_zero_is_not_ranked() -> None:
     text = shown("ablate", unsteady())
     flat = " ".join(text.split())
-    table = flat[flat.index("unit % mean") : flat.index("Mean over")]
+    table = flat[flat.index("option group % mean") : flat.index("Mean over")]
     assert "SLAB_BUCKETS" not in table
     for form in ("text", "mail", "markdown"):
         found = " ".join(FORMS[form].render(stored(unsteady())).split())

@@ -41,7 +41,7 @@ def ablate(
     ] = None,
     one_by_one: Annotated[
         bool,
-        typer.Option("--one-by-one", help="Build a kernel for each unit, however few might do."),
+        typer.Option("--one-by-one", help="Build a kernel for each option group."),
     ] = False,
     max_builds: Annotated[
         int | None,
@@ -54,11 +54,11 @@ def ablate(
         typer.Option("--no-modules", help="Leave out of both configs what would be a module (=m)."),
     ] = False,
     keep_all: Annotated[
-        bool, typer.Option("--keep-all", help="Rule no unit out: build for each of them.")
+        bool, typer.Option("--keep-all", help="Rule no option group out: build for each of them.")
     ] = False,
     no_recompile: Annotated[
         bool,
-        typer.Option("--no-recompile", help="Do not compile executed objects to rule units out."),
+        typer.Option("--no-recompile", help="Compile no objects to rule option groups out."),
     ] = False,
     no_switches: Annotated[
         bool,
@@ -78,7 +78,7 @@ def ablate(
     front_end: options.FrontEnd = False,
     regions: Annotated[
         int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by unit."),
+        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by group."),
     ] = 8,
     json: options.Json = False,
     html: HtmlFile = None,

@@ -148,19 +148,21 @@ def strategy_of(plan: Plan) -> str:
     if plan.proof_needed and not plan.kernels.is_known(plan.kept):
         return "the proof first"
     if count < 2:
-        return "none: the whole is one unit" if count else "none: no unit is left"
+        return "none: the whole is one option group" if count else "none: no option group is left"
     if plan.decodes or plan.steps(Step.CODED):
         coded, settled = plan.steps(Step.CODED), plan.steps(Step.SETTLE)
-        return f"by code: {coded} kernels tell {count} units apart, {settled} settle what is left"
+        return (
+            f"by code: {coded} kernels distinguish {count} option groups, {settled} settle the rest"
+        )
     return _one_way_or_the_other(plan, count)
 
 
 def _one_way_or_the_other(plan: Plan, count: int) -> str:
     halving, alone = plan.steps(Step.HALVING), plan.steps(Step.ALONE)
     if halving and alone:
-        return f"by halves ({halving} builds), then one at a time, as many units matter"
+        return f"by halves ({halving} builds), then one at a time, as many option groups matter"
     if halving:
-        return f"by halves: few of {count} units were expected to matter"
+        return f"by halves: few of {count} option groups were expected to matter"
     if plan.prospect and not alone:
         expected = plan.prospect
         way = "by halves" if expected.prefers_halving else "one at a time"
@@ -168,7 +170,7 @@ def _one_way_or_the_other(plan: Plan, count: int) -> str:
             f"{way}: about {expected.halving:.0f} builds are expected by halves, "
             f"{expected.one_at_a_time:.0f} one at a time"
         )
-    return "one at a time: many units were expected to matter" if alone else "the whole decides"
+    return "one at a time: many groups were expected to matter" if alone else "the whole decides"
 
 
 def answer_of(plan: Plan) -> SearchAnswer:
@@ -218,9 +220,9 @@ def _decoded(coded: Coded, name: str) -> UnitAnswer:
     if does and len(term) > 1:
         return UnitAnswer(name, How.UNRESOLVED, "no kernels distinguish it from others", {})
     text = (
-        f"by function, from {len(coded.sets)} kernels with many units flipped each"
+        f"by function, from {len(coded.sets)} kernels with many groups flipped each"
         if does
-        else f"no function of {len(coded.sets)} kernels with many units flipped each speaks for it"
+        else f"no function of {len(coded.sets)} kernels with many groups flipped each speaks for it"
     )
     return UnitAnswer(name, How.DECODED if does else How.CLEARED, text, coded.estimates(term))
 
@@ -322,11 +324,11 @@ def _proof(plan: Plan) -> ProofAnswer:
     differing, how = plan.kernels.parting(plan.kept, plan.everything)
     if plan.proof_held:
         return ProofAnswer(
-            True, f"with all {len(plan.kept)} units that were kept, A has B's path {how}"
+            True, f"with all {len(plan.kept)} option groups that were kept, A has B's path {how}"
         )
     return ProofAnswer(
         False,
-        f"ruling out was wrong: with all {len(plan.kept)} units that were kept, the path is not "
+        f"ruling out was wrong: with all {len(plan.kept)} groups that were kept, the path is not "
         f"B's in {len(differing)} regions; the {out} others are searched too",
         differing,
     )
@@ -336,32 +338,32 @@ def _notes(plan: Plan) -> list[str]:
     notes = []
     if any(one.how is How.CLEARED for one in plan.account.evidence.values()):
         notes.append(
-            "units were cleared in groups: effects that cancel exactly in every region of a group "
+            "option groups were cleared together: effects that cancel exactly in all "
             "would not be seen"
         )
     if plan.decodes:
         notes.append(
-            "effects were distinguished by function in kernels with many units flipped: what two "
+            "effects were distinguished by function in kernels with many groups flipped: what two "
             "do only together can look like one's"
         )
     if plan.decodes and (left := plan.decodes.left_over()):
-        notes.append(f"functions of {listed(left)} changed in a way that no few units account for")
+        notes.append(f"functions of {listed(left)} changed in a way that no few groups explain")
     if not plan.decodes and plan.unchecked():
         notes.append(
-            "some effects were seen only with other units flipped: whether they are the same from "
+            "some effects were seen only with other groups flipped: whether they are the same from "
             "A was not checked"
         )
     if plan.out_of_builds:
         notes.append(f"the search ended after {plan.spent} builds, as it was asked to")
     if plan.interactions_cut:
         notes.append(
-            f"after {plan.interaction_limit} builds no more interacting units are looked for"
+            f"after {plan.interaction_limit} builds no more interacting groups are looked for"
         )
     sums = _sums(plan)
     left_over = [name for name, one in sums.items() if one.adds is Adds.LEFT_OVER]
     if left_over and not plan.builds:
         notes.append(
-            f"more than the spread is left over in {listed(left_over)}: units that interact, "
+            f"more than the spread is left over in {listed(left_over)}: groups that interact, "
             + (
                 "for which no builds were left"
                 if plan.out_of_builds

@@ -20,7 +20,7 @@ def listed(names: Iterable[str], shown: int = _SHOWN) -> str:
 def proof_text(kept: FlipSet) -> str:
     """Of the proof."""
     if not kept:
-        return "the proof: no unit is left, so A must have B's path"
+        return "the proof: no option group is left, so A must have B's path"
     return f"the proof: all that was not ruled out ({_units(kept)}) together must have B's path"
 
 
@@ -60,4 +60,4 @@ def interaction_text(question: Question) -> str:
 
 
 def _units(names: FlipSet | Sequence[str]) -> str:
-    return "1 unit" if len(names) == 1 else f"{len(names)} units"
+    return "1 option group" if len(names) == 1 else f"{len(names)} option groups"

@@ -145,7 +145,7 @@ def _group(group: GroupAnswer) -> AblatedUnit:
     """Units that could not be distinguished, as one."""
     few = len(group.units) <= _NAMED
     return AblatedUnit(
-        name=" + ".join(group.units) if few else f"{len(group.units)} units together",
+        name=" + ".join(group.units) if few else f"{len(group.units)} option groups together",
         options=(),
         needs=(),
         fate=Fate.TOGETHER,

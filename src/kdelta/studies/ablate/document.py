@@ -46,7 +46,7 @@ _WHYS = {
     Fate.IDENTICAL: "the executed objects that it reaches came out the same, compiled with it",
 }
 _TONES = {Fate.UNRESOLVED: "unresolved", Fate.TOGETHER: "unresolved"}
-WORDS = AccountWords("units", "B - A is", "total", "not accounted for")
+WORDS = AccountWords("option groups", "B - A is", "total", "not accounted for")
 
 WHOLE = "B - A"
 
@@ -109,11 +109,11 @@ def _sections(report: AblationReport) -> Iterator[Section]:
     means = means_of(report)
     chart = searched.means_chart(
         [(unit.name, means.of(unit.effects)) for unit in ranked],
-        "Mean over all regions, in per cent of A, of what flipping each unit does.",
+        "Mean over all regions, in per cent of A, of what flipping each option group does.",
     )
     lead = Prose(about(len(averaged(report.regions)), "A"))
     yield Section(
-        "units", "Units of options and what they do", (*chart, _units_table(report), lead)
+        "option groups", "Option groups and what they do", (*chart, _units_table(report), lead)
     )
     unseen = [(unit.name, unit.effects) for unit in unseen_units(report)]
     yield from searched.unseen_section(unseen, means)
@@ -147,7 +147,7 @@ def _sections(report: AblationReport) -> Iterator[Section]:
 def _units_table(report: AblationReport) -> Table:
     several = len(report.workloads) > 1
     columns = (
-        Column("unit", "name"),
+        Column("option group", "name"),
         Column("what became of it", "word"),
         *searched.MEAN_COLUMNS,
         *(
@@ -175,7 +175,7 @@ def _units_table(report: AblationReport) -> Table:
         )
         for name, effects, word in totals(means_of(report), WHOLE, WORDS.remainder)
     )
-    caption = "Units: options that can only be flipped together"
+    caption = "An option group: options that can only be flipped together"
     return Table("units-table", caption, columns, rows, foot=foot, filtered=True)
 
 
@@ -209,7 +209,7 @@ def _ruled_out(report: AblationReport) -> Iterator[Section]:
     if not out:
         return
     columns = (
-        Column("unit", "name"),
+        Column("option group", "name"),
         Column("why", "word"),
         *searched.REACH_COLUMNS,
         Column("in words"),
@@ -223,10 +223,15 @@ def _ruled_out(report: AblationReport) -> Iterator[Section]:
         )
         for unit in out
     )
-    caption = "Units without an effect, which needed no kernel of their own"
+    caption = "Option groups without an effect, which needed no kernel of their own"
     table = Table("out-table", caption, columns, rows, filtered=True)
-    text = f"{words.counted(len(out), 'unit was', 'units were')} ruled out. " + " ".join(
-        f"{_FATES[fate]}: {why}." for fate, why in _WHYS.items() if any(u.fate is fate for u in out)
+    text = (
+        f"{words.counted(len(out), 'option group was', 'option groups were')} ruled out. "
+        + " ".join(
+            f"{_FATES[fate]}: {why}."
+            for fate, why in _WHYS.items()
+            if any(u.fate is fate for u in out)
+        )
     )
     yield Section("ruled-out", "Ruled out, and why", (Prose(text), table))
 
@@ -247,14 +252,14 @@ def _switches(report: AblationReport) -> Iterator[Section]:
     if not rows:
         return
     columns = (
-        Column("unit", "name"),
+        Column("option group", "name"),
         Column("on the command line"),
         Column("% at run time", "number"),
         Column("spread at run time", "number"),
         Column("% built", "number"),
         Column("spread built", "number"),
     )
-    caption = "What the command line switches of a unit, mean over all regions"
+    caption = "What the command line switches of an option group, mean over all regions"
     table = Table("switches-table", caption, columns, rows)
     yield Section("switches", "At run time", (table,))
 
@@ -284,7 +289,7 @@ def _options_table(report: AblationReport) -> Table:
         Column("option", "name"),
         Column("A"),
         Column("B"),
-        Column("unit"),
+        Column("option group"),
         Column("what became of it", "word"),
     )
 
@@ -303,9 +308,9 @@ def verdict_text(report: AblationReport) -> str:
     """In words: which units do most of it, and how many do nothing."""
     total = sum(unit.fate is not Fate.TOGETHER for unit in report.units)
     out = [unit for unit in report.units if unit.fate in RULED_OUT]
-    text = f"{report.options} options differ, in {total} units. {_most_of_it(report)}"
-    count = words.counted(len(out), "unit was", "units were")
-    return f"{text}{count} ruled out without a kernel of their own."
+    text = f"{report.options} options differ, in {total} option groups. {_most_of_it(report)}"
+    count = words.counted(len(out), "option group was", "option groups were")
+    return f"{text}{count} ruled out without a build."
 
 
 def _most_of_it(report: AblationReport) -> str:
@@ -396,7 +401,7 @@ def unit_cycles(report: AblationReport, ranked: Iterable[AblatedUnit]) -> Iterat
     parts.append(("B - A", wholes, report.cycles))
     rows = tuple(row for part in parts for row in _row(*part, report))
     columns = (
-        Column("unit", "name"),
+        Column("option group", "name"),
         Column("path", "number"),
         Column("model cycles", "number"),
         Column("regions"),

@@ -78,7 +78,7 @@ class _Study:
         with interruptible():
             decisions = self._decide(store)
         pruned = sum(one.fate is not None for one in decisions.values())
-        self._progress.say(f"{len(self._units)} units, {pruned} of them ruled out")
+        self._progress.say(f"{len(self._units)} option groups, {pruned} of them ruled out")
         answer = await self._search(decisions)
         kept = [unit for unit in self._units if decisions[unit.name].fate is None]
         shares = await self._switches(kept)

@@ -43,11 +43,11 @@ def document(stored: Stored) -> Document:
             ("workload", report.workload),
             *((ARM_NAMES[arm.name], ARM_TEXTS[arm.name]) for arm in report.arms),
             *((("priced", f"{report.cpu.name} ({report.cpu.title})"),) if report.cpu else ()),
-            ("runs", f"{_runs(report)} an arm, perturbed by {PERTURBED}"),
+            ("runs", f"{_runs(report)} a variant, perturbed by {PERTURBED}"),
             ("counted", words.COUNTED),
         ),
         sections=(
-            Section("arms", f"The arms: {_title(total, report)}, one iteration", _arms(total)),
+            Section("arms", f"The variants: {_title(total, report)}, one iteration", _arms(total)),
             Section("operations", "Operations", tuple(_operations(report))),
             *_chosen(report),
             *(common.unlike_section(report.cpu.name, report.unlike) if report.cpu else ()),
@@ -77,7 +77,7 @@ def _runs(report: CrossingReport) -> str:
 def crossing_sentence(total: OperationCrossing) -> str:
     """Return what is gained in all, and which part of it is what."""
     if total.whole is None:
-        return "nothing can be said: fewer than two arms ran"
+        return "nothing can be said: fewer than two variants ran"
     first = total.arms[0].insns.value
     gained = figures.percent(-100 * total.whole.insns / first) if first else "0%"
     shares = ", ".join(f"{share_name(one)} {share_text(one)}" for one in total.shares)
@@ -100,11 +100,11 @@ def _arms(total: OperationCrossing) -> tuple[Block, ...]:
 
 def _costs(total: OperationCrossing) -> Table:
     columns = (
-        Column("arm", "name"),
+        Column("variant", "name"),
         Column("total", "number", "instructions of the tasks' own work"),
         Column("user", "number"),
         Column("system", "number"),
-        Column("gain", "number", "of the total of the first arm"),
+        Column("gain", "number", "of the total of the first variant"),
         Column("spread", "number", "of the total"),
         Column("interrupts", "number", "executed meanwhile"),
         Column("other tasks", "number", "executed meanwhile"),
@@ -122,7 +122,7 @@ def _costs(total: OperationCrossing) -> Table:
         )
         for arm in total.arms
     )
-    return Table("arms-table", "What each arm executes", columns, rows)
+    return Table("arms-table", "What each variant executes", columns, rows)
 
 
 def _shares(total: OperationCrossing) -> tuple[Block, ...]:
@@ -179,7 +179,7 @@ def _operations(report: CrossingReport) -> Iterator[Block]:
     columns = (
         Column("operation", "name"),
         *(Column(HEADS[name], "number") for name in arms),
-        Column("gain", "number", "of its instructions in the first arm"),
+        Column("gain", "number", "of its instructions in the first variant"),
     )
     rows = []
     for one in sorted(report.found.operations, key=gained, reverse=True):
@@ -201,11 +201,12 @@ def _chosen(report: CrossingReport) -> tuple[Section, ...]:
     names = sorted({name for arm in report.arms for name in arm.chose})
     if not names:
         return tuple(_prices(report))
-    columns = (Column("vulnerability", "name"), Column("the kernel said"), Column("of arm"))
+    columns = (Column("vulnerability", "name"), Column("the kernel said"), Column("of variant"))
     rows = [row for name in names for row in _answers(name, report)]
-    table = Table("chosen-table", "As the kernel of each arm said", columns, tuple(rows))
+    table = Table("chosen-table", "As the kernel of each variant said", columns, tuple(rows))
     unaffected = len(names) - len({row[0].text for row in rows})
-    less = (Prose(f"In no arm affected by {unaffected} of {len(names)}."),) if unaffected else ()
+    text = f"In no variant affected by {unaffected} of {len(names)}."
+    less = (Prose(text),) if unaffected else ()
     chosen = Section("chosen", "What the kernels chose", (table, *less))
     return (chosen, *_prices(report))
 

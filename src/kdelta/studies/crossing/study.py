@@ -96,8 +96,8 @@ def must_leave_mitigations(spec: KernelSpec) -> None:
     for word in parameters_of(spec):
         if parameter(word)[0] == "mitigations":
             raise UserError(
-                f"cannot set {word} in crossing: some of its arms have {MITIGATIONS_OFF}, and a "
-                "kernel's own parameters win",
+                f"cannot set {word} in crossing: some of its variants have {MITIGATIONS_OFF}, and "
+                "a kernel's own parameters win",
                 f"leave out +cmdline:{word}",
             )
 

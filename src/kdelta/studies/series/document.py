@@ -320,7 +320,7 @@ def verdict_text(report: SeriesReport) -> str:
     if report.minimal is None:
         text += f"{words.counted(len(doing), 'patch is', 'patches are')} known to do something. "
     out = words.counted(len(report.of(PatchFate.RULED_OUT)), "patch was", "patches were")
-    return f"{text}{out} ruled out without a kernel of their own."
+    return f"{text}{out} ruled out without a build."
 
 
 def does_something(effects: Mapping[str, Estimate]) -> bool:
