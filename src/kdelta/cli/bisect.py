@@ -9,8 +9,6 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import makes_runs
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -29,7 +27,7 @@ from kdelta.studies.lab.requests import LabRequest
 _DEFAULT_PERCENT = float(100 * DEFAULT_MARGIN)
 
 
-@makes_runs()
+@options.makes_runs()
 def bisect(
     words: Annotated[
         list[str],
@@ -42,15 +40,7 @@ def bisect(
     repository: Annotated[
         str, typer.Option("-C", metavar="PATH", help="The repository, instead of TREE.")
     ] = ".",
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="May be repeated; see kdelta workloads.  [default: syscalls]",
-        ),
-    ] = None,
+    workload: options.Workloads = None,
     operation: options.Operations = None,
     cpu: Annotated[
         str,
@@ -103,7 +93,7 @@ def bisect(
         int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
     ] = 8,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Find all commits of a range that make a kernel faster or slower.
 
@@ -118,7 +108,7 @@ def bisect(
         changes=changes,
         workloads=tuple(workload or ["syscalls"]),
         operations=tuple(operation or ()),
-        cpu=next(iter(options.known_cpus([cpu], lab.machine.cpu)), None),
+        cpu=options.only_cpu(cpu, lab),
         layouts=layouts,
         first=first,
         regions=tuple(region or ()),

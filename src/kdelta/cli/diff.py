@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.profile import (
     Annotate,
     CallTree,
@@ -37,7 +35,7 @@ from kdelta.studies.profile.study import ProfileJob
 from kdelta.studies.profile.views import Views
 
 
-@makes_runs(without=SINGLE)
+@options.makes_runs(without=options.SINGLE)
 def diff(
     words: Annotated[
         list[str],
@@ -65,8 +63,7 @@ def diff(
         ),
     ] = None,
     by: Annotated[
-        Sort,
-        typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(FIGURES)}."),
+        Sort, typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(FIGURES)}.")
     ] = Sort.INSNS,
     functions: Annotated[
         int,
@@ -78,12 +75,11 @@ def diff(
     cut: Cut = 1.0,
     source: Source = False,
     inlined: Annotated[
-        bool,
-        typer.Option("--inlined", help="Match what one kernel inlined, by its debug info."),
+        bool, typer.Option("--inlined", help="Match what one kernel inlined, by its debug info.")
     ] = False,
     annotate: Annotate = None,
     lab: LabRequest,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show what each function gained and lost from A to B.

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.html import HtmlFile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.lab.lab import open_store
@@ -68,7 +67,7 @@ def log(
             "--explain", metavar="N", min=0, help="Operations to name, those that moved most."
         ),
     ] = 8,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show how a workload's figures moved over the kernels in the store.
