@@ -86,11 +86,6 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def new_profile() -> Any:
-    """An empty Profile message."""
-    return _PROFILE()
-
-
 def _profile_class() -> Any:
     # A pool of its own: another program's profile.proto in the same process is not in the way.
     pool = descriptor_pool.DescriptorPool()
@@ -98,4 +93,5 @@ def _profile_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Profile"))
 
 
-_PROFILE = _profile_class()
+PROFILE = _profile_class()
+"""Makes an empty Profile message."""
