@@ -34,7 +34,7 @@ _TASKS = {"interrupts": "interrupts", "other": "other tasks"}
 Name = tuple[str, str]
 
 
-class _Frame(NamedTuple):
+class _FlameFrame(NamedTuple):
     """A merged frame: below which it is (-1: none), what it is called, and how it was entered."""
 
     parent: int
@@ -73,9 +73,9 @@ class _Tree:
     """A tree that profiles are merged into: frames by their index, parents first."""
 
     def __init__(self, region: str) -> None:
-        self.frames = {_Frame(-1, ("", region), GROUP): 0}
+        self.frames = {_FlameFrame(-1, ("", region), GROUP): 0}
 
-    def index(self, frame: _Frame) -> int:
+    def index(self, frame: _FlameFrame) -> int:
         """The frame's index; it is added if it is not there."""
         return self.frames.setdefault(frame, len(self.frames))
 
@@ -92,9 +92,9 @@ class _Tree:
                 above = to[parent]
             else:  # whose time it was: the task's, interrupts', others'
                 name = _TASKS.get(CONTEXTS[context], profile.tasks[task].program)
-                above = self.index(_Frame(0, ("", name), GROUP))
+                above = self.index(_FlameFrame(0, ("", name), GROUP))
             label = functions[function]
-            to.append(self.index(_Frame(above, label, _kind(label[0]), entry)))
+            to.append(self.index(_FlameFrame(above, label, _kind(label[0]), entry)))
         return to
 
 
@@ -155,7 +155,7 @@ def flames(
 
 
 def _cut(
-    frames: Sequence[_Frame],
+    frames: Sequence[_FlameFrame],
     own: Mapping[str, Sequence[I64]],
     profiles: Sequence[Profile],
     sides: tuple[str, ...],
@@ -189,11 +189,13 @@ def _cut(
     )
 
 
-def _kept(frames: Sequence[_Frame], kept: Sequence[bool]) -> tuple[list[_Frame], list[int]]:
+def _kept(
+    frames: Sequence[_FlameFrame], kept: Sequence[bool]
+) -> tuple[list[_FlameFrame], list[int]]:
     """What is kept, in its order, and then below each frame what was cut there; and of each of the
     tree's frames the index of the one that it is in.
     """
-    found: list[_Frame] = []
+    found: list[_FlameFrame] = []
     to = [-1] * len(frames)
     for index, frame in enumerate(frames):
         if kept[index]:
@@ -206,7 +208,7 @@ def _kept(frames: Sequence[_Frame], kept: Sequence[bool]) -> tuple[list[_Frame],
             continue
         if kept[above] and above not in rest:
             rest[above] = len(found)
-            found.append(_Frame(to[above], ("", f"{fewer[above]} smaller"), REST, 0))
+            found.append(_FlameFrame(to[above], ("", f"{fewer[above]} smaller"), REST, 0))
         to[index] = rest[above] if kept[above] else to[above]
     return found, to
 
@@ -218,7 +220,7 @@ def _summed(column: I64, to: Sequence[int], count: int) -> I64:
     return found
 
 
-def _inclusive(frames: Sequence[_Frame], own: I64) -> I64:
+def _inclusive(frames: Sequence[_FlameFrame], own: I64) -> I64:
     total = own.copy()
     for node in range(len(total) - 1, 0, -1):
         total[frames[node].parent] += total[node]

@@ -47,8 +47,3 @@ class Kind(msgspec.Struct, frozen=True):
     def json_of(self, reports: Sequence[Any]) -> msgspec.Struct:
         """What its JSON document is made of."""
         return self.whole[1](reports) if self.whole else reports[0]
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence: "a", "a and b", "a, b and c"."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -88,10 +88,10 @@ def _block(block: Block, *, titled: bool = True) -> list[str]:
         case Table():
             return list(_table(block, titled=titled))
         case Fold():
-            # A table that is alone in a fold needs no caption.
-            alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
-            inner = (line for one in block.blocks for line in _block(one, titled=not alone))
-            return _folded(block.summary, list(inner))
+            inner = [
+                line for one in block.blocks for line in _block(one, titled=not block.is_table)
+            ]
+            return _folded(block.summary, inner)
         case Prose():
             lines = [escaped(block.text)]
         case Facts():
@@ -116,19 +116,14 @@ def _folded(summary: str, lines: Sequence[str]) -> list[str]:
 
 
 def _table(table: Table, *, titled: bool = True) -> Iterator[str]:
-    if titled:
-        yield f"**{inline(table.caption)}**"
-        yield ""
+    yield from (f"**{inline(table.caption)}**", "") if titled else ()
     yield _row(inline(column.title) for column in table.columns)
     yield _row("---:" if column.kind == "number" else ":---" for column in table.columns)
     for row in table.rows:
         yield _row([_code(row[0].text), *(inline(cell.text) for cell in row[1:])])
     for row in table.last:
         yield _row(f"**{inline(cell.text)}**" if cell.text else "" for cell in row)
-    noted = [f"{column.title}: {column.note}" for column in table.columns if column.note]
-    if noted:
-        yield ""
-        yield escaped("; ".join(noted))
+    yield from ("", escaped(table.notes)) if table.notes else ()
     yield ""
 
 
@@ -171,10 +166,7 @@ def escaped(text: str) -> str:
 
 def inline(text: str) -> str:
     """A text that reads as it is inside of a line, such as in a cell."""
-    text = _CONTROL.sub(_shown, text.replace("\n", " "))
-    text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
-    text = re.sub("[&<>]", lambda found: _ENTITIES[found[0]], text)
-    return _REFERENCE.sub(rf"\1{_NOTHING}", text)
+    return _html(_SPECIAL.sub(lambda found: f"\\{found[0]}", text))
 
 
 def _shown(found: "re.Match[str]") -> str:

@@ -7,8 +7,8 @@ import msgspec
 
 from kdelta.report.document import Document
 from kdelta.report.flame import Flame
-from kdelta.report.flame_section import with_flames
 from kdelta.report.kind import Kind
+from kdelta.report.parts import with_flames
 from kdelta.report.stored import Stored
 from kdelta.studies.ablate import kind as ablate
 from kdelta.studies.bisect import kind as bisect

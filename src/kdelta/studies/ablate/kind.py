@@ -8,10 +8,11 @@ from kdelta.infer.effects.estimate import Estimate
 from kdelta.infer.effects.means import Adds
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shapes import BY_REGION, by_region, without_mean
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
+from kdelta.report.words import listed
 from kdelta.studies.ablate.document import document
 from kdelta.studies.ablate.model import (
     AblatedUnit,

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.mail import mbox_of, message
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
+from kdelta.report.words import listed
 from kdelta.studies.bisect.document import document
 from kdelta.studies.bisect.mail import regressions
 from kdelta.studies.bisect.model import BisectReport, FoundCommit

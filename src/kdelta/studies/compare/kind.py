@@ -14,7 +14,7 @@ from kdelta.infer.effects.packets import PacketEffect, PhaseCost
 from kdelta.report.document import Document
 from kdelta.report.groups import report_groups
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.model import (
     Compared,
     CompareReport,
@@ -24,6 +24,7 @@ from kdelta.report.model import (
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
+from kdelta.report.words import listed
 from kdelta.studies.compare.document import document
 from kdelta.studies.compare.first_screen import LEAST, first_screen
 

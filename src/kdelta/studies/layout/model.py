@@ -7,7 +7,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.replacement import Replaced
 from kdelta.infer.cycles.sensitivity import CycleRange, Distribution
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.cut_model import CutRegion
+from kdelta.report.cut import CutRegion
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
+from kdelta.report.words import listed
 from kdelta.studies.log.document import document
 from kdelta.studies.log.model import HistoryPoint, HistoryReport, HistorySeries
 

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
+from kdelta.report.words import listed
 from kdelta.studies.place.document import document
 from kdelta.studies.place.model import Applied, AppliedRegion, PlacedMisses, PlaceReport
 

@@ -7,10 +7,11 @@ from kdelta.infer.search.minimal import MinimalAnswer
 from kdelta.infer.search.series_model import InteractionAnswer, PatchAnswer, PatchGroup, ViewAnswer
 from kdelta.report.document import Document
 from kdelta.report.json import Shape
-from kdelta.report.kind import Kind, listed
+from kdelta.report.kind import Kind
 from kdelta.report.shapes import BY_REGION, by_region
 from kdelta.report.shortened import explained
 from kdelta.report.stored import Stored
+from kdelta.report.words import listed
 from kdelta.studies.search.shapes import after, before, mean, means, seen
 from kdelta.studies.series.document import document
 from kdelta.studies.series.held import held
