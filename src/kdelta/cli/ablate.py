@@ -30,10 +30,7 @@ def ablate(
         typer.Option("--one-by-one", help="Build a kernel for each unit, however few might do."),
     ] = False,
     max_builds: Annotated[
-        int | None,
-        typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels to build besides A and B."
-        ),
+        int | None, options.max_builds_option(help="The most kernels to build besides A and B.")
     ] = None,
     no_modules: Annotated[
         bool,
@@ -52,18 +49,14 @@ def ablate(
     lab: LabRequest,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Judge model cycles, too, on this CPU, which the machine then looks like: a name "
-            "that kdelta cpus lists, or a CPU file.",
+            "that kdelta cpus lists, or a CPU file."
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     front_end: options.FrontEnd = False,
-    regions: Annotated[
-        int, typer.Option("--explain", metavar="N", min=0, help="Operations to break down by unit.")
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Operations to break down by unit.")] = 8,
     json: options.Json = False,
     html: options.HtmlFile = None,
 ) -> int:

@@ -44,10 +44,8 @@ def bisect(
     operation: options.Operations = None,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
-            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file.",
+        options.cpu_option(
+            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file."
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
@@ -61,16 +59,10 @@ def bisect(
         ),
     ] = None,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", metavar="PCT", help="An effect of no more than this is not searched for."
-        ),
+        float, options.margin_option(help="An effect of no more than this is not searched for.")
     ] = _DEFAULT_PERCENT,
     max_builds: Annotated[
-        int | None,
-        typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels besides the two ends."
-        ),
+        int | None, options.max_builds_option(help="The most kernels besides the two ends.")
     ] = None,
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Rule no commit out by what it touches.")
@@ -89,9 +81,7 @@ def bisect(
         typer.Option("--mail", help="Print a mail for each commit that makes something slower."),
     ] = False,
     lab: LabRequest,
-    regions: Annotated[
-        int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Regions to show of each commit.")] = 8,
     json: options.Json = False,
     html: options.HtmlFile = None,
 ) -> int:

@@ -40,10 +40,7 @@ def compare(
     data: options.Data = False,
     front_end: options.FrontEnd = False,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
-        ),
+        float, options.margin_option(help="Differences of model cycles that do not matter.")
     ] = options.DEFAULT_MARGIN_PERCENT,
     path_margin: Annotated[
         float | None,
@@ -59,11 +56,8 @@ def compare(
     lab: LabRequest,
     explain: Annotated[
         int,
-        typer.Option(
-            "--explain",
-            metavar="N",
-            min=0,
-            help="With --all: explain by function the N operations that changed most.",
+        options.explain_option(
+            help="With --all: explain by function the N operations that changed most."
         ),
     ] = 5,
     functions: options.Functions = 10,

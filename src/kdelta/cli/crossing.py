@@ -32,10 +32,7 @@ def crossing(
     ],
     *,
     workload: Annotated[
-        str,
-        typer.Option(
-            "-w", "--workload", metavar="NAME", help="See kdelta workloads.  [default: syscalls]"
-        ),
+        str, options.workload_option(help="See kdelta workloads.  [default: syscalls]")
     ] = "",
     operation: options.Operations = None,
     with_mode: Annotated[
@@ -48,25 +45,17 @@ def crossing(
     ] = "",
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Look like this CPU, and price the path on it: a name that kdelta cpus lists, or "
-            "a CPU file.",
+            "a CPU file."
         ),
     ] = "",
     file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file", metavar="PATH[:GUESTPATH]", help="Carry this file along; may be repeated."
-        ),
+        list[str] | None, options.file_option(help="Carry this file along; may be repeated.")
     ] = None,
     lab: LabRequest,
     explain: Annotated[
-        int,
-        typer.Option(
-            "--explain", metavar="N", min=0, help="Operations to name: those that gain most."
-        ),
+        int, options.explain_option(help="Operations to name: those that gain most.")
     ] = 60,
     json: options.Json = False,
     html: options.HtmlFile = None,

@@ -46,10 +46,7 @@ def diff(
         ),
     ],
     *,
-    workload: Annotated[
-        str,
-        typer.Option("-w", "--workload", metavar="NAME", help="Of kernels.  [default: syscalls]"),
-    ] = "",
+    workload: Annotated[str, options.workload_option(help="Of kernels.  [default: syscalls]")] = "",
     operation: Regions = None,
     context: Contexts = None,
     only: Only = None,
@@ -66,10 +63,7 @@ def diff(
         Sort, typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(FIGURES)}.")
     ] = Sort.INSNS,
     functions: Annotated[
-        int,
-        typer.Option(
-            "--functions", metavar="N", min=0, help="Name those that changed most; 0 is all."
-        ),
+        int, options.functions_option(help="Name those that changed most; 0 is all.")
     ] = 40,
     calls: CallTree = False,
     cut: Cut = 1.0,

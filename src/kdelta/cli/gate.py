@@ -62,11 +62,9 @@ def gate(
     front_end: options.FrontEnd = False,
     margin: Annotated[
         float | None,
-        typer.Option(
-            "--margin",
-            metavar="PCT",
+        options.margin_option(
             help="Slower by no more than this does not count.  "
-            "[default: 0, instructions being exact; with --cpu 1]",
+            "[default: 0, instructions being exact; with --cpu 1]"
         ),
     ] = None,
     mixed: options.MixedIs = "cannot-tell",

@@ -15,11 +15,9 @@ from kdelta.studies.layout.study import run_layout
 
 ModelCpu = Annotated[
     str,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
+    options.cpu_option(
         help="Whose caches: a name that kdelta cpus lists, or a CPU file. The machine looks like "
-        "it, too.",
+        "it, too."
     ),
 ]
 Seed = Annotated[
@@ -45,11 +43,8 @@ def layout(
     lab: LabRequest,
     explain: Annotated[
         int,
-        typer.Option(
-            "--explain",
-            metavar="N",
-            min=0,
-            help="Operations to break down: those on which placement bears most.",
+        options.explain_option(
+            help="Operations to break down: those on which placement bears most."
         ),
     ] = 5,
     collisions: Annotated[

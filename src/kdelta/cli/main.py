@@ -105,10 +105,8 @@ def run(
     *,
     file: Annotated[
         list[str] | None,
-        typer.Option(
-            "--file",
-            metavar="PATH[:GUESTPATH]",
-            help="Add this file to the guest, with its shared libraries; repeatable.",
+        options.file_option(
+            help="Add this file to the guest, with its shared libraries; repeatable."
         ),
     ] = None,
     seconds: Annotated[
@@ -151,9 +149,7 @@ def run(
 
 
 def runs(
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=1, help="The latest so many.")
-    ] = 20,
+    limit: Annotated[int, options.limit_option(min=1, help="The latest so many.")] = 20,
     json: options.Json = False,
 ) -> None:
     """List the runs, failed ones too.
@@ -172,12 +168,7 @@ def show(
     *,
     operation: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            help="Name the functions of this region; may be repeated.",
-        ),
+        options.operation_option(help="Name the functions of this region; may be repeated."),
     ] = None,
     functions: options.Functions = 20,
     console: Annotated[

@@ -54,6 +54,18 @@ Changes on a source, in their order:
 A lone + is the first kernel again: ~/linux +a.config + +fix.patch
 """
 
+# Options whose help differs from command to command.
+workload_option = functools.partial(typer.Option, "-w", "--workload", metavar="NAME")
+operation_option = functools.partial(typer.Option, "-o", "--operation", metavar="NAME")
+cpu_option = functools.partial(typer.Option, "--cpu", metavar="CPU")
+explain_option = functools.partial(typer.Option, "--explain", metavar="N", min=0)
+functions_option = functools.partial(typer.Option, "--functions", metavar="N", min=0)
+margin_option = functools.partial(typer.Option, "--margin", metavar="PCT")
+max_builds_option = functools.partial(typer.Option, "--max-builds", metavar="N", min=0)
+limit_option = functools.partial(typer.Option, "-n", "--limit", metavar="N")
+file_option = functools.partial(typer.Option, "--file", metavar="PATH[:GUESTPATH]")
+layouts_option = functools.partial(typer.Option, "--layouts", metavar="N", min=2, max=100_000)
+
 Perturb = Annotated[
     int,
     typer.Option(
@@ -101,10 +113,8 @@ Memory = Annotated[
 ]
 Cpu = Annotated[
     str,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
-        help="Look like this CPU to the kernel: a name that kdelta cpus lists, or a CPU file.",
+    cpu_option(
+        help="Look like this CPU to the kernel: a name that kdelta cpus lists, or a CPU file."
     ),
 ]
 QemuCpu = Annotated[
@@ -142,28 +152,17 @@ Json = Annotated[bool, typer.Option("--json", help="Everything as JSON instead o
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Show each command, ready to be pasted.")
 ]
-Functions = Annotated[
-    int, typer.Option("--functions", metavar="N", min=0, help="Functions to name an operation.")
-]
+Functions = Annotated[int, functions_option(help="Functions to name an operation.")]
 
 Cpus = Annotated[
     list[str] | None,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
+    cpu_option(
         help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a CPU file; "
-        "may be repeated.",
+        "may be repeated."
     ),
 ]
 Layouts = Annotated[
-    int,
-    typer.Option(
-        "--layouts",
-        metavar="N",
-        min=2,
-        max=100_000,
-        help="With --cpu: random layouts that each kernel's code is replayed in.",
-    ),
+    int, layouts_option(help="With --cpu: random layouts that each kernel's code is replayed in.")
 ]
 FrontEnd = Annotated[
     bool,
@@ -180,26 +179,14 @@ Data = Annotated[
         "about 5 times longer.",
     ),
 ]
-Workload = Annotated[
-    str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
-]
+Workload = Annotated[str, workload_option(help="See kdelta workloads.")]
 Workloads = Annotated[
     list[str] | None,
-    typer.Option(
-        "-w",
-        "--workload",
-        metavar="NAME",
-        help="May be repeated; see kdelta workloads.  [default: syscalls]",
-    ),
+    workload_option(help="May be repeated; see kdelta workloads.  [default: syscalls]"),
 ]
 Operations = Annotated[
     list[str] | None,
-    typer.Option(
-        "-o",
-        "--operation",
-        metavar="NAME",
-        help="Only this one; may be repeated.  [default: all of the workload]",
-    ),
+    operation_option(help="Only this one; may be repeated.  [default: all of the workload]"),
 ]
 
 

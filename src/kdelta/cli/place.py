@@ -32,12 +32,7 @@ def place(
     ],
     workload: Annotated[
         list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="See kdelta workloads; may be repeated.  [default: syscalls]",
-        ),
+        options.workload_option(help="See kdelta workloads; may be repeated.  [default: syscalls]"),
     ] = None,
     operation: Annotated[
         list[str] | None,
@@ -61,14 +56,7 @@ def place(
         typer.Option("--effort", metavar="N", min=0, max=10**7, help="Orders to judge, at most."),
     ] = DEFAULT_EVALUATIONS,
     layouts: Annotated[
-        int,
-        typer.Option(
-            "--layouts",
-            metavar="N",
-            min=2,
-            max=100_000,
-            help="Random layouts that the order is compared with.",
-        ),
+        int, options.layouts_option(help="Random layouts that the order is compared with.")
     ] = options.DEFAULT_LAYOUTS,
     data: Annotated[
         bool,

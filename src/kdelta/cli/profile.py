@@ -57,12 +57,7 @@ class Whose(enum.StrEnum):
 
 Regions = Annotated[
     list[str] | None,
-    typer.Option(
-        "-o",
-        "--operation",
-        metavar="NAME",
-        help="Only this region; may be repeated.  [default: all, summed up]",
-    ),
+    options.operation_option(help="Only this region; may be repeated.  [default: all, summed up]"),
 ]
 Contexts = Annotated[
     list[Whose] | None,
@@ -99,9 +94,7 @@ Cut = Annotated[
         "--cut", metavar="PCT", min=0, max=100, help="With --calls: leave out what is less."
     ),
 ]
-OfWorkload = Annotated[
-    str, typer.Option("-w", "--workload", metavar="NAME", help="Of a kernel; see kdelta workloads.")
-]
+OfWorkload = Annotated[str, options.workload_option(help="Of a kernel; see kdelta workloads.")]
 
 
 @options.makes_runs(without=options.SINGLE)
@@ -140,11 +133,9 @@ def profile(
     processes: ByProcess = False,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Add misses and model cycles on this CPU: a name that kdelta cpus lists, or a "
-            "file. A kernel's machine looks like it, too.",
+            "file. A kernel's machine looks like it, too."
         ),
     ] = "",
     data: Annotated[
@@ -156,8 +147,7 @@ def profile(
         ),
     ] = False,
     file: Annotated[
-        list[str] | None,
-        typer.Option("--file", metavar="PATH[:GUESTPATH]", help="Carry this along with a COMMAND."),
+        list[str] | None, options.file_option(help="Carry this along with a COMMAND.")
     ] = None,
     lab: LabRequest,
     export: Format = "",

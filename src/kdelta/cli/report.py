@@ -53,9 +53,7 @@ def report(
         bool, typer.Option("--list", help="List what is stored, the latest first.")
     ] = False,
     show_all: options.All = False,
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=1, help="List the latest so many.")
-    ] = 20,
+    limit: Annotated[int, options.limit_option(min=1, help="List the latest so many.")] = 20,
 ) -> None:
     """Show what a study found, at any time later and in any form.
 

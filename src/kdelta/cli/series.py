@@ -59,11 +59,8 @@ def series(
     ] = float(100 * DEFAULT_WITHIN),
     max_builds: Annotated[
         int | None,
-        typer.Option(
-            "--max-builds",
-            metavar="N",
-            min=0,
-            help="The most kernels to build besides those without and with all patches.",
+        options.max_builds_option(
+            help="The most kernels to build besides those without and with all patches."
         ),
     ] = None,
     keep: Annotated[
@@ -86,10 +83,7 @@ def series(
     ] = False,
     lab: LabRequest,
     cpu: options.Cpu = "",
-    regions: Annotated[
-        int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by patch."),
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Operations to break down by patch.")] = 8,
     json: options.Json = False,
     html: options.HtmlFile = None,
 ) -> int:
