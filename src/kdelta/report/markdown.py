@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A report as Markdown with GitHub's tables, to be pasted as a comment; details are folded."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,12 +37,8 @@ def markdown_of(document: Document) -> str:
     parts = ["\n".join(part) for part in _parts(document)]
     last = ["\n".join(part) for section in document.environment for part in _section(section)]
     room = LIMIT - sum(len(part) + 1 for part in (*first, *last))
-    kept: list[str] = []
-    for part in parts:
-        room -= len(part) + 1
-        if room < 0:
-            break
-        kept.append(part)
+    ends = itertools.accumulate(len(part) + 1 for part in parts)
+    kept = [part for part, end in zip(parts, ends, strict=True) if end <= room]
     left_out = len(parts) - len(kept)
     if left_out:
         found = "part is" if left_out == 1 else "parts are"

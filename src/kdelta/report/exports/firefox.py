@@ -50,7 +50,7 @@ def firefox(profiles: Sequence[Profile], naming: Naming) -> bytes:
     shared = {
         "stackTable": stacks,
         **_frame_tables(trees.frames, strings),
-        "nativeSymbols": _table({"libIndex": [], "address": [], "name": [], "functionSize": []}, 0),
+        "nativeSymbols": _table(0, libIndex=[], address=[], name=[], functionSize=[]),
     }
     first = dict(reversed(tops))
     threads = [
@@ -76,7 +76,7 @@ def _stacks(trees: Forest, tops: Sequence[int]) -> tuple[dict[int, int], dict[st
             stack_of[node] = len(frames)
             frames.append(trees.frame[node])
             prefixes.append(stack_of.get(trees.parent[node]))
-    return stack_of, _table({"frame": frames, "prefix": prefixes}, len(frames))
+    return stack_of, _table(len(frames), frame=frames, prefix=prefixes)
 
 
 def _frame_tables(frames: Sequence[ForestFrame], strings: _Texts) -> dict[str, Any]:
@@ -93,61 +93,48 @@ def _frame_tables(frames: Sequence[ForestFrame], strings: _Texts) -> dict[str, A
         for frame in frames
     ]
     n = len(frames)
-    nothing = [None] * n
     return {
         "frameTable": _table(
-            {
-                "address": [-1] * n,
-                "inlineDepth": [0] * n,
-                "category": [_category(frame) for frame in frames],
-                "subcategory": [0] * n,
-                "func": list(range(n)),
-                "nativeSymbol": nothing,
-                "innerWindowID": nothing,
-                "line": nothing,
-                "column": nothing,
-            },
             n,
+            address=-1,
+            inlineDepth=0,
+            category=[_category(frame) for frame in frames],
+            subcategory=0,
+            func=list(range(n)),
+            nativeSymbol=None,
+            innerWindowID=None,
+            line=None,
+            column=None,
         ),
         "funcTable": _table(
-            {
-                "name": names,
-                "isJS": [False] * n,
-                "relevantForJS": [False] * n,
-                "resource": resources,
-                "source": sources,
-                "lineNumber": lines,
-                "columnNumber": nothing,
-            },
             n,
+            name=names,
+            isJS=False,
+            relevantForJS=False,
+            resource=resources,
+            source=sources,
+            lineNumber=lines,
+            columnNumber=None,
         ),
-        **_places(strings, origins, files),
-    }
-
-
-def _places(strings: _Texts, origins: _Texts, files: _Texts) -> dict[str, Any]:
-    return {
         "resourceTable": _table(
-            {
-                "lib": [None] * len(origins),
-                "name": [_index(strings, clean(origin)) for origin in origins],
-                "host": [None] * len(origins),
-                "type": [_LIBRARY] * len(origins),
-            },
             len(origins),
+            lib=None,
+            name=[_index(strings, clean(origin)) for origin in origins],
+            host=None,
+            type=_LIBRARY,
         ),
         "sources": _table(
-            {
-                "uuid": [None] * len(files),
-                "filename": [_index(strings, clean(file)) for file in files],
-            },
-            len(files),
+            len(files), uuid=None, filename=[_index(strings, clean(file)) for file in files]
         ),
     }
 
 
-def _table(columns: dict[str, list[Any]], length: int) -> dict[str, Any]:
-    return {**columns, "length": length}
+def _table(length: int, **columns: Any) -> dict[str, Any]:
+    """Columns of so many rows; what is no list is the same in each row."""
+    lists = {
+        name: one if isinstance(one, list) else [one] * length for name, one in columns.items()
+    }
+    return {**lists, "length": length}
 
 
 def _category(frame: ForestFrame) -> int:
@@ -163,11 +150,12 @@ def _thread(
     ran = [node for node in trees.below(top) if trees.own[node]]
     weight = [trees.own[node] for node in ran]
     before = [0, *itertools.accumulate(weight)][: len(ran)]
-    samples: dict[str, list[Any]] = {
-        "stack": [stack_of[node] for node in ran],
-        "time": [at / _PER_MILLISECOND for at in before],
-        "weight": weight,
-    }
+    samples = _table(
+        len(ran),
+        stack=[stack_of[node] for node in ran],
+        time=[at / _PER_MILLISECOND for at in before],
+        weight=weight,
+    )
     return {
         "processType": "default",
         "processName": region,
@@ -180,10 +168,8 @@ def _thread(
         "isMainThread": first,
         "pid": region,
         "tid": index,
-        "samples": {**_table(samples, len(ran)), "weightType": "samples"},
-        "markers": _table(
-            {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": []}, 0
-        ),
+        "samples": {**samples, "weightType": "samples"},
+        "markers": _table(0, data=[], name=[], startTime=[], endTime=[], phase=[], category=[]),
     }
 
 
