@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import html as cli_html
 from kdelta.cli import main as cli
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
@@ -80,7 +79,7 @@ def test_a_page_that_fails_at_the_end_loses_nothing(
 
     file = tmp_path / "page.html"
     file.write_text("an older one")
-    monkeypatch.setattr(cli_html, "save", full)
+    monkeypatch.setattr("kdelta.cli.publish.save", full)
     assert cli.ended([*COMPARE, "--html", str(file)]) == 3
     captured = capsys.readouterr()
     assert "No space left" in captured.err

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kdelta.cli.lab import SINGLE, makes_runs
+from kdelta.cli.options import SINGLE, makes_runs
 from kdelta.studies.lab.requests import LabRequest
 
 NAMES = [

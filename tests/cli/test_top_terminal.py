@@ -31,7 +31,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 PROGRAM = """
 import sys
 from kdelta.cli.guard import guarded
-from kdelta.cli.top import show_top
+from kdelta.cli.terminal import show_top
 from tests.report.top.looked_at import TITLE, top
 sys.exit(guarded(lambda: show_top(top(), TITLE, 3)))
 """

@@ -18,8 +18,7 @@ from kdelta.infer.cycles.placement_model import (
 from kdelta.infer.cycles.prices import prices_of
 from kdelta.infer.effects.effects import Costs, Effects, Word
 from kdelta.infer.effects.estimate import Estimate
-from kdelta.report.cut import cut_note
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import CutMisses, CutRegion, cut_note
 from kdelta.report.model import CompareReport, CycleReport, Unlike
 from kdelta.studies.lab.reports import reported_cpu
 from tests.report.example import report

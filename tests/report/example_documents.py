@@ -12,7 +12,7 @@ from kdelta.infer.profiles.calls import CallChange, Calls
 from kdelta.infer.profiles.diff import Hint, HintFate
 from kdelta.infer.profiles.profile import Modelled
 from kdelta.infer.profiles.source import LineChange, SourceLine
-from kdelta.report.cpus_model import listed_cpus
+from kdelta.report.cpus import listed_cpus
 from kdelta.report.model import (
     CompareReport,
     ComparisonReport,

@@ -10,7 +10,7 @@ from kdelta.infer.cycles.ensembles import Ensemble, Interval, RegionCost
 from kdelta.infer.cycles.prices import INSNS, prices_of
 from kdelta.infer.cycles.sensitivity import cycle_range, distribution
 from kdelta.infer.effects.estimate import estimate
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import CutMisses, CutRegion
 from kdelta.report.model import ReportedCPU, Unlike
 from kdelta.studies.layout.model import Aligned, Collision, LayoutRegion, LayoutReport
 from tests.report.example import MACHINE, report

@@ -2,7 +2,7 @@
 """A report says whether prices were calibrated, on what, when, and how well they predict."""
 
 from kdelta.cpus.model import Calibration
-from kdelta.report.calibrated import calibrated_on
+from kdelta.report.cpus import calibrated_on
 from kdelta.report.cycles import cpu_line
 from kdelta.report.json import Writer
 from kdelta.report.model import ReportedCPU

@@ -6,8 +6,7 @@ import re
 import msgspec
 import pytest
 
-from kdelta.report.cut import cut_note, figure_text, part_text
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import CutMisses, CutRegion, cut_note, figure_text, part_text
 from kdelta.studies.documents import document_text, read_document
 from kdelta.studies.forms import text as text_of
 from tests.report.decoded import decoded

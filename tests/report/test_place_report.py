@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import CutMisses, CutRegion
 from kdelta.report.model import ReportedCPU, Unlike
 from kdelta.studies.documents import document_text
 from kdelta.studies.place.model import (

@@ -121,7 +121,7 @@ def test_what_it_says() -> None:
     text = flat(REPORT)
     assert lines(REPORT)[0].startswith("All patches together change the path by -10.7%")
     assert "2 patches are known to do something." in text
-    assert "2 patches were ruled out without a kernel of their own." in text
+    assert "2 patches were ruled out without a build." in text
     assert "patch % in order spread % left out spread % alone" in text
     # (-25 % - 3.6 % + 0) / 3
     assert "mm-faster-free -9.53% exact -9.53% exact most in: open -25.0% exact" in text

@@ -17,7 +17,7 @@ from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import Cache
 from kdelta.infer.effects.effects import Word, compare
 from kdelta.replay.kernel_text import parse_symbols
-from kdelta.report.cut_model import CutMisses
+from kdelta.report.cut import CutMisses
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import NewRun

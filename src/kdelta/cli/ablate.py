@@ -7,19 +7,12 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import makes_runs
-from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
-from kdelta.host.interrupt import run_async
-from kdelta.spec.errors import UserError
-from kdelta.spec.words import parse_kernel_words
+from kdelta.cli.publish import run_study
 from kdelta.studies.ablate.study import run_ablate
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import AblateRequest, LabRequest
 
 
-@makes_runs()
+@options.makes_runs()
 def ablate(
     words: Annotated[
         list[str],
@@ -30,24 +23,13 @@ def ablate(
         str, typer.Option("--from", metavar="A.config", help="The config to start from.")
     ],
     after: Annotated[str, typer.Option("--to", metavar="B.config", help="The config to get to.")],
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="May be repeated; see kdelta workloads.  [default: syscalls]",
-        ),
-    ] = None,
+    workload: options.Workloads = None,
     one_by_one: Annotated[
         bool,
         typer.Option("--one-by-one", help="Build a kernel for each option group."),
     ] = False,
     max_builds: Annotated[
-        int | None,
-        typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels to build besides A and B."
-        ),
+        int | None, options.max_builds_option(help="The most kernels to build besides A and B.")
     ] = None,
     no_modules: Annotated[
         bool,
@@ -61,27 +43,21 @@ def ablate(
         typer.Option("--no-recompile", help="Compile no objects to rule option groups out."),
     ] = False,
     no_switches: Annotated[
-        bool,
-        typer.Option("--no-switches", help="Do not try what the kernel can switch at boot."),
+        bool, typer.Option("--no-switches", help="Do not try what the kernel can switch at boot.")
     ] = False,
     lab: LabRequest,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Judge model cycles, too, on this CPU, which the machine then looks like: a name "
-            "that kdelta cpus lists, or a CPU file.",
+            "that kdelta cpus lists, or a CPU file."
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
     front_end: options.FrontEnd = False,
-    regions: Annotated[
-        int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by group."),
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Operations to break down by group.")] = 8,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Find out which of the options that differ between two configs make the difference.
 
@@ -89,12 +65,8 @@ def ablate(
     this was right, and searches what is left with few kernels. Everything is kept: interrupted, it
     goes on where it was.
     """
-    trees = parse_kernel_words(words)
-    if len(trees) != 1:
-        raise UserError("more than one tree", "the two configs are for one and the same source")
-    cpus = options.known_cpus([cpu], lab.machine.cpu, front_end=front_end)
     request = AblateRequest(
-        tree=str(trees[0]),
+        tree=options.one_tree(words, "the two configs are for one and the same source"),
         before=before,
         after=after,
         workloads=tuple(workload or ["syscalls"]),
@@ -104,12 +76,11 @@ def ablate(
         rule_out=not keep_all,
         recompile=not no_recompile,
         switches=not no_switches,
-        cpu=cpus[0] if cpus else None,
+        cpu=options.only_cpu(cpu, lab, front_end=front_end),
         layouts=layouts,
         lab=options.on_cpu(lab, cpu),
     )
-    with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_ablate(request, store, progress))
-        publish(store, "ablate", [report], json=json, html=html, shown={"explain": regions})
+    report = run_study(
+        "ablate", run_ablate, request, json=json, html=html, shown={"explain": regions}
+    )
     return RUNS_FAILED if report.failure else 0

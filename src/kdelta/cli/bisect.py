@@ -9,8 +9,6 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import makes_runs
 from kdelta.cli.output import talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -28,7 +26,7 @@ from kdelta.studies.lab.requests import BISECT_MARGIN, BisectRequest, LabRequest
 _DEFAULT_PERCENT = float(100 * BISECT_MARGIN)
 
 
-@makes_runs()
+@options.makes_runs()
 def bisect(
     words: Annotated[
         list[str],
@@ -41,22 +39,12 @@ def bisect(
     repository: Annotated[
         str, typer.Option("-C", metavar="PATH", help="The repository, instead of TREE.")
     ] = ".",
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="May be repeated; see kdelta workloads.  [default: syscalls]",
-        ),
-    ] = None,
+    workload: options.Workloads = None,
     operation: options.Operations = None,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
-            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file.",
+        options.cpu_option(
+            help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a file."
         ),
     ] = "",
     layouts: options.Layouts = options.DEFAULT_LAYOUTS,
@@ -70,16 +58,10 @@ def bisect(
         ),
     ] = None,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", metavar="PCT", help="An effect of no more than this is not searched for."
-        ),
+        float, options.margin_option(help="An effect of no more than this is not searched for.")
     ] = _DEFAULT_PERCENT,
     max_builds: Annotated[
-        int | None,
-        typer.Option(
-            "--max-builds", metavar="N", min=0, help="The most kernels besides the two ends."
-        ),
+        int | None, options.max_builds_option(help="The most kernels besides the two ends.")
     ] = None,
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Rule no commit out by what it touches.")
@@ -98,11 +80,9 @@ def bisect(
         typer.Option("--mail", help="Print a mail for each commit that makes something slower."),
     ] = False,
     lab: LabRequest,
-    regions: Annotated[
-        int, typer.Option("--explain", metavar="N", min=0, help="Regions to show of each commit.")
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Regions to show of each commit.")] = 8,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Find all commits of a range that make a kernel faster or slower.
 
@@ -117,7 +97,7 @@ def bisect(
         changes=changes,
         workloads=tuple(workload or ["syscalls"]),
         operations=tuple(operation or ()),
-        cpu=next(iter(options.known_cpus([cpu], lab.machine.cpu)), None),
+        cpu=options.only_cpu(cpu, lab),
         layouts=layouts,
         first=first,
         regions=tuple(region or ()),

@@ -8,8 +8,6 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile, NoFlame
-from kdelta.cli.lab import makes_runs
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.cli.reports import compare_reports
@@ -25,7 +23,7 @@ from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import CompareRequest, LabRequest
 
 
-@makes_runs()
+@options.makes_runs()
 def compare(
     words: Annotated[
         list[str],
@@ -42,10 +40,7 @@ def compare(
     data: options.Data = False,
     front_end: options.FrontEnd = False,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", metavar="PCT", help="Differences of model cycles that do not matter."
-        ),
+        float, options.margin_option(help="Differences of model cycles that do not matter.")
     ] = options.DEFAULT_MARGIN_PERCENT,
     path_margin: Annotated[
         float | None,
@@ -61,17 +56,14 @@ def compare(
     lab: LabRequest,
     explain: Annotated[
         int,
-        typer.Option(
-            "--explain",
-            metavar="N",
-            min=0,
-            help="With --all: explain by function the N operations that changed most.",
+        options.explain_option(
+            help="With --all: explain by function the N operations that changed most."
         ),
     ] = 5,
     functions: options.Functions = 10,
     json: options.Json = False,
-    html: HtmlFile = None,
-    no_flame: NoFlame = False,
+    html: options.HtmlFile = None,
+    no_flame: options.NoFlame = False,
 ) -> int:
     """Compare kernels, operation by operation.
 

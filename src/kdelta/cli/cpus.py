@@ -14,8 +14,7 @@ from kdelta.cpus.front_end import FrontEnd, Predictor
 from kdelta.cpus.misses import MISSES
 from kdelta.cpus.model import CPU, LRU, Cache, Core, KernelPath
 from kdelta.host.machine import machine_hash
-from kdelta.report.calibrated import calibrated_on, of_another_machine, prices_word
-from kdelta.report.cpus_model import listed_cpus
+from kdelta.report.cpus import calibrated_on, listed_cpus, of_another_machine, prices_word
 from kdelta.report.lines import finished, wrapped
 from kdelta.spec.errors import UserError
 from kdelta.studies.documents import document_text
@@ -99,14 +98,12 @@ def cpus_text(known: Iterable[CPU], wrong: Iterable[str] = ()) -> str:
     on, when and how well; and which files are none.
     """
     every = list(known)
-    head = f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>7} {'timed':>5}  what it is"
-    lines = [head]
-    for cpu in every:
-        row = (
-            f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
-            f"{prices_word(cpu):>5}  {cpu.title}"
-        )
-        lines.append(row)
+    lines = [f"{'CPU':<{_NAME}} {'arch':<6} {'front end':<9} {'L1I':>7} {'timed':>5}  what it is"]
+    lines += [
+        f"{cpu.name:<{_NAME}} {cpu.arch:<6} {cpu.frontend:<9} {_size(cpu.l1i.bytes):>7} "
+        f"{prices_word(cpu):>5}  {cpu.title}"
+        for cpu in every
+    ]
     told = [f"{cpu.name}: {_on(cpu)}" for cpu in every if cpu.calibration]
     if told:
         lines += ["", *(line for one in told for line in wrapped(one, "", "  "))]
@@ -123,8 +120,7 @@ def cpu_text(cpu: CPU) -> str:
         lines += wrapped(value, f"  {_LABELS[field]:<{_FIELD}} ", " " * (_FIELD + 3))
         lines += wrapped(cpu.sources[field], _INDENT, _INDENT)
     for kinds, price, source in _specials(cpu):
-        words = ", ".join(kinds)
-        lines += wrapped(f"{words:<{_FIELD}} {price}", "  ", _INDENT)
+        lines += wrapped(f"{kinds:<{_FIELD}} {price}", "  ", _INDENT)
         lines += wrapped(source, _INDENT, _INDENT)
     if cpu.qemu.cpu or cpu.qemu.append or cpu.qemu.reason:
         lines += ["", "  in QEMU"]
@@ -146,12 +142,8 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     yield "l1i", _lines(cpu.l1i)
     yield "l1d", _lines(cpu.l1d)
     yield "l2", _lines(cpu.l2) + (", shared" if cpu.l2_shared else "")
-    yield "itlb", _pages(cpu.itlb)
-    if cpu.itlb_small:
-        yield "itlb_small", _pages(cpu.itlb_small)
-    for name in ("dtlb", "dtlb_large", "dtlb_store", "stlb"):
-        tlb: Cache | None = getattr(cpu, name)
-        if tlb is not None:
+    for name in ("itlb", "itlb_small", "dtlb", "dtlb_large", "dtlb_store", "stlb"):
+        if tlb := getattr(cpu, name):
             yield name, _pages(tlb)
     levels = cpu.front_end.btb if cpu.front_end else ()
     levels = levels or ((cpu.btb,) if cpu.btb else ())
@@ -162,8 +154,8 @@ def _figures(cpu: CPU) -> Iterator[tuple[str, str]]:
     yield "base", f"{cpu.cycles_per_insn:g} cycles an instruction"
     if cpu.clock_mhz is not None:
         yield "clock", f"{cpu.clock_mhz:g} MHz"
-    rate = cpu.string_bytes_per_cycle
-    yield "strings", f"{rate.low:g} to {rate.high:g} bytes a cycle"
+    strings = cpu.string_bytes_per_cycle
+    yield "strings", f"{strings.low:g} to {strings.high:g} bytes a cycle"
     for kind, miss in cpu.misses.items():
         word = "calibrated" if miss.calibrated else "not calibrated"
         yield f"misses.{kind}", f"{miss.hidden:g} to {miss.exposed:g} cycles, {word}"
@@ -186,34 +178,33 @@ def _front_end(ahead: FrontEnd, rate: float) -> Iterator[tuple[str, str]]:
         yield "indirect", _predictor(ahead.indirect)
     if ahead.returns:
         yield "returns", f"{ahead.returns} entries"
-    words = [f"windows of {ahead.fetch_bytes} bytes"] if ahead.fetch_bytes else []
-    if ahead.run_ahead:
-        words.append(f"{ahead.run_ahead.windows} of them ahead of execution at most")
-    words += ["the next line with each"] if ahead.next_line else []
-    if ahead.cycles_per_insn != rate:
-        words.append(f"{ahead.cycles_per_insn:g} cycles an instruction")
-    yield "fetch", ", ".join([*words, f"{ahead.miss_cycles:g} cycles for a line that is missing"])
+    words = (
+        f"windows of {ahead.fetch_bytes} bytes" if ahead.fetch_bytes else "",
+        f"{ahead.run_ahead.windows} of them ahead of execution at most" if ahead.run_ahead else "",
+        "the next line with each" if ahead.next_line else "",
+        f"{ahead.cycles_per_insn:g} cycles an instruction" if ahead.cycles_per_insn != rate else "",
+        f"{ahead.miss_cycles:g} cycles for a line that is missing",
+    )
+    yield "fetch", ", ".join(filter(None, words))
     if ahead.op_cache:
         held = ahead.op_cache
         yield "op_cache", f"{held.entries} windows of {held.line_bytes} bytes, {held.ways}-way"
 
 
 def _predictor(one: Predictor) -> str:
-    base = f"{one.base_entries} entries by address"
-    if not one.histories:
-        return base
     lengths = ", ".join(map(str, one.histories))
-    return f"{base}; {one.entries} each by the last {lengths} taken branches"
+    more = f"; {one.entries} each by the last {lengths} taken branches" if lengths else ""
+    return f"{one.base_entries} entries by address{more}"
 
 
-def _specials(cpu: CPU) -> Iterator[tuple[tuple[str, ...], str, str]]:
+def _specials(cpu: CPU) -> Iterator[tuple[str, str, str]]:
     """(special instructions, their price, its source): those that have these in common together."""
     alike: dict[tuple[str, str], list[str]] = {}
     for kind, price in cpu.specials.items():
         words = f"{price.low:g} to {price.high:g} cycles"
         alike.setdefault((words, cpu.sources[f"special.{kind}"]), []).append(kind)
     for (words, source), kinds in alike.items():
-        yield tuple(kinds), words, source
+        yield ", ".join(kinds), words, source
 
 
 def _lines(cache: Cache) -> str:
@@ -238,8 +229,6 @@ def _size(count: int) -> str:
 
 
 def _path_lines(path: KernelPath) -> list[str]:
-    lines = wrapped(path.name, _INDENT, _INDENT)
-    without = f"else: {path.otherwise}"
-    if path.not_emulated:
-        without += f" ({path.not_emulated})"
-    return lines + wrapped(without, _INDENT * 2, _INDENT * 2)
+    why = f" ({path.not_emulated})" if path.not_emulated else ""
+    without = wrapped(f"else: {path.otherwise}{why}", _INDENT * 2, _INDENT * 2)
+    return wrapped(path.name, _INDENT, _INDENT) + without

@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.profile import (
     Annotate,
     CallTree,
@@ -37,7 +35,7 @@ from kdelta.studies.profile.study import ProfileJob
 from kdelta.studies.profile.views import Views
 
 
-@makes_runs(without=SINGLE)
+@options.makes_runs(without=options.SINGLE)
 def diff(
     words: Annotated[
         list[str],
@@ -48,10 +46,7 @@ def diff(
         ),
     ],
     *,
-    workload: Annotated[
-        str,
-        typer.Option("-w", "--workload", metavar="NAME", help="Of kernels.  [default: syscalls]"),
-    ] = "",
+    workload: Annotated[str, options.workload_option(help="Of kernels.  [default: syscalls]")] = "",
     operation: Regions = None,
     context: Contexts = None,
     only: Only = None,
@@ -65,25 +60,20 @@ def diff(
         ),
     ] = None,
     by: Annotated[
-        Sort,
-        typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(COMPARED)}."),
+        Sort, typer.Option("--by", metavar="FIGURE", help=f"Count this: {', '.join(COMPARED)}.")
     ] = Sort.INSNS,
     functions: Annotated[
-        int,
-        typer.Option(
-            "--functions", metavar="N", min=0, help="Name those that changed most; 0 is all."
-        ),
+        int, options.functions_option(help="Name those that changed most; 0 is all.")
     ] = 40,
     calls: CallTree = False,
     cut: Cut = 1.0,
     source: Source = False,
     inlined: Annotated[
-        bool,
-        typer.Option("--inlined", help="Match what one kernel inlined, by its debug info."),
+        bool, typer.Option("--inlined", help="Match what one kernel inlined, by its debug info.")
     ] = False,
     annotate: Annotate = None,
     lab: LabRequest,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show what each function gained and lost from A to B.

@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 
 from kdelta.cli.guard import LAB
-from kdelta.cli.output import emit
+from kdelta.cli.options import Verbose
+from kdelta.cli.output import echo_commands, emit
 from kdelta.host.dirs import data_dir
 from kdelta.host.doctor import Check, checks
 from kdelta.host.target import target
@@ -16,8 +17,12 @@ from kdelta.store.store import Store
 _NAME = 17
 
 
-def examine() -> int:
-    """Prints every check as it is made; returns the exit code."""
+def doctor(verbose: Verbose = False) -> int:
+    """Say what is missing here.
+
+    Prints what is there, what is missing, and the command that installs it.
+    """
+    echo_commands(wanted=verbose)
     healthy = True
     for check in _all_checks():
         healthy = healthy and (check.ok or not check.required)

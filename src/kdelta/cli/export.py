@@ -3,7 +3,6 @@
 
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +10,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from kdelta.cli.output import emit, save, talk
+from kdelta.cli.output import check_folder, emit, save, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import command_line
-from kdelta.cli.top import show_top
+from kdelta.cli.terminal import show_top
 from kdelta.host.interrupt import run_async
 from kdelta.infer.profiles.profile import Selection
 from kdelta.report.exports import EXPORTS, Export, export_of
@@ -24,9 +23,7 @@ from kdelta.studies.profile.exported import ExportedRun, exportable, looked_thro
 Format = Annotated[
     str,
     typer.Option(
-        "--export",
-        metavar="FORMAT",
-        help=f"Write it for another tool: {', '.join(EXPORTS)}.",
+        "--export", metavar="FORMAT", help=f"Write it for another tool: {', '.join(EXPORTS)}."
     ),
 ]
 Output = Annotated[
@@ -47,8 +44,7 @@ Figure = Annotated[
     ),
 ]
 Look = Annotated[
-    bool,
-    typer.Option("--top", help="Look through functions, callees and callers on the terminal."),
+    bool, typer.Option("--top", help="Look through functions, callees and callers on the terminal.")
 ]
 
 
@@ -117,23 +113,10 @@ def _at_terminal() -> bool:
 
 
 def _check_writable(path: Path, *, is_folder: bool) -> None:
-    folder = path if is_folder or path.is_dir() else path.parent
-    if not folder.is_dir():
-        raise UserError(
-            f"--output {path}: there is no folder {folder}", "make it, or name another one"
-        )
-    try:
-        # A file is written next to it and then renamed, so it is the folder that has to be
-        # writable.
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        if path.exists() and not path.is_dir() and not path.is_file():
-            return  # a pipe or a device, which is written to as it is
-        raise UserError(
-            f"--output {path}: nothing can be written to {folder}: {error.strerror}",
-            "name another folder; nothing was run yet",
-        ) from error
+    if is_folder or path.is_dir():
+        check_folder(f"--output {path}", path, "another folder")
+    elif path.is_file() or not path.exists():  # a pipe or a device is written to as it is
+        check_folder(f"--output {path}", path.parent, "another folder")
 
 
 def write_export(export: Export, data: bytes, output: str, stem: str) -> None:

@@ -9,8 +9,6 @@ import msgspec
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.html import HtmlFile, NoFlame
-from kdelta.cli.lab import makes_runs
 from kdelta.cli.output import ReaderGoneError, talk
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
@@ -46,7 +44,7 @@ These are what git bisect run wants, which stops at 128 and above:
 """
 
 
-@makes_runs()
+@options.makes_runs()
 def gate(
     words: Annotated[
         list[str],
@@ -64,18 +62,16 @@ def gate(
     front_end: options.FrontEnd = False,
     margin: Annotated[
         float | None,
-        typer.Option(
-            "--margin",
-            metavar="PCT",
+        options.margin_option(
             help="Slower by no more than this does not count.  "
-            "[default: 0, instructions being exact; with --cpu 1]",
+            "[default: 0, instructions being exact; with --cpu 1]"
         ),
     ] = None,
     mixed: options.MixedIs = "cannot-tell",
     one_state: options.OneState = False,
     lab: LabRequest,
-    html: HtmlFile = None,
-    no_flame: NoFlame = False,
+    html: options.HtmlFile = None,
+    no_flame: options.NoFlame = False,
 ) -> int:
     """Answer by the exit code whether a kernel is slower, for CI and git bisect run.
 

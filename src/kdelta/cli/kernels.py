@@ -22,8 +22,7 @@ from kdelta.studies.lab.configs import compare_configs
 
 def build(
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch."),
+        list[str], typer.Argument(metavar="KERNEL [+CHANGE...]...", help="What to build or fetch.")
     ],
     *,
     verbose: options.Verbose = False,

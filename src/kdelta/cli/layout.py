@@ -8,25 +8,16 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import SINGLE, makes_runs
-from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
-from kdelta.host.interrupt import run_async
-from kdelta.spec.errors import UserError
-from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, LayoutRequest
 from kdelta.studies.layout.study import run_layout
 
 ModelCpu = Annotated[
     str,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
+    options.cpu_option(
         help="Whose caches: a name that kdelta cpus lists, or a CPU file. The machine looks like "
-        "it, too.",
+        "it, too."
     ),
 ]
 Seed = Annotated[
@@ -35,7 +26,7 @@ Seed = Annotated[
 ]
 
 
-@makes_runs(without=SINGLE)
+@options.makes_runs(without=options.SINGLE)
 def layout(
     words: Annotated[
         list[str],
@@ -52,11 +43,8 @@ def layout(
     lab: LabRequest,
     explain: Annotated[
         int,
-        typer.Option(
-            "--explain",
-            metavar="N",
-            min=0,
-            help="Operations to break down: those on which placement bears most.",
+        options.explain_option(
+            help="Operations to break down: those on which placement bears most."
         ),
     ] = 5,
     collisions: Annotated[
@@ -64,7 +52,7 @@ def layout(
         typer.Option("--collisions", metavar="N", min=0, help="Collisions to name an operation."),
     ] = 10,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Say how much a workload depends on where the linker put the kernel's functions.
 
@@ -72,14 +60,8 @@ def layout(
     in random orders, and aligned otherwise. Prints how the misses are distributed over these, and
     where the kernel as it is stands among them. Misses are exact; what they cost is an interval.
     """
-    kernels = [str(spec) for spec in parse_kernel_words(words)]
-    if len(kernels) != 1:
-        raise UserError(
-            f"{len(kernels)} kernels, not one: {', '.join(kernels)}",
-            "kdelta compare --cpu holds kernels against each other",
-        )
     request = LayoutRequest(
-        kernel=kernels[0],
+        kernel=options.one_kernel(words, "kdelta compare --cpu holds kernels against each other"),
         cpu=options.modelled(load_cpu(cpu), front_end=front_end),
         workload=workload,
         operations=tuple(operation or ()),
@@ -87,9 +69,12 @@ def layout(
         seed=seed,
         lab=msgspec.structs.replace(lab, data_lines=data),
     )
-    with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_layout(request, store, progress))
-        shown = {"explain": explain, "collisions": collisions}
-        publish(store, "layout", [report], json=json, html=html, shown=shown)
+    report = run_study(
+        "layout",
+        run_layout,
+        request,
+        json=json,
+        html=html,
+        shown={"explain": explain, "collisions": collisions},
+    )
     return 0 if report.regions or report.cut else RUNS_FAILED

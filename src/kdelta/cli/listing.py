@@ -21,6 +21,10 @@ _NAME = 24
 _SHOWN = 12
 
 
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
 def runs_text(runs: Sequence[Run]) -> str:
     """A line for each run."""
     if not runs:
@@ -32,7 +36,7 @@ def runs_text(runs: Sequence[Run]) -> str:
         f"{run.workload} #{run.perturbation}"
         for run in runs
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)
 
 
 def studies_text(studies: Sequence[Study]) -> str:
@@ -44,34 +48,31 @@ def studies_text(studies: Sequence[Study]) -> str:
     for study in studies:
         head = f"{study.id[:length]} {study.started_text[:16]} {study.kind:<8} "
         lines += wrapped(ascii_only(study.question.replace("\n", " ")), head, " " * len(head))
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)
 
 
 def _unique_length(ids: Sequence[str]) -> int:
     """How much of the ids distinguishes them."""
-    longest = max(len(one) for one in ids)
-    for length in range(_ID, longest):
-        if len({one[:length] for one in ids}) == len(ids):
-            return length
-    return longest
+    longest = max(map(len, ids))
+    lengths = range(_ID, longest)
+    return next((n for n in lengths if len({one[:n] for one in ids}) == len(ids)), longest)
 
 
 def kernels_text(fetched: Sequence[CachedKernel], built: Sequence[BuiltKernel]) -> str:
     """Some lines for each kernel that is there already."""
     if not fetched and not built:
         return "no kernels here yet: naming one in a command fetches or builds it\n"
-    lines = [
-        f"{DebSpec(kernel.package, kernel.version, kernel.architecture)}\n"
-        f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}\n"
-        for kernel in fetched
-    ]
-    lines += [
-        f"{built_name(kernel)}\n"
-        f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}, "
-        f"built in {kernel.seconds:.0f} s\n"
-        for kernel in built
-    ]
-    return "".join(lines)
+    lines: list[str] = []
+    for one in fetched:
+        lines += [str(DebSpec(one.package, one.version, one.architecture)), _release(one)]
+    for kernel in built:
+        built_in = f"built in {kernel.seconds:.0f} s"
+        lines += [built_name(kernel), f"{_release(kernel)}, {built_in}"]
+    return _text(lines)
+
+
+def _release(kernel: CachedKernel | BuiltKernel | Kernel) -> str:
+    return f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}"
 
 
 def built_name(kernel: BuiltKernel) -> str:
@@ -83,15 +84,11 @@ def built_text(kernel: Kernel | NoKernel) -> str:
     """What became of a kernel spec: where the kernel is and how its config came about."""
     if isinstance(kernel, NoKernel):
         return f"{kernel.spec}\n    {kernel.text}\n"
-    lines = [
-        kernel.spec,
-        f"    release {kernel.release}, {kernel.arch}, identity {short(kernel.identity)}",
-        f"    {kernel.image_format} {kernel.image}",
-    ]
+    lines = [kernel.spec, _release(kernel), f"    {kernel.image_format} {kernel.image}"]
     built = load_built(kernel.built) if kernel.built else None
     if built is not None:
         lines += [f"    {line}" for line in _history(built)]
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)
 
 
 def _history(built: BuiltKernel) -> list[str]:
@@ -132,16 +129,15 @@ def removed_text(removed: Sequence[Cached], left: Sequence[Cached], limit_bytes:
 
 def differences_text(found: ConfigDifference) -> str:
     """How two kernels' configs differ, and which of the differences reach executed code."""
-    lines = [f"{built_name(one)}" for one in found.kernels]
+    lines = [built_name(one) for one in found.kernels]
     if not found.flips:
-        return "".join(f"{line}\n" for line in [*lines, "", "the configs are equal"])
+        return _text([*lines, "", "the configs are equal"])
     lines += ["", f"{len(found.flips)} options differ; {found.known}"]
     width = max(len(str(flip)) for flip in found.flips)
     for flip in found.flips:
-        reach = found.reach.get(flip.option)
-        said = "" if reach is None else reach
-        lines.append(f"    {flip!s:<{width}}  {said}".rstrip())
-    return "".join(f"{line}\n" for line in lines)
+        reach = found.reach.get(flip.option) or ""
+        lines.append(f"    {flip!s:<{width}}  {reach}".rstrip())
+    return _text(lines)
 
 
 def _operation(one: Operation) -> str:
@@ -165,4 +161,4 @@ def workloads_text(workloads: Iterable[Workload]) -> str:
             lines += [f"    the operations of {seen[workload.operations]}"]
         else:
             lines += [_operation(one) for one in workload.operations]
-    return "".join(f"{line}\n" for line in lines)
+    return _text(lines)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from kdelta.cli import options
-from kdelta.cli.html import HtmlFile
 from kdelta.cli.progress import shown_progress
 from kdelta.cli.publish import publish
 from kdelta.studies.lab.lab import open_store
@@ -27,20 +26,15 @@ def log(
     workload: options.Workload = "syscalls",
     operation: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            help="This one, kernel by kernel; may be repeated.  [default: a summary over all]",
+        options.operation_option(
+            help="This one, kernel by kernel; may be repeated.  [default: a summary over all]"
         ),
     ] = None,
     cpu: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Only runs on a machine that looks like this CPU, and their model cycles, too, "
-            "where traces are kept; may be repeated.",
+            "where traces are kept; may be repeated."
         ),
     ] = None,
     mode: Annotated[
@@ -59,16 +53,11 @@ def log(
             "--since", metavar="WHEN", help="A date such as 2026-01-31, or a version such as 6.12."
         ),
     ] = "",
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=2, help="The last so many kernels.")
-    ] = 20,
+    limit: Annotated[int, options.limit_option(min=2, help="The last so many kernels.")] = 20,
     explain: Annotated[
-        int,
-        typer.Option(
-            "--explain", metavar="N", min=0, help="Operations to name, those that moved most."
-        ),
+        int, options.explain_option(help="Operations to name, those that moved most.")
     ] = 8,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show how a workload's figures moved over the kernels in the store.

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands and their options."""
 
-import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from kdelta import __version__
-from kdelta.cli import doctor as doctors
 from kdelta.cli import options
 from kdelta.cli.ablate import ablate
 from kdelta.cli.bisect import bisect
@@ -19,31 +17,29 @@ from kdelta.cli.compare import compare
 from kdelta.cli.cpus import cpus
 from kdelta.cli.crossing import crossing
 from kdelta.cli.diff import diff
+from kdelta.cli.doctor import doctor
 from kdelta.cli.gate import EPILOG as GATE_EPILOG
 from kdelta.cli.gate import gate, gate_code
 from kdelta.cli.guard import RUNS_FAILED, guarded
-from kdelta.cli.html import HtmlFile
 from kdelta.cli.kernels import build, kernels
-from kdelta.cli.lab import makes_runs
 from kdelta.cli.layout import layout
 from kdelta.cli.listing import runs_text, workloads_text
 from kdelta.cli.log import log
-from kdelta.cli.output import echo_commands, emit
+from kdelta.cli.output import emit
 from kdelta.cli.place import place
 from kdelta.cli.profile import profile
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import begin_command, runs_printed, write_runs
+from kdelta.cli.publish import begin_command, runs_printed, unkept_runs, write_page
 from kdelta.cli.report import EPILOG as REPORT_EPILOG
 from kdelta.cli.report import report
 from kdelta.cli.reports import done_report, stored_report
-from kdelta.cli.schema import schema
 from kdelta.cli.series import EPILOG as SERIES_EPILOG
 from kdelta.cli.series import series
 from kdelta.host.interrupt import run_async
 from kdelta.report.model import run_list
 from kdelta.spec.words import parse_kernel_words
 from kdelta.store.store import LAST
-from kdelta.studies.documents import document_text
+from kdelta.studies.documents import DOCUMENTS, document_text, schema_text
 from kdelta.studies.lab.command import run_command
 from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, RunRequest
@@ -97,12 +93,7 @@ def _kdelta(
     """What holds for every command."""
 
 
-app.command(epilog=options.SPECS)(compare)
-app.command(epilog=GATE_EPILOG + options.SPECS)(gate)
-
-
-@app.command(epilog=options.SPECS)
-@makes_runs(perturb=1)
+@options.makes_runs(perturb=1)
 def run(
     kernel: Annotated[
         str, typer.Argument(metavar="KERNEL [+CHANGE...]", help="Kernel spec, perhaps changed.")
@@ -114,10 +105,8 @@ def run(
     *,
     file: Annotated[
         list[str] | None,
-        typer.Option(
-            "--file",
-            metavar="PATH[:GUESTPATH]",
-            help="Add this file to the guest, with its shared libraries; repeatable.",
+        options.file_option(
+            help="Add this file to the guest, with its shared libraries; repeatable."
         ),
     ] = None,
     seconds: Annotated[
@@ -130,7 +119,7 @@ def run(
     cpu: options.Cpu = "",
     functions: options.Functions = 20,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Profile a command under a kernel, exactly.
 
@@ -138,12 +127,10 @@ def run(
     one region, unless it marks its own with kdelta.h.
     """
     lab = options.on_cpu(lab, cpu)
-    # No program's name starts with a plus: what does is a change of the kernel.
-    changes = list(itertools.takewhile(lambda word: word.startswith("+"), command))
-    spec = parse_kernel_words([kernel, *changes])[0]
+    words, program = options.kernel_and_command([kernel, *command])
     request = RunRequest(
-        kernel=str(spec),
-        command=tuple(command[len(changes) :]),
+        kernel=str(parse_kernel_words(words)[0]),
+        command=program,
         files=tuple(file or ()),
         seconds=seconds,
         lab=lab,
@@ -153,7 +140,7 @@ def run(
             found = run_async(run_command(request, store, progress))
         reports = [done_report(done, store) for done in found]
         if html is not None:
-            write_runs(html, reports, store, functions)
+            write_page(html, unkept_runs(reports, functions), store)
     if json:
         emit("".join(document_text(one, __version__) for one in reports))
     else:
@@ -161,11 +148,8 @@ def run(
     return 0 if any(done.counts for done in found) else RUNS_FAILED
 
 
-@app.command()
 def runs(
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=1, help="The latest so many.")
-    ] = 20,
+    limit: Annotated[int, options.limit_option(min=1, help="The latest so many.")] = 20,
     json: options.Json = False,
 ) -> None:
     """List the runs, failed ones too.
@@ -177,7 +161,6 @@ def runs(
     emit(document_text(run_list(found), __version__) if json else runs_text(found))
 
 
-@app.command()
 def show(
     run_id: Annotated[
         str, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning, or last.")
@@ -185,19 +168,14 @@ def show(
     *,
     operation: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--operation",
-            metavar="NAME",
-            help="Name the functions of this region; may be repeated.",
-        ),
+        options.operation_option(help="Name the functions of this region; may be repeated."),
     ] = None,
     functions: options.Functions = 20,
     console: Annotated[
         bool, typer.Option("--console", help="Show what the guest printed, and nothing else.")
     ] = False,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> None:
     """Show one run.
 
@@ -213,38 +191,52 @@ def show(
             asked = RunDetail(tuple(operation or ()), functions)
             text = runs_printed([stored_report(found, store)], asked)
         if html is not None:
-            write_runs(html, [stored_report(found, store)], store, functions)
+            write_page(html, unkept_runs([stored_report(found, store)], functions), store)
     emit(text)
 
 
-app.command()(profile)
-app.command()(diff)
-app.command(epilog=REPORT_EPILOG)(report)
-app.command()(log)
-app.command(epilog=options.SPECS)(layout)
-app.command(epilog=options.SPECS)(place)
-app.command(epilog=options.SPECS)(crossing)
-app.command(epilog=options.SPECS)(ablate)
-app.command(epilog=options.SPECS)(bisect)
-app.command(epilog=SERIES_EPILOG + options.SPECS)(series)
-app.command(epilog=options.SPECS)(build)
-app.command()(kernels)
-app.command()(cpus)
-app.command()(schema)
-app.command(epilog=CALIBRATE_EPILOG)(calibrate)
+def schema(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A document, such as kdelta.compare/2.")
+    ] = "",
+) -> None:
+    """Print the JSON Schema of a document.
+
+    Without NAME, list the documents.
+    """
+    emit(schema_text(name) if name else "".join(f"{one}\n" for one in DOCUMENTS))
 
 
-@app.command()
 def workloads() -> None:
     """List the workloads and their operations."""
     emit(workloads_text(known_workloads().values()))
 
 
-@app.command()
-def doctor(verbose: options.Verbose = False) -> int:
-    """Say what is missing here.
+_COMMANDS: Mapping[Callable[..., object], str | None] = {
+    compare: options.SPECS,
+    gate: GATE_EPILOG + options.SPECS,
+    run: options.SPECS,
+    runs: None,
+    show: None,
+    profile: None,
+    diff: None,
+    report: REPORT_EPILOG,
+    log: None,
+    layout: options.SPECS,
+    place: options.SPECS,
+    crossing: options.SPECS,
+    ablate: options.SPECS,
+    bisect: options.SPECS,
+    series: SERIES_EPILOG + options.SPECS,
+    build: options.SPECS,
+    kernels: None,
+    cpus: None,
+    schema: None,
+    calibrate: CALIBRATE_EPILOG,
+    workloads: None,
+    doctor: None,
+}
+"""The commands in the order of --help, each with what its own help ends with."""
 
-    Prints what is there, what is missing, and the command that installs it.
-    """
-    echo_commands(wanted=verbose)
-    return doctors.examine()
+for _command, _epilog in _COMMANDS.items():
+    app.command(epilog=_epilog)(_command)

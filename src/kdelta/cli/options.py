@@ -1,22 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Options that several commands share, and the requests they make."""
 
+import functools
+import inspect
+import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from kdelta.cli.output import check_folder, echo_commands
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
 from kdelta.spec.errors import UserError
 from kdelta.spec.run import MODES, RUNS_AS, MachineOptions
 from kdelta.spec.run import Mode as RunMode
-from kdelta.studies.lab.requests import CompareRequest, LabRequest, RunRequest, lab_like
+from kdelta.spec.words import parse_kernel_words
+from kdelta.studies.lab.requests import (
+    CompareRequest,
+    LabRequest,
+    RunRequest,
+    lab_like,
+)
 
 _Word = TypeVar("_Word", bound=str)
+Command = Callable[..., Any]
+
+SINGLE = ("perturb", "jobs", "qemu_cpu")
+"""What a command does not ask for that makes one run of a kernel."""
 
 SPECS = """\b
 Kernel specs:
@@ -43,31 +58,35 @@ Changes on a source, in their order:
 A lone + is the first kernel again: ~/linux +a.config + +fix.patch
 """
 
+# Options whose help differs from command to command.
+workload_option = functools.partial(typer.Option, "-w", "--workload", metavar="NAME")
+operation_option = functools.partial(typer.Option, "-o", "--operation", metavar="NAME")
+cpu_option = functools.partial(typer.Option, "--cpu", metavar="CPU")
+explain_option = functools.partial(typer.Option, "--explain", metavar="N", min=0)
+functions_option = functools.partial(typer.Option, "--functions", metavar="N", min=0)
+margin_option = functools.partial(typer.Option, "--margin", metavar="PCT")
+max_builds_option = functools.partial(typer.Option, "--max-builds", metavar="N", min=0)
+limit_option = functools.partial(typer.Option, "-n", "--limit", metavar="N")
+file_option = functools.partial(typer.Option, "--file", metavar="PATH[:GUESTPATH]")
+layouts_option = functools.partial(typer.Option, "--layouts", metavar="N", min=2, max=100_000)
+
 Perturb = Annotated[
     int,
     typer.Option(
-        "--perturb",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Make N perturbed runs of each kernel.",
+        "--perturb", metavar="N", min=1, max=1000, help="Make N perturbed runs of each kernel."
     ),
 ]
 As = Annotated[
     str,
     typer.Option(
-        "--as",
-        metavar="service|container|none",
-        help="Control group that programs run in.",
+        "--as", metavar="service|container|none", help="Control group that programs run in."
     ),
 ]
 OneState = Annotated[
-    bool,
-    typer.Option("--one-state", help="Skip the runs from other states and CPU speeds."),
+    bool, typer.Option("--one-state", help="Skip the runs from other states and CPU speeds.")
 ]
 All = Annotated[
-    bool,
-    typer.Option("--all", help="Print all figures, functions and facts, not one screen."),
+    bool, typer.Option("--all", help="Print all figures, functions and facts, not one screen.")
 ]
 MixedIs = Annotated[
     str,
@@ -80,8 +99,7 @@ MixedIs = Annotated[
 Again = Annotated[
     bool,
     typer.Option(
-        "--again",
-        help="Run also what the store has; it is an error if the counts then differ.",
+        "--again", help="Run also what the store has; it is an error if the counts then differ."
     ),
 ]
 NoSnapshot = Annotated[
@@ -99,10 +117,8 @@ Memory = Annotated[
 ]
 Cpu = Annotated[
     str,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
-        help="Look like this CPU to the kernel: a name that kdelta cpus lists, or a CPU file.",
+    cpu_option(
+        help="Look like this CPU to the kernel: a name that kdelta cpus lists, or a CPU file."
     ),
 ]
 QemuCpu = Annotated[
@@ -114,8 +130,7 @@ QemuCpu = Annotated[
     ),
 ]
 Append = Annotated[
-    str,
-    typer.Option("--append", metavar="WORDS", help="Added to the kernel's command line."),
+    str, typer.Option("--append", metavar="WORDS", help="Added to the kernel's command line.")
 ]
 Mode = Annotated[
     str,
@@ -141,28 +156,17 @@ Json = Annotated[bool, typer.Option("--json", help="Everything as JSON instead o
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Show each command, ready to be pasted.")
 ]
-Functions = Annotated[
-    int, typer.Option("--functions", metavar="N", min=0, help="Functions to name an operation.")
-]
+Functions = Annotated[int, functions_option(help="Functions to name an operation.")]
 
 Cpus = Annotated[
     list[str] | None,
-    typer.Option(
-        "--cpu",
-        metavar="CPU",
+    cpu_option(
         help="Judge model cycles, too, on this CPU: a name that kdelta cpus lists, or a CPU file; "
-        "may be repeated.",
+        "may be repeated."
     ),
 ]
 Layouts = Annotated[
-    int,
-    typer.Option(
-        "--layouts",
-        metavar="N",
-        min=2,
-        max=100_000,
-        help="With --cpu: random layouts that each kernel's code is replayed in.",
-    ),
+    int, layouts_option(help="With --cpu: random layouts that each kernel's code is replayed in.")
 ]
 FrontEnd = Annotated[
     bool,
@@ -179,16 +183,40 @@ Data = Annotated[
         "about 5 times longer.",
     ),
 ]
-Workload = Annotated[
-    str, typer.Option("-w", "--workload", metavar="NAME", help="See kdelta workloads.")
+Workload = Annotated[str, workload_option(help="See kdelta workloads.")]
+Workloads = Annotated[
+    list[str] | None,
+    workload_option(help="May be repeated; see kdelta workloads.  [default: syscalls]"),
 ]
 Operations = Annotated[
     list[str] | None,
+    operation_option(help="Only this one; may be repeated.  [default: all of the workload]"),
+]
+
+
+def _writable(path: Path | None) -> Path | None:
+    """The path; UserError, before anything runs, if no page can be written there."""
+    if path is not None:
+        if path.is_dir():
+            hint = f"name a file: --html {path / 'report.html'}"
+            raise UserError(f"--html {path} is a folder", hint)
+        check_folder(f"--html {path}", path.parent, "a file in another folder")
+    return path
+
+
+HtmlFile = Annotated[
+    Path | None,
     typer.Option(
-        "-o",
-        "--operation",
-        metavar="NAME",
-        help="Only this one; may be repeated.  [default: all of the workload]",
+        "--html",
+        metavar="FILE",
+        callback=_writable,
+        help="Write the report there, too: one page that any browser opens, offline.",
+    ),
+]
+NoFlame = Annotated[
+    bool,
+    typer.Option(
+        "--no-flame", help="With --html: no flame graphs, for which each kernel is run once more."
     ),
 ]
 
@@ -201,16 +229,16 @@ DEFAULT_MARGIN_PERCENT = 100 * CompareRequest(base="", others=()).margin
 
 def lab_request(
     *,
-    perturb: int,
-    again: bool,
-    no_snapshot: bool,
-    jobs: int | None,
-    memory: int,
-    qemu_cpu: str,
-    append: str,
-    timeout: float,
-    mode: str,
-    runs_as: str,
+    perturb: Perturb = 1,
+    again: Again = False,
+    no_snapshot: NoSnapshot = False,
+    jobs: Jobs = None,
+    memory: Memory = DEFAULT_MEMORY_MIB,
+    qemu_cpu: QemuCpu = "",
+    append: Append = "",
+    mode: Mode = "user",
+    runs_as: As = "service",
+    timeout: Timeout = DEFAULT_TIMEOUT_SECONDS,
 ) -> LabRequest:
     """How runs are to be made, from the options of the same names."""
     return LabRequest(
@@ -227,6 +255,47 @@ def lab_request(
         snapshots=not no_snapshot,
         mode=known_mode(mode),
     )
+
+
+def makes_runs(*, without: tuple[str, ...] = (), perturb: int = 3) -> Callable[[Command], Command]:
+    """Puts the options of `lab_request`, but for those `without`, in the place of a command's
+    parameter `lab`, which is then the LabRequest that they make; and -v, which has what is executed
+    echoed.
+
+    perturb: the default of --perturb. Without that option it is one run a kernel.
+    """
+    options = [
+        one.replace(default=perturb) if one.name == "perturb" else one
+        for one in inspect.signature(lab_request).parameters.values()
+        if one.name not in without
+    ]
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_options(*words: Any, verbose: bool, **given: Any) -> Any:
+            echo_commands(wanted=verbose)
+            lab = lab_request(**{one.name: given.pop(one.name) for one in options})
+            return command(*words, lab=lab, **given)
+
+        shown = _signature(command, options)
+        with_options.__signature__ = shown  # type: ignore[attr-defined]
+        return with_options
+
+    return decorated
+
+
+def _signature(command: Command, options: Sequence[inspect.Parameter]) -> inspect.Signature:
+    """The command's own, with these options where `lab` is, and -v at the end."""
+    signature = inspect.signature(command)
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += options if parameter.name == "lab" else [parameter]
+        if parameter.name == "lab" and parameter.annotation is not LabRequest:
+            raise TypeError(f"{command.__name__}: lab is to be a LabRequest")
+    verbose = inspect.Parameter(
+        "verbose", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Verbose
+    )
+    return signature.replace(parameters=[*parameters, verbose])
 
 
 def on_cpu(lab: LabRequest, name: str) -> LabRequest:
@@ -275,6 +344,11 @@ def known_cpus(
     return tuple(modelled(_known_cpu(name), front_end=front_end) for name in wanted)
 
 
+def only_cpu(name: str, lab: LabRequest, *, front_end: bool = False) -> CPU | None:
+    """The CPU of that name; None if it is empty. UserError: see known_cpus."""
+    return next(iter(known_cpus([name], lab.machine.cpu, front_end=front_end)), None)
+
+
 def modelled(cpu: CPU, *, front_end: bool = False) -> CPU:
     """The CPU as a study is to see it. UserError if its front end is asked for and not known."""
     if not front_end:
@@ -308,3 +382,26 @@ def fraction_of(percent: float, *, positive: bool = False) -> Fraction:
             else "the margin is 0 or more",
         )
     return Fraction(str(percent)) / 100
+
+
+def one_kernel(words: Sequence[str], hint: str) -> str:
+    """The spec of a single kernel; UserError if the words are of several."""
+    kernels = [str(spec) for spec in parse_kernel_words(words)]
+    if len(kernels) != 1:
+        raise UserError(f"{len(kernels)} kernels, not one: {', '.join(kernels)}", hint)
+    return kernels[0]
+
+
+def one_tree(words: Sequence[str], hint: str) -> str:
+    """The spec of a single source; UserError if the words are of several."""
+    trees = parse_kernel_words(words)
+    if len(trees) != 1:
+        raise UserError("more than one tree", hint)
+    return str(trees[0])
+
+
+def kernel_and_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The words of a kernel, and the command after them: no program's name starts with a plus."""
+    first, *rest = words
+    changes = list(itertools.takewhile(lambda word: word.startswith("+"), rest))
+    return [first, *changes], tuple(rest[len(changes) :])

@@ -3,11 +3,12 @@
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from kdelta.host.command import set_echo
 from kdelta.host.files import lab_errors, write_atomic
-from kdelta.spec.errors import LabError
+from kdelta.spec.errors import LabError, UserError
 
 
 class ReaderGoneError(Exception):
@@ -24,10 +25,10 @@ def emit(data: str | bytes) -> None:
             sys.stdout.write(data)
         sys.stdout.flush()
     except BrokenPipeError as error:
-        _forget_stdout()
+        _forget(1)
         raise ReaderGoneError from error
     except OSError as error:
-        _forget_stdout()
+        _forget(1)
         raise LabError(
             f"the report cannot be written: {error.strerror}",
             "it is not lost: it is in the store, and kdelta report prints it again",
@@ -53,6 +54,24 @@ def save(path: Path, content: bytes) -> None:
         ) from error
 
 
+def check_folder(option: str, folder: Path, another: str) -> None:
+    """UserError, before anything runs, if nothing can be written to the folder of an option's file;
+    `another`: what to name instead.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{option}: there is no folder {folder}", "make it, or name another one")
+    try:
+        # A file is written next to it and then renamed, so it is the folder that has to be
+        # writable.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"{option}: nothing can be written to {folder}: {error.strerror}",
+            f"name {another}; nothing was run yet",
+        ) from error
+
+
 def talk(line: str) -> None:
     """Says something to the user; a terminal that is gone is no error."""
     try:
@@ -66,12 +85,8 @@ def echo_commands(*, wanted: bool) -> None:
     set_echo((lambda line: talk(f"+ {line}")) if wanted else None)
 
 
-def _forget_stdout() -> None:
-    # What is still in Python's buffer would be written at exit, and fail again.
-    _forget(1)
-
-
 def _forget(descriptor: int) -> None:
+    # What is still in Python's buffer would be written at exit, and fail again.
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, descriptor)
     os.close(nothing)

@@ -11,22 +11,16 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.layout import ModelCpu, Seed
-from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
+from kdelta.cli.publish import run_study
 from kdelta.cpus.catalog import DEFAULT_CPU, load_cpu
-from kdelta.host.interrupt import run_async
 from kdelta.replay.order import DEFAULT_EVALUATIONS
 from kdelta.spec.errors import UserError
-from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import LabRequest, PlaceRequest
 from kdelta.studies.place.study import run_place
 
 
-@makes_runs(without=SINGLE)
+@options.makes_runs(without=options.SINGLE)
 def place(
     words: Annotated[
         list[str],
@@ -38,12 +32,7 @@ def place(
     ],
     workload: Annotated[
         list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="See kdelta workloads; may be repeated.  [default: syscalls]",
-        ),
+        options.workload_option(help="See kdelta workloads; may be repeated.  [default: syscalls]"),
     ] = None,
     operation: Annotated[
         list[str] | None,
@@ -67,14 +56,7 @@ def place(
         typer.Option("--effort", metavar="N", min=0, max=10**7, help="Orders to judge, at most."),
     ] = DEFAULT_EVALUATIONS,
     layouts: Annotated[
-        int,
-        typer.Option(
-            "--layouts",
-            metavar="N",
-            min=2,
-            max=100_000,
-            help="Random layouts that the order is compared with.",
-        ),
+        int, options.layouts_option(help="Random layouts that the order is compared with.")
     ] = options.DEFAULT_LAYOUTS,
     data: Annotated[
         bool,
@@ -95,7 +77,7 @@ def place(
     seed: Seed = 1,
     lab: LabRequest,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Find a better order for a kernel's functions, and write it for the linker.
 
@@ -103,13 +85,8 @@ def place(
     the recording misses least. FILE is a symbol ordering file: TREE +order:FILE links a kernel so,
     and --apply does that at once and measures it.
     """
-    kernels = [str(spec) for spec in parse_kernel_words(words)]
-    if len(kernels) != 1:
-        raise UserError(
-            f"{len(kernels)} kernels, not one: {', '.join(kernels)}", "an order is for one kernel"
-        )
     request = PlaceRequest(
-        kernel=kernels[0],
+        kernel=options.one_kernel(words, "an order is for one kernel"),
         cpu=options.modelled(load_cpu(cpu)),
         file=file,
         workloads=tuple(workload or ("syscalls",)),
@@ -121,10 +98,7 @@ def place(
         apply=apply,
         lab=msgspec.structs.replace(lab, data_lines=data),
     )
-    with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_place(request, store, progress))
-        publish(store, "place", [report], json=json, html=html)
+    report = run_study("place", run_place, request, json=json, html=html)
     failed = not report.regions or (report.applied is not None and not report.applied.regions)
     return RUNS_FAILED if failed else 0
 

@@ -2,7 +2,6 @@
 """`kdelta profile`: its arguments."""
 
 import enum
-import itertools
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -15,11 +14,9 @@ from kdelta import __version__
 from kdelta.cli import options
 from kdelta.cli.export import Figure, Format, Look, Output, checked_export
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import SINGLE, makes_runs
 from kdelta.cli.output import emit, talk
 from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import unkept, write_unkept
+from kdelta.cli.publish import unkept, write_page
 from kdelta.counts.model import CONTEXTS, Context
 from kdelta.cpus.catalog import load_cpu
 from kdelta.cpus.model import CPU
@@ -60,12 +57,7 @@ class Whose(enum.StrEnum):
 
 Regions = Annotated[
     list[str] | None,
-    typer.Option(
-        "-o",
-        "--operation",
-        metavar="NAME",
-        help="Only this region; may be repeated.  [default: all, summed up]",
-    ),
+    options.operation_option(help="Only this region; may be repeated.  [default: all, summed up]"),
 ]
 Contexts = Annotated[
     list[Whose] | None,
@@ -102,12 +94,10 @@ Cut = Annotated[
         "--cut", metavar="PCT", min=0, max=100, help="With --calls: leave out what is less."
     ),
 ]
-OfWorkload = Annotated[
-    str, typer.Option("-w", "--workload", metavar="NAME", help="Of a kernel; see kdelta workloads.")
-]
+OfWorkload = Annotated[str, options.workload_option(help="Of a kernel; see kdelta workloads.")]
 
 
-@makes_runs(without=SINGLE)
+@options.makes_runs(without=options.SINGLE)
 def profile(
     words: Annotated[
         list[str] | None,
@@ -143,11 +133,9 @@ def profile(
     processes: ByProcess = False,
     cpu: Annotated[
         str,
-        typer.Option(
-            "--cpu",
-            metavar="CPU",
+        options.cpu_option(
             help="Add misses and model cycles on this CPU: a name that kdelta cpus lists, or a "
-            "file. A kernel's machine looks like it, too.",
+            "file. A kernel's machine looks like it, too."
         ),
     ] = "",
     data: Annotated[
@@ -159,15 +147,14 @@ def profile(
         ),
     ] = False,
     file: Annotated[
-        list[str] | None,
-        typer.Option("--file", metavar="PATH[:GUESTPATH]", help="Carry this along with a COMMAND."),
+        list[str] | None, options.file_option(help="Carry this along with a COMMAND.")
     ] = None,
     lab: LabRequest,
     export: Format = "",
     output: Output = "",
     figure: Figure = "",
     top: Look = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
     json: options.Json = False,
 ) -> int:
     """Show where a run's instructions went, function by function.
@@ -260,7 +247,7 @@ def _as_stored(
 
 def _write_page(path: Path, stored: Stored) -> None:
     with open_store() as store:
-        write_unkept(path, stored, store)
+        write_page(path, stored, store)
 
 
 def selection_of(contexts: Sequence[Whose] | None, parts: Sequence[Part] | None) -> Selection:
@@ -337,26 +324,25 @@ def _by_process(
     return 0
 
 
-def _kernel_and_command(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The kernel, and what is to run in it: no program's name starts with a plus."""
-    first, *rest = words
-    changes = list(itertools.takewhile(lambda word: word.startswith("+"), rest))
-    (spec,) = parse_kernel_words([first, *changes])
-    return str(spec), tuple(rest[len(changes) :])
-
-
 def _asked(
     words: Sequence[str], workload: str, request: ProfileRequest, files: tuple[str, ...]
 ) -> tuple[str, ProfileJob]:
     """Return the kernel's spec, and what is to run in it."""
-    spec, command = _kernel_and_command(words)
-    if not command:
-        if files:
-            raise UserError(f"--file {files[0]} without a command", "write the command after --")
-        return spec, ProfileJob(workload or "syscalls", request.regions, mode=request.lab.mode)
+    kernel, command = options.kernel_and_command(words)
+    (spec,) = map(str, parse_kernel_words(kernel))
+    run = RunRequest(kernel=spec, command=command, files=files, lab=request.lab)
+    return spec, job_of(run, workload, request.regions)
+
+
+def job_of(run: RunRequest, workload: str, operations: tuple[str, ...]) -> ProfileJob:
+    """What is to run: the command, or the workload if there is none; UserError for both."""
+    if not run.command:
+        if run.files:
+            hint = "write the command after --"
+            raise UserError(f"--file {run.files[0]} without a command", hint)
+        return ProfileJob(workload or "syscalls", operations, mode=run.lab.mode)
     if workload:
         raise UserError(
-            f"-w {workload} and a command at once: {' '.join(command)}", "leave one of them out"
+            f"-w {workload} and a command at once: {' '.join(run.command)}", "leave one of them out"
         )
-    run = RunRequest(kernel=spec, command=command, files=files, lab=request.lab)
-    return spec, ProfileJob(command=run)
+    return ProfileJob(command=run)

@@ -11,13 +11,7 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from kdelta.cli.output import talk

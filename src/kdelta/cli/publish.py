@@ -4,29 +4,37 @@
 import re
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from kdelta import __version__
-from kdelta.cli.html import write_page
-from kdelta.cli.output import emit, talk
+from kdelta.cli.output import emit, save, talk
+from kdelta.cli.progress import shown_progress
+from kdelta.host.interrupt import run_async
 from kdelta.report.model import RunReport
 from kdelta.report.stored import Stored
 from kdelta.report.text import text_of
 from kdelta.spec.errors import LabError
 from kdelta.store.store import Store
+from kdelta.studies.flames import flames_of
 from kdelta.studies.forms import find_form
+from kdelta.studies.forms import html as html_of
 from kdelta.studies.kinds import keep, question_of
+from kdelta.studies.lab.lab import open_store
+from kdelta.studies.lab.requests import Progress
 from kdelta.studies.run.document import RunDetail
 from kdelta.studies.run.document import document as run_document
+
+_Request = TypeVar("_Request")
+_Report = TypeVar("_Report", bound=msgspec.Struct)
 
 _HIDDEN = "HIDDEN"
 _PASSWORD_OF_URL = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+(?=@)")
 _SECRET_VARIABLE = re.compile(
-    r"(?<!\w)(\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=)\S+",
-    re.IGNORECASE,
+    r"(?<!\w)(\w*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PIN|API_?KEY)\w*=)\S+", re.IGNORECASE
 )
 
 
@@ -46,6 +54,23 @@ def begin_command(arguments: Sequence[str]) -> None:
     _now.started = time.time()
 
 
+def run_study(
+    kind: str,
+    study: Callable[[_Request, Store, Progress], Coroutine[Any, Any, _Report]],
+    request: _Request,
+    *,
+    json: bool,
+    html: Path | None,
+    shown: Mapping[str, int] | None = None,
+) -> _Report:
+    """Runs a study of that kind, publishes its report (see `publish`), and returns that."""
+    with open_store() as store:
+        with shown_progress() as progress:
+            report = run_async(study(request, store, progress))
+        publish(store, kind, [report], json=json, html=html, shown=shown)
+    return report
+
+
 def publish(
     store: Store,
     kind: str,
@@ -60,15 +85,8 @@ def publish(
     what is printed in place of the usual text; `html`: where a page of it is written, too. That a
     report cannot be kept loses no report.
     """
-    stored = Stored(
-        kind=kind,
-        question=question_of(kind, reports),
-        command=_now.line,
-        started=_now.started,
-        version=__version__,
-        reports=tuple(reports),
-        shown=dict(shown or {}),
-    )
+    stored = unkept(kind, question_of(kind, reports), reports, _now.started)
+    stored = msgspec.structs.replace(stored, shown=dict(shown or {}))
     try:
         keep(stored, store)
     except LabError as error:
@@ -83,38 +101,33 @@ def _show(stored: Stored, store: Store, *, json: bool, text: str | None, html: P
     finally:  # whether or not anybody reads it
         if html is not None:
             write_page(html, stored, store)
-            talk(f"{html}: html")
-
-
-def write_runs(path: Path, reports: Sequence[RunReport], store: Store, functions: int) -> None:
-    """Writes the page of runs, which are no study and are kept alone."""
-    started = reports[0].run.run.started
-    write_unkept(
-        path, unkept("run", question_of("run", reports), reports, started, functions), store
-    )
 
 
 def runs_printed(reports: Sequence[RunReport], asked: RunDetail) -> str:
     """What is printed of runs, one after the other."""
-    texts = []
-    for one in reports:
-        stored = unkept("run", question_of("run", (one,)), (one,), one.run.run.started)
-        texts.append(text_of(run_document(stored, (one,), asked)))
-    return "\n".join(texts)
+    return "\n".join(text_of(run_document(unkept_runs((one,)), (one,), asked)) for one in reports)
 
 
-def write_unkept(path: Path, stored: Stored, store: Store) -> None:
-    """Writes the page of what is no study of its own, and made from what is kept."""
-    write_page(path, stored, store)
+def unkept_runs(reports: Sequence[RunReport], functions: int = 0) -> Stored:
+    """Return the reports of runs as a study is stored; `functions`: see `unkept`."""
+    return unkept(
+        "run", question_of("run", reports), reports, reports[0].run.run.started, functions
+    )
+
+
+def write_page(path: Path, stored: Stored, store: Store) -> None:
+    """Writes the page of a study, whole or not at all; LabError if it cannot be written."""
+    save(path, page_text(stored, store).encode())
     talk(f"{path}: html")
 
 
+def page_text(stored: Stored, store: Store) -> str:
+    """The page of a study, with flame graphs where the store has profiles of its runs."""
+    return html_of(stored, flames_of(stored, store, talk))
+
+
 def unkept(
-    kind: str,
-    question: str,
-    reports: Sequence[msgspec.Struct],
-    started: float,
-    functions: int = 0,
+    kind: str, question: str, reports: Sequence[msgspec.Struct], started: float, functions: int = 0
 ) -> Stored:
     """Return reports as a study is stored, of what is kept in another way; `functions`: how many
     have flame graphs.

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kdelta import __version__
 from kdelta.cli import options
-from kdelta.cli.html import page_text
 from kdelta.cli.listing import studies_text
 from kdelta.cli.output import emit, save, talk
+from kdelta.cli.publish import page_text, unkept_runs
 from kdelta.cli.reports import stored_report
 from kdelta.report.kind import ALL
 from kdelta.report.model import StudyList
@@ -21,7 +21,7 @@ from kdelta.store.model import Run, Study
 from kdelta.store.store import LAST, Store
 from kdelta.studies.documents import document_text
 from kdelta.studies.forms import FORMS, find_form, form_of_file
-from kdelta.studies.kinds import load, question_of
+from kdelta.studies.kinds import load
 from kdelta.studies.lab.lab import open_store
 
 _LISTED = ("text", "json")
@@ -53,9 +53,7 @@ def report(
         bool, typer.Option("--list", help="List what is stored, the latest first.")
     ] = False,
     show_all: options.All = False,
-    limit: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=1, help="List the latest so many.")
-    ] = 20,
+    limit: Annotated[int, options.limit_option(min=1, help="List the latest so many.")] = 20,
 ) -> None:
     """Show what a study found, at any time later and in any form.
 
@@ -68,17 +66,13 @@ def report(
     with open_store() as store:
         if listed:
             found = store.studies(limit)
-            text = (
-                document_text(StudyList(tuple(found)), __version__)
-                if name == "json"
-                else studies_text(found)
-            )
+            as_json = document_text(StudyList(tuple(found)), __version__)
+            text = as_json if name == "json" else studies_text(found)
         else:
-            chosen_one = _stored(store.study_or_run(study), store)
-            if show_all:
-                chosen_one = replace(chosen_one, shown={**chosen_one.shown, ALL: 1})
+            one = _stored(store.study_or_run(study), store)
+            one = replace(one, shown={**one.shown, ALL: 1}) if show_all else one
             # A page has flame graphs, for which the store has to be looked into.
-            text = page_text(chosen_one, store) if name == "html" else chosen.render(chosen_one)
+            text = page_text(one, store) if name == "html" else chosen.render(one)
     if output is None:
         emit(text)
     else:
@@ -89,12 +83,5 @@ def report(
 def _stored(found: Study | Run, store: Store) -> Stored:
     if isinstance(found, Study):
         return load(found, store)
-    reports = (stored_report(found, store),)
-    return Stored(
-        kind="run",
-        question=question_of("run", reports),
-        command=f"kdelta show {found.id}",
-        started=found.started,
-        version=__version__,
-        reports=reports,
-    )
+    report = unkept_runs([stored_report(found, store)])
+    return replace(report, command=f"kdelta show {found.id}")

@@ -8,17 +8,11 @@ import typer
 
 from kdelta.cli import options
 from kdelta.cli.guard import RUNS_FAILED
-from kdelta.cli.html import HtmlFile
-from kdelta.cli.lab import makes_runs
-from kdelta.cli.progress import shown_progress
-from kdelta.cli.publish import publish
-from kdelta.host.interrupt import run_async
+from kdelta.cli.publish import run_study
 from kdelta.infer.search.series_model import View
 from kdelta.kernels.sources.series import FORMS
 from kdelta.spec.change import parse_variable
 from kdelta.spec.errors import UserError
-from kdelta.spec.words import parse_kernel_words
-from kdelta.studies.lab.lab import open_store
 from kdelta.studies.lab.requests import DEFAULT_WITHIN, LabRequest, SeriesRequest
 from kdelta.studies.series.study import run_series
 
@@ -32,7 +26,7 @@ Patches:
 """
 
 
-@makes_runs()
+@options.makes_runs()
 def series(
     words: Annotated[
         list[str],
@@ -41,15 +35,7 @@ def series(
         ),
     ],
     *,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-w",
-            "--workload",
-            metavar="NAME",
-            help="May be repeated; see kdelta workloads.  [default: syscalls]",
-        ),
-    ] = None,
+    workload: options.Workloads = None,
     views: Annotated[
         str,
         typer.Option(
@@ -72,11 +58,8 @@ def series(
     ] = float(100 * DEFAULT_WITHIN),
     max_builds: Annotated[
         int | None,
-        typer.Option(
-            "--max-builds",
-            metavar="N",
-            min=0,
-            help="The most kernels to build besides those without and with all patches.",
+        options.max_builds_option(
+            help="The most kernels to build besides those without and with all patches."
         ),
     ] = None,
     keep: Annotated[
@@ -88,8 +71,7 @@ def series(
         ),
     ] = "",
     drop: Annotated[
-        bool,
-        typer.Option("--drop", help="With --keep: without those that make it slower."),
+        bool, typer.Option("--drop", help="With --keep: without those that make it slower.")
     ] = False,
     keep_all: Annotated[
         bool, typer.Option("--keep-all", help="Rule no patch out: search all of them.")
@@ -100,12 +82,9 @@ def series(
     ] = False,
     lab: LabRequest,
     cpu: options.Cpu = "",
-    regions: Annotated[
-        int,
-        typer.Option("--explain", metavar="N", min=0, help="Operations to break down by patch."),
-    ] = 8,
+    regions: Annotated[int, options.explain_option(help="Operations to break down by patch.")] = 8,
     json: options.Json = False,
-    html: HtmlFile = None,
+    html: options.HtmlFile = None,
 ) -> int:
     """Find out what each patch of a series does.
 
@@ -133,10 +112,9 @@ def series(
             "--minimal and --keep at once",
             "a branch has effects, and --minimal measures no patch's",
         )
-    with open_store() as store:
-        with shown_progress() as progress:
-            report = run_async(run_series(request, store, progress))
-        publish(store, "series", [report], json=json, html=html, shown={"explain": regions})
+    report = run_study(
+        "series", run_series, request, json=json, html=html, shown={"explain": regions}
+    )
     return RUNS_FAILED if report.failure else 0
 
 
@@ -144,12 +122,10 @@ def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """The tree's spec with its changes, and the words that name patches. UserError without any."""
     own = [word for word in words[1:] if word.startswith("+") or parse_variable(word) is not None]
     patches = [word for word in words[1:] if word not in own]
-    trees = parse_kernel_words([words[0], *own])
-    if len(trees) != 1:
-        raise UserError("more than one tree", "a series is for one source")
+    tree = options.one_tree([words[0], *own], "a series is for one source")
     if not patches:
         raise UserError("no patches", f"after the tree name {FORMS}")
-    return str(trees[0]), patches
+    return tree, patches
 
 
 def parse_views(text: str) -> tuple[View, ...]:

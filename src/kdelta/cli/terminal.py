@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A terminal that is drawn whole and asked for keys; afterwards it is as it was."""
+"""`kdelta profile --top`: functions to be looked through on a terminal that is drawn whole."""
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -11,8 +12,18 @@ import tty
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
+from kdelta.cli.output import emit
 from kdelta.spec.errors import UserError
-from kdelta.studies.profile.top_screen import LEAST_COLUMNS, LEAST_LINES, ScreenRow, Style
+from kdelta.studies.profile.top import Top
+from kdelta.studies.profile.top_screen import (
+    LEAST_COLUMNS,
+    LEAST_LINES,
+    ScreenRow,
+    Style,
+    page_of,
+    screen,
+    table,
+)
 
 _ENTER = "\x1b[?1049h\x1b[?25l"  # the other screen, no cursor
 _LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -20,7 +31,7 @@ _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _STYLES = {Style.PLAIN: "", Style.HEAD: "\x1b[1m", Style.CURSOR: "\x1b[7m"}
 _PLAIN = "\x1b[0m"
 
-_SEQUENCES = {
+_KEYS = {
     "\x1b[A": "up",
     "\x1b[B": "down",
     "\x1b[C": "right",
@@ -43,40 +54,17 @@ _SEQUENCES = {
     "\x08": "backspace",
     "\x1b": "escape",
 }
+# An unknown sequence ends with a letter or a tilde.
+_UNKNOWN = r"\x1b[\[O][^@-~]*(?:[@-~]|\Z)"
+_KEY = re.compile("|".join([*map(re.escape, _KEYS.keys() - {"\x1b"}), _UNKNOWN, "."]), re.DOTALL)
 _REST_SECONDS = 0.05
 """What is left of a key that is several characters follows sooner."""
 
 
-def is_interactive() -> bool:
-    """Whether there is a person at a terminal that can be drawn on."""
-    dumb = os.environ.get("TERM", "dumb") == "dumb"
-    return sys.stdin.isatty() and sys.stdout.isatty() and not dumb
-
-
 def keys_of(text: str) -> list[str]:
     """What was typed as keys: characters, or names such as "up". Unknown sequences are left out."""
-    found = []
-    while text:
-        known = [one for one in _SEQUENCES if text.startswith(one)]
-        if known:
-            taken = max(known, key=len)
-            if taken == "\x1b" and text[1:2] in ("[", "O"):
-                text = _after_sequence(text)
-                continue
-            found.append(_SEQUENCES[taken])
-        else:
-            taken = text[0]
-            found.append(taken)
-        text = text[len(taken) :]
-    return found
-
-
-def _after_sequence(text: str) -> str:
-    """The text without the sequence that it begins with, which ends with a letter or a tilde."""
-    for index, char in enumerate(text[2:], 2):
-        if "@" <= char <= "~":
-            return text[index + 1 :]
-    return ""
+    typed = [one for one in _KEY.findall(text) if one in _KEYS or len(one) == 1]
+    return [_KEYS.get(one, one) for one in typed]
 
 
 class Terminal:
@@ -151,9 +139,6 @@ class Terminal:
             data = data[os.write(self._out, data) :]
 
 
-Handler = Callable[[int, FrameType | None], object]
-
-
 @contextlib.contextmanager
 def opened() -> Iterator[Terminal]:
     """The terminal as a screen; afterwards it is as it was, whatever happens. UserError if it is
@@ -168,7 +153,7 @@ def opened() -> Iterator[Terminal]:
             f"--top needs {LEAST_COLUMNS} and {LEAST_LINES}",
             "make it larger, or pipe the output: then it is a table",
         )
-    handlers: dict[signal.Signals, Handler] = {
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], object]] = {
         signal.SIGWINCH: lambda *_: None,
         signal.SIGTSTP: terminal.stop,
     }
@@ -181,3 +166,22 @@ def opened() -> Iterator[Terminal]:
         for number, handler in before.items():
             signal.signal(number, handler)
         terminal.close()
+
+
+def show_top(top: Top, title: str, functions: int) -> None:
+    """Shows them until the user quits. Where there is no terminal it prints the first `functions`
+    as a table. UserError for a terminal that is too small.
+    """
+    dumb = os.environ.get("TERM", "dumb") == "dumb"
+    if dumb or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        emit(table(top.functions, title, functions))
+        return
+    with opened() as terminal:
+        while not top.state.done:
+            columns, lines = terminal.size
+            terminal.draw(screen(top, title, columns, lines))
+            keys = terminal.keys()
+            if keys is None:
+                return
+            for key in keys:
+                top.press(key, page_of(lines))

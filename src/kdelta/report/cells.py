@@ -23,8 +23,7 @@ def number(value: Fraction | float | None) -> Cell:
 
 def signed(value: Fraction | float) -> Cell:
     """Return a difference that stands alone."""
-    exact = Fraction(value)
-    return difference(figures.scaled(exact, figures.unit_of(abs(exact))), exact)
+    return Cell(figures.difference(Fraction(value)), float(value))
 
 
 def difference(hundredths: int, value: Fraction) -> Cell:
@@ -72,8 +71,8 @@ def effect(cost: Quantity) -> tuple[Cell, Cell, Cell, Cell, Cell]:
 
 def ends(found: Interval) -> Cell:
     """Return an interval of model cycles, from one end to the other."""
-    texts = [figures.fitted(Fraction(end)) for end in (found.low, found.high)]
-    return Cell(texts[0] if texts[0] == texts[1] else " to ".join(texts), found.high)
+    texts = (figures.fitted(Fraction(end)) for end in (found.low, found.high))
+    return Cell(figures.span(*texts), found.high)
 
 
 def relative(found: Interval) -> Cell:

@@ -1,19 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Regions whose trace was cut off, as text: the first part next to the whole."""
+"""Regions whose trace was cut off at its limit: the first part next to the whole, in words."""
 
-from kdelta.report.cut_model import CutMisses, CutRegion
+import msgspec
 
-_NAME = 20
-_FIGURE = 12
+from kdelta.infer.cycles.placement_model import CycleVerdict
+
 _LEAST = 0.01
 _WIDTH = 8
 ALONE = "kernel"
 """What a kernel is called that is compared with none."""
 
-_TITLE = (
-    "traces that were cut off: L1I misses an iteration as linked, of the first part, which all "
-    "other figures are of, and of the whole region, counted while it ran"
-)
+
+class CutMisses(msgspec.Struct, frozen=True):
+    """L1I misses of a region's own work, an iteration, as its kernel is linked.
+
+    part   how much of the region's own instructions its trace has, from 0 to 1
+    first  in that first part, by the replay; None where nothing fitted into the trace
+    whole  in all of the region, counted while it ran; None where that was not to be had
+    """
+
+    part: float
+    first: float | None
+    whole: float | None
+
+
+class CutRegion(msgspec.Struct, frozen=True):
+    """A region whose trace was cut off, by kernel ("kernel", or "base" and "other"): each whose own
+    was. verdict: on its model cycles, where two kernels were to be judged and of one there is no
+    trace; None where there is an effect.
+    """
+
+    name: str
+    kernels: dict[str, CutMisses]
+    verdict: CycleVerdict | None = None
 
 
 def cut_note(region: CutRegion) -> str:

@@ -9,7 +9,7 @@ from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import CycleVerdict, PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Verdict, Word
 from kdelta.report import figures
-from kdelta.report.calibrated import calibrated_shortly
+from kdelta.report.cpus import calibrated_shortly
 from kdelta.report.lines import WIDTH, wrapped
 from kdelta.report.model import CompareReport, CycleReport, ReportedCPU
 
@@ -85,8 +85,7 @@ def margin_text(margin: float | None) -> str:
 
 def in_per_cent(interval: Interval) -> str:
     """An interval of a fraction; one figure where both ends read the same."""
-    ends = [_percent(end) for end in (interval.low, interval.high)]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    return figures.span(_percent(interval.low), _percent(interval.high))
 
 
 def _percent(value: float) -> str:
@@ -112,38 +111,33 @@ def _cpus_table(reports: Sequence[CompareReport]) -> Iterator[str]:
     names = (report.cpu.name for report in reports if report.cpu)
     yield f"{'':<{_LABEL}}" + "".join(f"{name:>{_CELL - 2}}  " for name in names).rstrip()
     regions = dict.fromkeys(effect.region for one in reports for effect in _effects(one))
-    others = len(reports[0].others)
     for region in regions:
         yield region
         columns = [_column(report, region) for report in reports]
-        labels = ["base", *(["other"] if others == 1 else _numbered(others))]
-        for label in labels:
+        for label in ("base", *_others(reports[0])):
             cells = "".join(f"{column.get(label, '-'):>{_CELL}}" for column in columns)
             yield f"{f'  {label}':<{_LABEL}}{cells}".rstrip()
 
 
-def _numbered(count: int) -> list[str]:
-    return [f"other {number + 1}" for number in range(count)]
+def _others(report: CompareReport) -> list[str]:
+    """What its other kernels are called."""
+    count = len(report.others)
+    return ["other"] if count == 1 else [f"other {number}" for number in range(1, count + 1)]
 
 
 def _column(report: CompareReport, region: str) -> Mapping[str, str]:
     """A region's model cycles by kernel, each with the sign of its verdict."""
     cells: dict[str, str] = {}
-    alone = len(report.others) == 1
+    others = _others(report)
     for number, found in enumerate(_cycles(report)):
         for effect in found.effects if found else ():
             if effect.region == region:
-                base = _range(effect.hidden.base.mean, effect.exposed.base.mean)
-                other = _range(effect.hidden.other.mean, effect.exposed.other.mean)
+                ends = effect.hidden, effect.exposed
+                base = figures.span(*(_brief(one.base.mean) for one in ends))
+                other = figures.span(*(_brief(one.other.mean) for one in ends))
                 cells.setdefault("base", f"{base}  ")
-                label = "other" if alone else f"other {number + 1}"
-                cells[label] = f"{other} {SIGNS[effect.verdict.word]}"
+                cells[others[number]] = f"{other} {SIGNS[effect.verdict.word]}"
     return cells
-
-
-def _range(low: float, high: float) -> str:
-    ends = [_brief(low), _brief(high)]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _brief(value: float) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Model cycles in a document: the verdict, the effects, the ensembles with layouts as linked."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,14 @@ _NAMED = 3
 _KINDS_SHOWN = ("l1i", "l2")
 _COLOURS = ("base", "other")
 
+_SETTLED = {
+    Word.SLOWER: "slower",
+    Word.FASTER: "faster",
+    Word.NOT_SLOWER: "not slower in what is counted",
+    Word.SAME: "the same",
+    Word.PLACEMENT_ONLY: "otherwise only where code lies",
+}
+
 COLUMNS = (
     Column("model cycles", "word", "the verdict on them"),
     Column("% model cycles", "number", "effect over all layouts and prices, of the base's mean"),
@@ -50,18 +59,12 @@ def cycle_cells(
 ) -> tuple[Cell, ...]:
     """A region's cells in the table of operations."""
     if effect is None:
-        cut = {one.name: one.verdict for one in (compared.cycles.cut if compared.cycles else ())}
-        verdict = cut.get(region)
-        word = verdict.word if verdict else None
-        return (
-            cells.verdict(word) if word else cells.NOTHING,
-            cells.NOTHING,
-            cells.NOTHING,
-            Cell(verdict.reason if verdict else ""),
-        )
-    verdict = effect.verdict
+        cut = compared.cycles.cut if compared.cycles else ()
+        verdict = next((one.verdict for one in cut if one.name == region), None)
+        word = cells.verdict(verdict.word) if verdict else cells.NOTHING
+        return word, cells.NOTHING, cells.NOTHING, Cell(verdict.reason if verdict else "")
     return (
-        cells.verdict(verdict.word),
+        cells.verdict(effect.verdict.word),
         cells.relative(effect.relative),
         cells.relative(effect.shipped.relative),
         Cell(_why(effect)),
@@ -78,31 +81,21 @@ def _why(effect: PlacementEffect) -> str:
 
 def answers(report: CompareReport, compared: Compared, about: str) -> tuple[Answer, ...]:
     """The verdict on model cycles in words, if they were judged."""
-    if report.cpu is None or compared.cycles is None or not compared.cycles.effects:
+    effects = compared.cycles.effects if compared.cycles else ()
+    if report.cpu is None or not effects:
         return ()
-    effects = compared.cycles.effects
     found = Counter(one.verdict.word for one in effects)
-    text = sentence(effects)
     chips = tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
     cpu = report.cpu.name
     label = f"model cycles on {cpu}{f', {about}' if about not in ('', cpu) else ''}"
-    return (Answer((text,), chips, label, words.tone_of(found)),)
+    return (Answer((sentence(effects),), chips, label, words.tone_of(found)),)
 
 
 def sentence(effects: Sequence[PlacementEffect]) -> str:
     """The verdict on model cycles of all regions, in words."""
     found = Counter(one.verdict.word for one in effects)
     total = words.counted(len(effects), "operation")
-    parts = []
-    for word, says in (
-        (Word.SLOWER, "slower in {}"),
-        (Word.FASTER, "faster in {}"),
-        (Word.NOT_SLOWER, "not slower in what is counted in {}"),
-        (Word.SAME, "the same in {}"),
-        (Word.PLACEMENT_ONLY, "otherwise only where code lies in {}"),
-    ):
-        if found[word]:
-            parts.append(says.format(found[word]))
+    parts = [f"{says} in {found[word]}" for word, says in _SETTLED.items() if found[word]]
     text = f"Of {total}, it is {words.listed(parts)}." if parts else f"Of {total} none is settled."
     if found[Word.UNRESOLVED]:
         text += f" {found[Word.UNRESOLVED]} cannot be told{_reasons(effects)}."
@@ -226,14 +219,10 @@ def ensembles(
     effects: Sequence[PlacementEffect], who: tuple[str, str] = ("base", "other"), mark: str = ""
 ) -> Iterator[Block]:
     """Both kernels' layouts of each region whose placement matters at all."""
-    found, still = [], []
-    for one in effects:
-        drawn = list(_charts_of(one, who))
-        found += drawn
-        still += [] if drawn else [one.region]
-    if found:
-        yield Charts(tuple(found))
-    if still:
+    drawn = {one.region: tuple(_charts_of(one, who)) for one in effects}
+    if found := tuple(itertools.chain(*drawn.values())):
+        yield Charts(found)
+    if still := [region for region, charts in drawn.items() if not charts]:
         yield Prose(f"Every layout costs the same in: {', '.join(still)}.")
     yield Fold("Model cycles and misses, in figures", (_means_table(effects, who, mark),))
 
@@ -269,10 +258,8 @@ def _means_table(effects: Sequence[PlacementEffect], who: tuple[str, str], mark:
 
 
 def _as_linked(draws: Draws) -> Cell:
-    shown = cells.number(draws.shipped)
-    if draws.percentile is None:
-        return shown
-    return Cell(f"{shown.text} p{draws.percentile:.0f}", draws.shipped)
+    place = "" if draws.percentile is None else f" p{draws.percentile:.0f}"
+    return Cell(f"{cells.number(draws.shipped).text}{place}", draws.shipped)
 
 
 def _figures_of(effect: PlacementEffect) -> Iterator[tuple[str, Ensembles]]:
@@ -294,14 +281,13 @@ def _charts_of(effect: PlacementEffect, who: tuple[str, str]) -> Iterator[Chart]
         if not (found.base.draws or found.other.draws):
             continue
         sides = tuple(zip(who, (found.base, found.other), _COLOURS, strict=True))
-        spreads = [
-            Spread(name, draws.draws or (draws.mean,), draws.shipped, colour)
-            for name, draws, colour in sides
-        ]
         said = "; ".join(_said(name, draws) for name, draws, _ in sides)
         yield Chart(
             "spreads",
-            tuple(spreads),
+            tuple(
+                Spread(name, draws.draws or (draws.mean,), draws.shipped, colour)
+                for name, draws, colour in sides
+            ),
             unit,
             f"{effect.region}: {title}; {effect.verdict.word}",
             f"{effect.region}, {title}: {said}",

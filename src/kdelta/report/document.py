@@ -7,7 +7,7 @@ All texts are plain: each form escapes them, and draws the charts if it can.
 import enum
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import msgspec
 
@@ -21,6 +21,15 @@ ChartShape = Literal["effects", "history", "spreads"]
 """What a chart draws: effects around zero, one figure from kernel to kernel, distributions."""
 
 _LONG = 40
+
+
+class FormedBlock(msgspec.Struct, frozen=True):
+    """What a block is derived from. `form`: of which kind it is, for the page's template."""
+
+    @property
+    def form(self) -> str:
+        """The name of its type in small letters."""
+        return type(self).__name__.lower()
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -43,14 +52,13 @@ class Cell(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(FormedBlock, frozen=True):
     """Rows of cells, which can be sorted, and if `filtered` picked by the text of their first cell
     and by the first column of words. `total`: the row that stays below; `foot`: what else does.
 
     LabError when it is made if a column that sums does not add up to the total as printed.
     """
 
-    form: ClassVar[str] = "table"
     id: str
     caption: str
     columns: tuple[Column, ...]
@@ -77,6 +85,11 @@ class Table(msgspec.Struct, frozen=True):
         return (self.total, *self.foot) if self.total else self.foot
 
     @property
+    def notes(self) -> str:
+        """What is in its columns, in a line."""
+        return "; ".join(f"{one.title}: {one.note}" for one in self.columns if one.note)
+
+    @property
     def long(self) -> tuple[bool, ...]:
         """Of each column whether there is prose in it, which takes some width to be read."""
         return tuple(
@@ -87,10 +100,8 @@ class Table(msgspec.Struct, frozen=True):
     @property
     def words(self) -> tuple[int, tuple[str, ...]]:
         """The column of words that rows are filtered by, or -1, and the words in it."""
-        for at, column in enumerate(self.columns):
-            if column.kind == "word":
-                return at, tuple(dict.fromkeys(row[at].text for row in self.rows))
-        return -1, ()
+        at = next((at for at, one in enumerate(self.columns) if one.kind == "word"), -1)
+        return at, tuple(dict.fromkeys(row[at].text for row in self.rows)) if at >= 0 else ()
 
 
 def figure_of(cell: Cell) -> Fraction:
@@ -121,12 +132,11 @@ class Spread(msgspec.Struct, frozen=True):
     colour: str
 
 
-class Chart(msgspec.Struct, frozen=True):
+class Chart(FormedBlock, frozen=True):
     """A chart: the caption stands below it, the description is what it says to who cannot see it.
     `rows` have unique names. `wide`: it has a line of its own.
     """
 
-    form: ClassVar[str] = "chart"
     shape: ChartShape
     rows: tuple[Point, ...] | tuple[Spread, ...]
     unit: str
@@ -135,63 +145,61 @@ class Chart(msgspec.Struct, frozen=True):
     wide: bool = False
 
 
-class Charts(msgspec.Struct, frozen=True):
+class Charts(FormedBlock, frozen=True):
     """Charts side by side, as far as there is room."""
 
-    form: ClassVar[str] = "charts"
     charts: tuple[Chart, ...]
 
 
-class Prose(msgspec.Struct, frozen=True):
+class Prose(FormedBlock, frozen=True):
     """A paragraph; with a `tone`, of that colour."""
 
-    form: ClassVar[str] = "prose"
     text: str
     tone: str = ""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(FormedBlock, frozen=True):
     """Words and what they stand for."""
 
-    form: ClassVar[str] = "facts"
     facts: tuple[tuple[str, str], ...]
 
 
-class Items(msgspec.Struct, frozen=True):
+class Items(FormedBlock, frozen=True):
     """A list."""
 
-    form: ClassVar[str] = "items"
     items: tuple[str, ...]
 
 
-class Verbatim(msgspec.Struct, frozen=True):
+class Verbatim(FormedBlock, frozen=True):
     """Text whose lines stay as they are: a console, a patch, or a `command`. `wide`: its lines are
     as long as a terminal's.
     """
 
-    form: ClassVar[str] = "verbatim"
     text: str
     command: bool = False
     wide: bool = False
 
 
-class Flames(msgspec.Struct, frozen=True):
+class Flames(FormedBlock, frozen=True):
     """Flame graphs, of which one is shown at a time."""
 
-    form: ClassVar[str] = "flames"
     id: str
     flames: tuple[Flame, ...]
 
 
-class Fold(msgspec.Struct, frozen=True):
+class Fold(FormedBlock, frozen=True):
     """What is shown when it is asked for, and on paper. `always`: however few are asked for."""
 
-    form: ClassVar[str] = "fold"
     summary: str
     blocks: tuple["Block", ...]
     id: str = ""
     open: bool = False
     always: bool = False
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a table is alone in it, which then needs no caption."""
+        return len(self.blocks) == 1 and isinstance(self.blocks[0], Table)
 
 
 Block = Table | Chart | Charts | Prose | Facts | Items | Verbatim | Flames | Fold

@@ -17,11 +17,6 @@ WHOLE_FROM = 10**6
 """From here on figures have no decimals, which would not fit their columns."""
 
 
-def is_whole(value: Fraction) -> bool:
-    """Whether a figure needs no decimals."""
-    return value.denominator == 1
-
-
 def scaled(value: Fraction, unit: int = 1) -> int:
     """The figure in hundredths, rounded to so many: what is printed is computed with these."""
     units: int = round(value * SCALE / unit)
@@ -65,12 +60,10 @@ def signed(hundredths: int, width: int, value: Fraction, *, aligned: bool) -> st
 
 def brief(value: Fraction, width: int) -> str:
     """A difference with its sign, in thousands or more if it does not fit otherwise."""
-    text = signed(scaled(value, unit_of(abs(value))), width, value, aligned=False)
-    return (
-        text
-        if len(text) <= width
-        else f"{('-' if value < 0 else '+') + short(abs(value)):>{width}}"
-    )
+    text = difference(value)
+    if len(text) > width:
+        text = ("-" if value < 0 else "+") + short(abs(value))
+    return f"{text:>{width}}"
 
 
 def number(value: Fraction) -> str:
@@ -110,9 +103,14 @@ def spread(effect: Estimate) -> str:
     return "+-" + short(effect.half_width)
 
 
+def span(low: str, high: str) -> str:
+    """Both ends of an interval; one figure where they read the same."""
+    return low if low == high else f"{low} to {high}"
+
+
 def short(value: Fraction) -> str:
     """A positive figure in at most five characters."""
-    if is_whole(value) and value < 10000:
+    if value.denominator == 1 and value < 10000:
         return str(value)
     if value < 1000:
         return f"{float(value):.{2 if value < 10 else 1}f}"

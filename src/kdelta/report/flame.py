@@ -5,7 +5,9 @@ A frame is a function on one path of calls, whatever the sites of these calls. W
 up in a frame of its own below its caller, so that each frame is the sum of what is above it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,8 +33,15 @@ interrupts; or what was cut.
 _TASKS = {"interrupts": "interrupts", "other": "other tasks"}
 
 Name = tuple[str, str]
-_Key = tuple[int, str, str, int]
-"""A merged parent, an origin, a name, and how it was entered."""
+
+
+class _FlameFrame(NamedTuple):
+    """A merged frame: below which it is (-1: none), what it is called, and how it was entered."""
+
+    parent: int
+    label: Name
+    kind: int
+    entry: int = int(NodeEntry.ROOT)
 
 
 class Flame(msgspec.Struct, frozen=True):
@@ -62,56 +71,32 @@ class Flame(msgspec.Struct, frozen=True):
 
 
 class _Tree:
-    """A tree that profiles are merged into."""
+    """A tree that profiles are merged into: frames by their index, parents first."""
 
-    def __init__(self, region: str, sides: int) -> None:
-        self.parent = [-1]
-        self.label: list[Name] = [("", region)]
-        self.kind = [GROUP]
-        self.entry = [int(NodeEntry.ROOT)]
-        self.own: dict[str, list[list[int]]] = {
-            figure: [[0] for _ in range(sides)] for figure in FIGURES
-        }
-        self._at: dict[_Key, int] = {}
+    def __init__(self, region: str) -> None:
+        self.frames = {_FlameFrame(-1, ("", region), GROUP): 0}
 
-    def node(self, parent: int, label: Name, kind: int, entry: int) -> int:
-        """That child of a node, made if it is not there."""
-        key = (parent, *label, entry)
-        found = self._at.get(key)
-        if found is None:
-            found = self._at[key] = len(self.parent)
-            self.parent.append(parent)
-            self.label.append(label)
-            self.kind.append(kind)
-            self.entry.append(entry)
-            for sides in self.own.values():
-                for column in sides:
-                    column.append(0)
-        return found
+    def index(self, frame: _FlameFrame) -> int:
+        """The frame's index; it is added if it is not there."""
+        return self.frames.setdefault(frame, len(self.frames))
 
-    def add(self, profile: Profile, side: int, labels: Mapping[Name, Name]) -> None:
-        """Merges a profile's nodes in as one side; labels: what each of its functions is called."""
-        tree, costs = profile.tree, profile.node_costs()
-        columns = {figure: getattr(costs, figure).tolist() for figure in FIGURES}
+    def add(self, profile: Profile, labels: Mapping[Name, Name]) -> list[int]:
+        """Merges a profile in; labels: what each of its functions is called. Returns of each of its
+        nodes the index of its frame.
+        """
+        tree = profile.tree
         functions = [labels[one.origin, one.name] for one in profile.functions]
-        kinds = [_kind(origin) for origin, _ in functions]
+        rows = (tree.parent, tree.function, tree.entry, tree.context, tree.task)
         to: list[int] = []
-        for index in range(len(tree)):
-            parent = int(tree.parent[index])
-            above = to[parent] if parent >= 0 else self._root(profile, index)
-            function = int(tree.function[index])
-            to.append(
-                self.node(above, functions[function], kinds[function], int(tree.entry[index]))
-            )
-            for figure, column in columns.items():
-                self.own[figure][side][to[index]] += column[index]
-
-    def _root(self, profile: Profile, index: int) -> int:
-        """The frame of whose time it was: the task's, interrupts', others'."""
-        context = CONTEXTS[int(profile.tree.context[index])]
-        program = profile.tasks[int(profile.tree.task[index])].program
-        name = _TASKS.get(context, program)
-        return self.node(0, ("", name), GROUP, int(NodeEntry.ROOT))
+        for parent, function, entry, context, task in zip(*(r.tolist() for r in rows), strict=True):
+            if parent >= 0:
+                above = to[parent]
+            else:  # whose time it was: the task's, interrupts', others'
+                name = _TASKS.get(CONTEXTS[context], profile.tasks[task].program)
+                above = self.index(_FlameFrame(0, ("", name), GROUP))
+            label = functions[function]
+            to.append(self.index(_FlameFrame(above, label, _kind(label[0]), entry)))
+        return to
 
 
 def _labels(profiles: Sequence[Profile]) -> list[dict[Name, Name]]:
@@ -144,10 +129,14 @@ def flame(
     Which functions are the same is what `kdelta diff` says, without debug info.
     """
     profiles = [base] if other is None else [base, other]
-    tree = _Tree(base.region, len(profiles))
-    for side, (profile, labels) in enumerate(zip(profiles, _labels(profiles), strict=True)):
-        tree.add(profile, side, labels)
-    return _cut(tree, profiles, tuple(sides[: len(profiles)]), smallest)
+    tree = _Tree(base.region)
+    labelled = zip(profiles, _labels(profiles), strict=True)
+    found = [(tree.add(one, labels), one.node_costs()) for one, labels in labelled]
+    own = {
+        figure: [_summed(getattr(costs, figure), to, len(tree.frames)) for to, costs in found]
+        for figure in FIGURES
+    }
+    return _cut(list(tree.frames), own, profiles, tuple(sides[: len(profiles)]), smallest)
 
 
 def flames(
@@ -167,94 +156,75 @@ def flames(
 
 
 def _cut(
-    tree: _Tree, profiles: Sequence[Profile], sides: tuple[str, ...], smallest: float
+    frames: Sequence[_FlameFrame],
+    own: Mapping[str, Sequence[I64]],
+    profiles: Sequence[Profile],
+    sides: tuple[str, ...],
+    smallest: float,
 ) -> Flame:
     """The tree without what is too small to be seen."""
-    parent = np.array(tree.parent)
-    parts = np.zeros(len(parent))
-    for side in range(len(profiles)):
-        whole = _inclusive(parent, np.array(tree.own["insns"][side], np.int64))
-        parts = np.maximum(parts, whole / max(1, int(whole[0])))
+    insns = own["insns"]
+    wholes = [_inclusive(frames, column) for column in insns]
+    parts = np.max([whole / max(1, int(whole[0])) for whole in wholes], axis=0)
     kept = parts >= smallest
     kept[0] = True
     # A frame whose caller was cut is in no more than its caller is; so it was cut as well.
-    own = {
-        figure: [np.array(column, np.int64) for column in columns]
-        for figure, columns in tree.own.items()
-        if any(any(column) for column in columns)
-    }
-    made = _Kept(tree, kept)
-    columns = {
-        figure: tuple(tuple(made.moved(column).tolist()) for column in found)
-        for figure, found in own.items()
-    }
-    lost = int((~kept).sum())
-    insns = [np.array(column) for column in tree.own["insns"]]
+    left, to = _kept(frames, kept.tolist())
+    names: dict[Name, int] = {}
     share = max(float(one[~kept].sum()) / max(1, int(one.sum())) for one in insns)
     return Flame(
         region=profiles[0].region,
         sides=sides,
-        names=tuple(made.names),
-        parent=tuple(made.parent),
-        name=tuple(made.name),
-        kind=tuple(made.kind),
-        entry=tuple(made.entry),
-        own=columns,
+        name=tuple(names.setdefault(one.label, len(names)) for one in left),
+        names=tuple(names),
+        parent=tuple(one.parent for one in left),
+        kind=tuple(one.kind for one in left),
+        entry=tuple(one.entry for one in left),
+        own={
+            figure: tuple(tuple(_summed(column, to, len(left)).tolist()) for column in columns)
+            for figure, columns in own.items()
+            if any(column.any() for column in columns)
+        },
         iterations=tuple(max(1, profile.iterations) for profile in profiles),
-        cut=(lost, share),
+        cut=(int((~kept).sum()), share),
     )
 
 
-class _Kept:
-    """What is kept of a tree, in its order, and below each frame what was cut there."""
-
-    def __init__(self, tree: _Tree, kept: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
-        self.names: dict[Name, int] = {}
-        self.parent: list[int] = []
-        self.name: list[int] = []
-        self.kind: list[int] = []
-        self.entry: list[int] = []
-        self._to = np.full(len(kept), -1, np.int64)
-        rest: dict[int, int] = {}
-        fewer = np.bincount(
-            np.array(tree.parent)[~kept] + 1, minlength=len(kept) + 1
-        )  # by what was cut right below each frame; without the root's -1
-        for index in range(len(kept)):
-            if kept[index]:
-                above = -1 if index == 0 else int(self._to[tree.parent[index]])
-                self._to[index] = self._add(
-                    above, tree.label[index], tree.kind[index], tree.entry[index]
-                )
-        for index in range(len(kept)):
-            if kept[index]:
-                continue
-            above = tree.parent[index]
-            if not kept[above]:
-                self._to[index] = self._to[above]
-                continue
-            if above not in rest:
-                label = ("", f"{fewer[above + 1]} smaller")
-                rest[above] = self._add(int(self._to[above]), label, REST, 0)
-            self._to[index] = rest[above]
-
-    def _add(self, parent: int, label: Name, kind: int, entry: int) -> int:
-        self.parent.append(parent)
-        self.name.append(self.names.setdefault(label, len(self.names)))
-        self.kind.append(kind)
-        self.entry.append(entry)
-        return len(self.parent) - 1
-
-    def moved(self, column: I64) -> I64:
-        """A figure of each of the tree's nodes as one of each frame."""
-        found = np.zeros(len(self.parent), np.int64)
-        np.add.at(found, self._to, column)
-        return found
+def _kept(
+    frames: Sequence[_FlameFrame], kept: Sequence[bool]
+) -> tuple[list[_FlameFrame], list[int]]:
+    """What is kept, in its order, and then below each frame what was cut there; and of each of the
+    tree's frames the index of the one that it is in.
+    """
+    found: list[_FlameFrame] = []
+    to = [-1] * len(frames)
+    for index, frame in enumerate(frames):
+        if kept[index]:
+            found.append(frame._replace(parent=to[frame.parent]))
+            to[index] = len(found) - 1
+    fewer = Counter(frame.parent for index, frame in enumerate(frames) if not kept[index])
+    rest: dict[int, int] = {}
+    for index, (above, *_) in enumerate(frames):
+        if kept[index]:
+            continue
+        if kept[above] and above not in rest:
+            rest[above] = len(found)
+            found.append(_FlameFrame(to[above], ("", f"{fewer[above]} smaller"), REST, 0))
+        to[index] = rest[above] if kept[above] else to[above]
+    return found, to
 
 
-def _inclusive(parent: "np.ndarray[tuple[int], np.dtype[np.int64]]", own: I64) -> I64:
+def _summed(column: I64, to: Sequence[int], count: int) -> I64:
+    """The sums of a figure by what its rows are put into, of so many."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, to, column)
+    return found
+
+
+def _inclusive(frames: Sequence[_FlameFrame], own: I64) -> I64:
     total = own.copy()
     for node in range(len(total) - 1, 0, -1):
-        total[parent[node]] += total[node]
+        total[frames[node].parent] += total[node]
     return total
 
 
@@ -287,11 +257,9 @@ def flame_data(flames: Sequence[Flame]) -> dict[str, object]:
 
 def _sparse(column: Sequence[int]) -> list[int]:
     """What is not zero, each after the number of zeros before it."""
-    found, zeros = [], 0
-    for value in column:
+    found, after = [], 0
+    for index, value in enumerate(column):
         if value:
-            found += [zeros, value]
-            zeros = 0
-        else:
-            zeros += 1
+            found += [index - after, value]
+            after = index + 1
     return found

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from kdelta.report.model import CompareReport, Controllers
+from kdelta.report.words import listed
 
 _WITHOUT = {
     "memory": "memory is not charged",
@@ -37,11 +38,11 @@ def groups_text(kernels: Sequence[tuple[str, Controllers]]) -> str:
         return ""
     most = max(map(len, alike))
     with_ = ", ".join(
-        f"{_listed(who)} with {_named([one for one in every if one in found], most)}"
+        f"{listed(who)} with {_named([one for one in every if one in found], most)}"
         for found, who in alike.items()
     )
     without = "; ".join(
-        f"in {_listed(who)}, {_listed([_WITHOUT.get(one, f'{one} is off') for one in missing])}"
+        f"in {listed(who)}, {listed([_WITHOUT.get(one, f'{one} is off') for one in missing])}"
         for found, who in alike.items()
         if (missing := [one for one in every if one not in found])
     )
@@ -51,8 +52,4 @@ def groups_text(kernels: Sequence[tuple[str, Controllers]]) -> str:
 def _named(controllers: Sequence[str], most: int) -> str:
     if not controllers:
         return "none"
-    return _listed(controllers) + (" alone" if len(controllers) == 1 < most else "")
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return listed(controllers) + (" alone" if len(controllers) == 1 < most else "")

@@ -17,8 +17,7 @@ def junit_of(document: Document) -> str:
     """
     suites = [one for one in document.suites if one.cases]
     root = ET.Element("testsuites", name=f"kdelta {document.made.kind}")
-    for number, suite in enumerate(suites):
-        root.append(_suite(number, suite, document))
+    root.extend(_suite(number, suite, document) for number, suite in enumerate(suites))
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(one.get(name, "0")) for one in root)))
     ET.indent(root)
@@ -45,8 +44,7 @@ def _suite(number: int, suite: Suite, document: Document) -> ET.Element:
     more = [one.facts for one in blocks(document.environment) if isinstance(one, Facts)]
     for name, value in [*facts.items(), *document.facts, *(fact for one in more for fact in one)]:
         ET.SubElement(properties, "property", name=_text(name), value=_text(value))
-    for case in suite.cases:
-        element.append(_case(case, suite))
+    element.extend(_case(case, suite) for case in suite.cases)
     said = "\n".join([*document.sentences, *document.notes, *document.warnings])
     ET.SubElement(element, "system-out").text = _text(said)
     return element

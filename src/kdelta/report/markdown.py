@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A report as Markdown with GitHub's tables, to be pasted as a comment; details are folded."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,12 +37,8 @@ def markdown_of(document: Document) -> str:
     parts = ["\n".join(part) for part in _parts(document)]
     last = ["\n".join(part) for section in document.environment for part in _section(section)]
     room = LIMIT - sum(len(part) + 1 for part in (*first, *last))
-    kept: list[str] = []
-    for part in parts:
-        room -= len(part) + 1
-        if room < 0:
-            break
-        kept.append(part)
+    ends = itertools.accumulate(len(part) + 1 for part in parts)
+    kept = [part for part, end in zip(parts, ends, strict=True) if end <= room]
     left_out = len(parts) - len(kept)
     if left_out:
         found = "part is" if left_out == 1 else "parts are"
@@ -88,10 +85,10 @@ def _block(block: Block, *, titled: bool = True) -> list[str]:
         case Table():
             return list(_table(block, titled=titled))
         case Fold():
-            # A table that is alone in a fold needs no caption.
-            alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
-            inner = (line for one in block.blocks for line in _block(one, titled=not alone))
-            return _folded(block.summary, list(inner))
+            inner = [
+                line for one in block.blocks for line in _block(one, titled=not block.is_table)
+            ]
+            return _folded(block.summary, inner)
         case Prose():
             lines = [escaped(block.text)]
         case Facts():
@@ -116,19 +113,14 @@ def _folded(summary: str, lines: Sequence[str]) -> list[str]:
 
 
 def _table(table: Table, *, titled: bool = True) -> Iterator[str]:
-    if titled:
-        yield f"**{inline(table.caption)}**"
-        yield ""
+    yield from (f"**{inline(table.caption)}**", "") if titled else ()
     yield _row(inline(column.title) for column in table.columns)
     yield _row("---:" if column.kind == "number" else ":---" for column in table.columns)
     for row in table.rows:
         yield _row([_code(row[0].text), *(inline(cell.text) for cell in row[1:])])
     for row in table.last:
         yield _row(f"**{inline(cell.text)}**" if cell.text else "" for cell in row)
-    noted = [f"{column.title}: {column.note}" for column in table.columns if column.note]
-    if noted:
-        yield ""
-        yield escaped("; ".join(noted))
+    yield from ("", escaped(table.notes)) if table.notes else ()
     yield ""
 
 
@@ -171,10 +163,7 @@ def escaped(text: str) -> str:
 
 def inline(text: str) -> str:
     """A text that reads as it is inside of a line, such as in a cell."""
-    text = _CONTROL.sub(_shown, text.replace("\n", " "))
-    text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
-    text = re.sub("[&<>]", lambda found: _ENTITIES[found[0]], text)
-    return _REFERENCE.sub(rf"\1{_NOTHING}", text)
+    return _html(_SPECIAL.sub(lambda found: f"\\{found[0]}", text))
 
 
 def _shown(found: "re.Match[str]") -> str:

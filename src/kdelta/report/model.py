@@ -10,7 +10,7 @@ from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import Effects
 from kdelta.infer.effects.packets import PacketEffect, PhaseCost
-from kdelta.report.cut_model import CutRegion
+from kdelta.report.cut import CutRegion
 from kdelta.spec.run import RunStatus
 from kdelta.store.model import Run, Study
 

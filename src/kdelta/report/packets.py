@@ -44,11 +44,10 @@ def model_rates(
         size = float(getattr(packets.frame_bytes, who).value)
         ends = [getattr(side, who).shipped / each for side in (effect.hidden, effect.exposed)]
         misses = {kind: getattr(of, who).shipped / each for kind, of in effect.misses.items()}
-        rate = None
+        rate = bits = None
         if cpu.clock_mhz is not None and ends[0] > 0:
-            rate = (cpu.clock_mhz * _MEGA / ends[0], cpu.clock_mhz * _MEGA / ends[1])
-        bits = None if rate is None else tuple(one * size * _BITS / _MEGA for one in rate)
-        found[who] = ModelRate(
-            (ends[0], ends[1]), misses, rate, None if bits is None else (bits[0], bits[1])
-        )
+            hidden, exposed = (cpu.clock_mhz * _MEGA / end for end in ends)
+            rate = hidden, exposed
+            bits = hidden * size * _BITS / _MEGA, exposed * size * _BITS / _MEGA
+        found[who] = ModelRate((ends[0], ends[1]), misses, rate, bits)
     return found

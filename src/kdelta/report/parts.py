@@ -3,22 +3,28 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from kdelta.report import words
 from kdelta.report.document import (
     Block,
     Case,
     Cell,
     Column,
+    Document,
     Facts,
     Failure,
+    Flames,
     Fold,
     Made,
     Outcome,
+    Prose,
     Section,
     Suite,
     Table,
     Verbatim,
 )
+from kdelta.report.flame import SMALLEST, Flame
 from kdelta.report.lines import machine_facts
 from kdelta.report.model import Facts as MachineFacts
 from kdelta.report.model import ReportedRun, Side, Unlike
@@ -146,3 +152,22 @@ def unlike_section(cpu: str, unlike: Sequence[Unlike], id_: str = "unlike") -> t
     table = Table(id_, "What depends on it is not representative",
                   columns, rows)  # fmt: skip
     return (Section(f"{id_}-section", f"Not as on a real {cpu}", (table,)),)
+
+
+def with_flames(found: Document, flames: Sequence[Flame]) -> Document:
+    """The document with its flame graphs, and how they are read."""
+    if not flames:
+        return found
+    held = any(len(one.sides) > 1 for one in flames)
+    compared = (
+        "Red frames execute more themselves in the other kernel, blue ones less; the mark in front "
+        "of the name says the same. "
+    )
+    what = (
+        "Callers are above what they call; a frame is as wide as what was executed in it and below "
+        f"it. {compared if held else ''}Frames that have less than {100 * SMALLEST:g} % of a "
+        "region are summed up as smaller ones."
+    )
+    title = "Differential flame graph" if held else "Flame graph"
+    section = Section("flames", title, (Prose(what), Flames("flame", tuple(flames))))
+    return msgspec.structs.replace(found, sections=(*found.sections, section))

@@ -8,14 +8,9 @@ from kdelta.cpus.model import Calibration
 from kdelta.infer.cycles.ensembles import Interval
 from kdelta.infer.cycles.placement_model import Bounds, Draws, PlacementEffect
 from kdelta.infer.effects.estimate import MEAN, Estimate, Quantity
-from kdelta.report.cut_model import CutRegion
+from kdelta.report.cut import CutRegion
 from kdelta.report.json import Shape
-from kdelta.report.model import (
-    ReportedCPU,
-    ReportedRun,
-    Side,
-    Unlike,
-)
+from kdelta.report.model import ReportedCPU, ReportedRun, Side, Unlike
 from kdelta.store.model import Run
 
 

@@ -100,8 +100,7 @@ def _block(block: Block, *, titled: bool = True) -> list[str]:
         case Table():
             lines = [*(wrapped(block.caption) if titled else []), *table_lines(block)]
         case Fold():
-            # A table that is alone in a fold needs no caption.
-            alone = len(block.blocks) == 1 and isinstance(block.blocks[0], Table)
+            alone = block.is_table
             inner = [line for one in block.blocks for line in _block(one, titled=not alone)]
             lines = [*wrapped(block.summary), *inner[1 if alone else 0 :]]
         case Prose():
@@ -189,8 +188,7 @@ def table_lines(table: Table, width: int = WIDTH) -> list[str]:
         lines += shown(row)
     lines += [""] if grouped and table.last else []
     lines += [line for row in table.last for line in shown(row, (1,) if grouped else ())]
-    noted = [f"{column.title}: {column.note}" for column in table.columns if column.note]
-    return [*lines, *(wrapped("; ".join(noted), later="  ") if noted else [])]
+    return [*lines, *(wrapped(table.notes, later="  ") if table.notes else [])]
 
 
 def _is_grouped(table: Table) -> bool:

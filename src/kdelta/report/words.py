@@ -26,11 +26,7 @@ TONES: dict[str, str] = {
     Word.SLOWER: "slower",
     Word.FASTER: "faster",
     Word.PLACEMENT_ONLY: "placement",
-    Word.MIXED: "unresolved",
-    Word.NOT_STEADY: "unresolved",
-    Word.DEPENDS_ON_STATE: "unresolved",
-    Word.DEPENDS_ON_SPEED: "unresolved",
-    Word.UNRESOLVED: "unresolved",
+    **dict.fromkeys(OPEN, "unresolved"),
     Word.NOT_SLOWER: "same",
     Word.SAME: "same",
     Word.NOT_COMPARABLE: "same",
@@ -71,10 +67,8 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts in a sentence."""
-    if len(texts) < 2:
-        return "".join(texts)
-    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+    """Texts in a sentence: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def some(texts: Sequence[str], most: int) -> str:

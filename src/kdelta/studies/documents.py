@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kdelta.report import shapes
-from kdelta.report.cpus_model import CPUList
+from kdelta.report.cpus import CPUList
 from kdelta.report.json import Shape, Writer
 from kdelta.report.model import RunList, StudyList
 from kdelta.spec.errors import UserError

@@ -7,8 +7,8 @@ import msgspec
 
 from kdelta.report.document import Document
 from kdelta.report.flame import Flame
-from kdelta.report.flame_section import with_flames
 from kdelta.report.kind import Kind
+from kdelta.report.parts import with_flames
 from kdelta.report.stored import Stored, decode, encode
 from kdelta.spec.errors import LabError
 from kdelta.store.model import NewStudy, Study

@@ -8,6 +8,7 @@ calls is its inclusive cost, also when it is entered from itself.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from kdelta.counts.arrays import I32, I64
 from kdelta.counts.model import CONTEXTS
-from kdelta.counts.profile import CostColumns, Profile
+from kdelta.counts.profile import Profile
 from kdelta.report.exports.model import (
     Export,
     Naming,
@@ -25,7 +26,7 @@ from kdelta.report.exports.model import (
     column_of,
     column_title,
     columns_of,
-    figures,
+    matrix,
 )
 from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
 
@@ -39,8 +40,6 @@ _EVENTS = {
 _OURS = "[kdelta]"
 _UNKNOWN = "???"
 _REGION = "region "
-
-Values = tuple[int, ...]
 
 
 class _Name(msgspec.Struct, frozen=True, order=True):
@@ -59,7 +58,7 @@ class _Position(msgspec.Struct, frozen=True, order=True):
     line: int
 
 
-class _Call(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True, order=True):
     """Calls of the same function from the same place."""
 
     at: _Position
@@ -86,7 +85,7 @@ class _Maker:
         """Adds one region."""
         names = self._names(profile)
         spent = profile.address_costs()
-        rows = (spent.function.tolist(), spent.address.tolist(), self._matrix(spent.costs))
+        rows = (spent.function.tolist(), spent.address.tolist(), matrix(spent.costs, self.columns))
         for function, address, values in zip(*rows, strict=True):
             at = self._position(profile.functions[function].origin, address)
             own = self.own.setdefault(names[function], {})
@@ -107,7 +106,7 @@ class _Maker:
     def _add_calls(self, profile: Profile, tree: Nodes, names: list[_Name]) -> None:
         identity = {name: index for index, name in enumerate(dict.fromkeys(names))}
         same = np.array([identity[name] for name in names], np.int64)[tree.function]
-        inclusive = self._matrix(tree.costs)
+        inclusive = matrix(tree.costs, self.columns)
         for node in range(len(tree) - 1, -1, -1):
             if tree.parent[node] >= 0:
                 inclusive[tree.parent[node]] += inclusive[node]
@@ -141,15 +140,8 @@ class _Maker:
         calls[key] = (before + times, spent + cost)
 
     def _position(self, origin: str, address: int) -> _Position:
-        place = self.naming.lines.line(origin, address)
-        if place is None:
-            return _Position(_UNKNOWN, address, 0)
-        return _Position(clean(place[0]), address, place[1])
-
-    def _matrix(self, costs: CostColumns) -> I64:
-        by_name = figures(costs)
-        nothing = np.zeros(len(costs), np.int64)
-        return np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
+        file, line = self.naming.lines.line(origin, address) or (_UNKNOWN, 0)
+        return _Position(clean(file), address, line)
 
 
 def call_costs(parent: I32, same: I64, inclusive: I64) -> I64:
@@ -177,42 +169,28 @@ def callgrind(profiles: Sequence[Profile], naming: Naming) -> bytes:
     maker = _Maker(naming, columns)
     for profile in profiles:
         maker.add(profile)
-    total = sum((values for own in maker.own.values() for values in own.values()), 0)
-    whole = np.zeros(len(columns), np.int64) + total
-    lines = [*_head(naming, columns), f"summary: {_figures(whole)}", ""]
+    spent = [values for own in maker.own.values() for values in own.values()]
+    whole = _figures(sum(spent, np.zeros(len(columns), np.int64)))
     short = _Short()
-    for name in sorted(maker.own):
-        lines += _function(name, maker, short)
-    lines.append(f"totals: {_figures(whole)}")
-    return ("\n".join(lines) + "\n").encode()
+    functions = (line for name in sorted(maker.own) for line in _function(name, maker, short))
+    head = _head(naming, columns)
+    lines = [*head, f"summary: {whole}", "", *functions, f"totals: {whole}", ""]
+    return "\n".join(lines).encode()
 
 
 class _Short:
     """Names by number: a name is written once, with its number."""
 
     def __init__(self) -> None:
-        self.numbers: dict[tuple[str, object], int] = {}
-        self.counts: dict[str, int] = {}
+        self.numbers: dict[str, dict[_Name | str, int]] = {"ob": {}, "fl": {}, "fn": {}}
 
-    def name(self, kind: str, key: object, text: str) -> str:
-        """The name, which is written out only the first time. `key` distinguishes names."""
-        if (kind, key) in self.numbers:
-            return f"({self.numbers[kind, key]})"
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.numbers[kind, key] = self.counts[kind]
-        return f"({self.counts[kind]}) {text}"
-
-    def object(self, origin: str) -> str:
-        """An object's name."""
-        return self.name("ob", origin, origin)
-
-    def file(self, file: str) -> str:
-        """A file's name."""
-        return self.name("fl", file, file)
-
-    def function(self, name: _Name) -> str:
-        """A function's name."""
-        return self.name("fn", name, name.name)
+    def name(self, kind: str, name: _Name | str) -> str:
+        """The name of an object, a file or a function, which is written out only the first time."""
+        known = self.numbers[kind]
+        if name in known:
+            return f"({known[name]})"
+        known[name] = len(known) + 1
+        return f"({known[name]}) {name.name if isinstance(name, _Name) else name}"
 
 
 def _head(naming: Naming, columns: Sequence[str]) -> Iterator[str]:
@@ -234,28 +212,26 @@ def _function(name: _Name, maker: _Maker, short: _Short) -> Iterator[str]:
     own, calls = maker.own[name], maker.calls.get(name, {})
     if not own and not calls:
         return
-    yield f"ob={short.object(name.origin)}"
-    yield f"fl={short.file(name.file)}"
-    yield f"fn={short.function(name)}"
+    yield f"ob={short.name('ob', name.origin)}"
+    yield f"fl={short.name('fl', name.file)}"
+    yield f"fn={short.name('fn', name)}"
     file = name.file
-    for at, values in sorted(own.items(), key=lambda item: item[0]):
+    spent: list[tuple[_Position, _Call | None, int, I64]] = [
+        (at, None, 0, own[at]) for at in sorted(own)
+    ]
+    spent += [(call.at, call, *calls[call]) for call in sorted(calls)]
+    for at, call, times, values in spent:
         if at.file != file:
             file = at.file
-            yield f"{'fe' if file == name.file else 'fi'}={short.file(file)}"
+            yield f"{'fe' if file == name.file else 'fi'}={short.name('fl', file)}"
+        if call:
+            yield f"cob={short.name('ob', call.callee.origin)}"
+            yield f"cfi={short.name('fl', call.callee.file)}"
+            yield f"cfn={short.name('fn', call.callee)}"
+            # Readers take the costs of no call at all for the caller's own. It is none where the
+            # callee was under way when the region began, and above the functions without a caller.
+            yield f"calls={max(1, times)} {_at(call.callee_at)}"
         yield f"{_at(at)} {_figures(values)}"
-    for call, (times, values) in sorted(
-        calls.items(), key=lambda item: (item[0].at, item[0].callee)
-    ):
-        if call.at.file != file:
-            file = call.at.file
-            yield f"{'fe' if file == name.file else 'fi'}={short.file(file)}"
-        yield f"cob={short.object(call.callee.origin)}"
-        yield f"cfi={short.file(call.callee.file)}"
-        yield f"cfn={short.function(call.callee)}"
-        # Readers take the costs of no call at all for the caller's own. It is none where the callee
-        # was under way when the region began, and above the functions without a caller.
-        yield f"calls={max(1, times)} {_at(call.callee_at)}"
-        yield f"{_at(call.at)} {_figures(values)}"
     yield ""
 
 
@@ -278,7 +254,7 @@ def read_callgrind(data: bytes, naming: Naming) -> Sums:
     objects: dict[str, str] = {}
     columns: list[str] = []
     titles: dict[str, str] = {}
-    sums: Sums = {}
+    sums: Sums = Counter()
     is_ours, function, is_call = False, "", False
     for line in data.decode().splitlines():
         key, _, rest = line.partition("=")
@@ -287,7 +263,7 @@ def read_callgrind(data: bytes, naming: Naming) -> Sums:
             if is_region or not is_call:
                 region = function.removeprefix(_REGION) if is_region else ""
                 for column, value in zip(columns, line.split(" ")[2:], strict=False):
-                    sums[region, column] = sums.get((region, column), 0) + int(value)
+                    sums[region, column] += int(value)
             is_call = False
         elif key == "calls":
             is_call = True

@@ -6,6 +6,8 @@ whose weight is what was executed there. Its time is what was executed before, i
 tree, as microseconds: the profiler has no axis without a unit.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,40 +33,34 @@ _CATEGORIES = (
 _OTHER, _KERNEL, _USER = range(3)
 
 
-class _Table:
-    """Texts with their indexes."""
+_Texts = dict[str, int]
+"""Texts with their indexes."""
 
-    def __init__(self) -> None:
-        self.index: dict[str, int] = {}
 
-    def of(self, text: str) -> int:
-        return self.index.setdefault(text, len(self.index))
+def _index(texts: _Texts, text: str) -> int:
+    return texts.setdefault(text, len(texts))
 
 
 def firefox(profiles: Sequence[Profile], naming: Naming) -> bytes:
     """The file's JSON."""
     trees = forest(profiles, naming)
-    strings = _Table()
-    tops = [
-        (region, top)
-        for region in trees.roots
-        for context in trees.children[region]
-        for top in trees.children[context]
-    ]
+    strings: _Texts = {}
+    tops = [(region, top) for region in trees.roots for top in trees.programs(region)]
     stack_of, stacks = _stacks(trees, [top for _, top in tops])
     shared = {
         "stackTable": stacks,
         **_frame_tables(trees.frames, strings),
-        "nativeSymbols": _table({"libIndex": [], "address": [], "name": [], "functionSize": []}, 0),
+        "nativeSymbols": _table(0, libIndex=[], address=[], name=[], functionSize=[]),
     }
-    threads = []
-    for index, (region, top) in enumerate(tops):
-        first = index == 0 or tops[index - 1][0] != region
-        threads.append(_thread(trees, top, index, stack_of, first))
+    first = dict(reversed(tops))
+    threads = [
+        _thread(trees, top, index, stack_of, first[region] == top)
+        for index, (region, top) in enumerate(tops)
+    ]
     document = {
         "meta": _meta(naming, len(threads)),
         "libs": [],
-        "shared": {**shared, "stringArray": list(strings.index)},
+        "shared": {**shared, "stringArray": list(strings)},
         "threads": threads,
     }
     return msgspec.json.encode(document) + b"\n"
@@ -80,75 +76,65 @@ def _stacks(trees: Forest, tops: Sequence[int]) -> tuple[dict[int, int], dict[st
             stack_of[node] = len(frames)
             frames.append(trees.frame[node])
             prefixes.append(stack_of.get(trees.parent[node]))
-    return stack_of, _table({"frame": frames, "prefix": prefixes}, len(frames))
+    return stack_of, _table(len(frames), frame=frames, prefix=prefixes)
 
 
-def _frame_tables(frames: Sequence[ForestFrame], strings: _Table) -> dict[str, Any]:
+def _frame_tables(frames: Sequence[ForestFrame], strings: _Texts) -> dict[str, Any]:
     """Frames, functions, resources and source files; a frame and its function have one index."""
-    files, origins = _Table(), _Table()
-    sources = [None if frame.place is None else files.of(frame.place[0]) for frame in frames]
+    files: _Texts = {}
+    origins: _Texts = {}
+    sources = [None if frame.place is None else _index(files, frame.place[0]) for frame in frames]
     lines = [None if frame.place is None else frame.place[1] for frame in frames]
-    resources = [origins.of(frame.function.origin) if frame.function else -1 for frame in frames]
+    resources = [
+        _index(origins, frame.function.origin) if frame.function else -1 for frame in frames
+    ]
     names = [
-        strings.of(clean(frame.function.name) if frame.function else frame.label)
+        _index(strings, clean(frame.function.name) if frame.function else frame.label)
         for frame in frames
     ]
     n = len(frames)
-    nothing = [None] * n
     return {
         "frameTable": _table(
-            {
-                "address": [-1] * n,
-                "inlineDepth": [0] * n,
-                "category": [_category(frame) for frame in frames],
-                "subcategory": [0] * n,
-                "func": list(range(n)),
-                "nativeSymbol": nothing,
-                "innerWindowID": nothing,
-                "line": nothing,
-                "column": nothing,
-            },
             n,
+            address=-1,
+            inlineDepth=0,
+            category=[_category(frame) for frame in frames],
+            subcategory=0,
+            func=list(range(n)),
+            nativeSymbol=None,
+            innerWindowID=None,
+            line=None,
+            column=None,
         ),
         "funcTable": _table(
-            {
-                "name": names,
-                "isJS": [False] * n,
-                "relevantForJS": [False] * n,
-                "resource": resources,
-                "source": sources,
-                "lineNumber": lines,
-                "columnNumber": nothing,
-            },
             n,
+            name=names,
+            isJS=False,
+            relevantForJS=False,
+            resource=resources,
+            source=sources,
+            lineNumber=lines,
+            columnNumber=None,
         ),
-        **_places(strings, origins, files),
-    }
-
-
-def _places(strings: _Table, origins: _Table, files: _Table) -> dict[str, Any]:
-    return {
         "resourceTable": _table(
-            {
-                "lib": [None] * len(origins.index),
-                "name": [strings.of(clean(origin)) for origin in origins.index],
-                "host": [None] * len(origins.index),
-                "type": [_LIBRARY] * len(origins.index),
-            },
-            len(origins.index),
+            len(origins),
+            lib=None,
+            name=[_index(strings, clean(origin)) for origin in origins],
+            host=None,
+            type=_LIBRARY,
         ),
         "sources": _table(
-            {
-                "uuid": [None] * len(files.index),
-                "filename": [strings.of(clean(file)) for file in files.index],
-            },
-            len(files.index),
+            len(files), uuid=None, filename=[_index(strings, clean(file)) for file in files]
         ),
     }
 
 
-def _table(columns: dict[str, list[Any]], length: int) -> dict[str, Any]:
-    return {**columns, "length": length}
+def _table(length: int, **columns: Any) -> dict[str, Any]:
+    """Columns of so many rows; what is no list is the same in each row."""
+    lists = {
+        name: one if isinstance(one, list) else [one] * length for name, one in columns.items()
+    }
+    return {**lists, "length": length}
 
 
 def _category(frame: ForestFrame) -> int:
@@ -161,14 +147,15 @@ def _thread(
     trees: Forest, top: int, index: int, stack_of: dict[int, int], first: bool
 ) -> dict[str, Any]:
     region, context, program = (trees.label(node) for node in trees.path(top))
-    stack, weight, time = [], [], []
-    at = 0
-    for node in trees.below(top):
-        if trees.own[node]:
-            stack.append(stack_of[node])
-            weight.append(trees.own[node])
-            time.append(at / _PER_MILLISECOND)
-            at += trees.own[node]
+    ran = [node for node in trees.below(top) if trees.own[node]]
+    weight = [trees.own[node] for node in ran]
+    before = [0, *itertools.accumulate(weight)][: len(ran)]
+    samples = _table(
+        len(ran),
+        stack=[stack_of[node] for node in ran],
+        time=[at / _PER_MILLISECOND for at in before],
+        weight=weight,
+    )
     return {
         "processType": "default",
         "processName": region,
@@ -181,13 +168,8 @@ def _thread(
         "isMainThread": first,
         "pid": region,
         "tid": index,
-        "samples": {
-            **_table({"stack": stack, "time": time, "weight": weight}, len(stack)),
-            "weightType": "samples",
-        },
-        "markers": _table(
-            {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": []}, 0
-        ),
+        "samples": {**samples, "weightType": "samples"},
+        "markers": _table(0, data=[], name=[], startTime=[], endTime=[], phase=[], category=[]),
     }
 
 
@@ -219,10 +201,9 @@ def _meta(naming: Naming, threads: int) -> dict[str, Any]:
 
 def read_firefox(data: bytes, naming: Naming) -> Sums:
     """The weights by process."""
-    sums: Sums = {}
+    sums: Sums = Counter()
     for thread in msgspec.json.decode(data)["threads"]:
-        key = (thread["pid"], naming.column)
-        sums[key] = sums.get(key, 0) + sum(thread["samples"]["weight"])
+        sums[thread["pid"], naming.column] += sum(thread["samples"]["weight"])
     return sums
 
 

@@ -2,6 +2,7 @@
 """Folded stacks, one a line, that flamegraph.pl, inferno and difffolded.pl read."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from kdelta.counts.profile import Profile
@@ -24,19 +25,18 @@ def folded(profiles: Sequence[Profile], naming: Naming) -> bytes:
     texts = [frame_text(frame.label) for frame in trees.frames]
     paths: list[str] = []
     # Functions of one name are one in this format.
-    lines: dict[str, int] = {}
+    lines: Counter[str] = Counter()
     for node, parent in enumerate(trees.parent):
         text = texts[trees.frame[node]]
         paths.append(f"{paths[parent]};{text}" if parent >= 0 else text)
-        if trees.own[node]:
-            lines[paths[node]] = lines.get(paths[node], 0) + trees.own[node]
-    return "".join(f"{path} {own}\n" for path, own in sorted(lines.items())).encode()
+        lines[paths[node]] += trees.own[node]
+    return "".join(f"{path} {own}\n" for path, own in sorted(lines.items()) if own).encode()
 
 
 def read_folded(data: bytes, naming: Naming) -> Sums:
     """The sum of all lines."""
     whole = sum(int(line.rpartition(" ")[2]) for line in data.decode().splitlines())
-    return {("", naming.column): whole}
+    return Counter({("", naming.column): whole})
 
 
 FOLDED = Export(

@@ -5,7 +5,7 @@ Above the functions are three frames: the region, the context, and the program t
 executes. Calls of the same function from different places are one frame.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import msgspec
@@ -58,6 +58,10 @@ class Forest(msgspec.Struct, frozen=True):
         """The label of a node's frame."""
         return self.frames[self.frame[node]].label
 
+    def programs(self, region: int) -> list[int]:
+        """The nodes of the programs in a region."""
+        return [top for context in self.children[region] for top in self.children[context]]
+
     def below(self, top: int) -> Iterator[int]:
         """A node and all below it, each before its children, in their order."""
         left = [top]
@@ -92,7 +96,11 @@ class _Maker:
         self.nodes: dict[tuple[int, int], int] = {}
         self.own: list[int] = []
 
-    def node(self, parent: int, frame: int) -> int:
+    def node(self, parent: int, kind: FrameKind, label: str) -> int:
+        """The child with such a frame, which may be new."""
+        return self.child(parent, self.index(ForestFrame(kind, label)))
+
+    def child(self, parent: int, frame: int) -> int:
         """The child with that frame, which may be new."""
         found = self.nodes.setdefault((parent, frame), len(self.own))
         if found == len(self.own):
@@ -112,29 +120,25 @@ class _Maker:
             self.index(ForestFrame(FrameKind.FUNCTION, function_label(function), function, place))
             for function, place in zip(profile.functions, places, strict=True)
         ]
-        region = self.node(-1, self.index(ForestFrame(FrameKind.REGION, clean(profile.region))))
+        region = self.node(-1, FrameKind.REGION, clean(profile.region))
         tops: dict[tuple[int, int], int] = {}
         found: list[int] = []
         rows = (tree.parent, tree.function, tree.context, tree.task)
         for parent, function, context, task in zip(*(row.tolist() for row in rows), strict=True):
             if parent >= 0:
-                found.append(self.node(found[parent], of_function[function]))
+                found.append(self.child(found[parent], of_function[function]))
                 continue
             if (context, task) not in tops:
-                above = self.node(
-                    region, self.index(ForestFrame(FrameKind.CONTEXT, CONTEXTS[context]))
-                )
+                above = self.node(region, FrameKind.CONTEXT, CONTEXTS[context])
                 program = clean(profile.tasks[task].program)
-                tops[context, task] = self.node(
-                    above, self.index(ForestFrame(FrameKind.PROGRAM, program))
-                )
-            found.append(self.node(tops[context, task], of_function[function]))
+                tops[context, task] = self.node(above, FrameKind.PROGRAM, program)
+            found.append(self.child(tops[context, task], of_function[function]))
         for node, value in zip(found, own.tolist(), strict=True):
             self.own[node] += value
 
     def finished(self) -> Forest:
         """All that was added."""
-        parent = [parent for parent, _ in self.nodes]
+        parent, frame = ([key[at] for key in self.nodes] for at in (0, 1))
         inclusive = list(self.own)
         for node in range(len(parent) - 1, -1, -1):
             if parent[node] >= 0:
@@ -144,14 +148,12 @@ class _Maker:
             if above >= 0 and inclusive[node]:
                 children[above].append(node)
         frames = tuple(self.frames)
-        frame = tuple(frame for _, frame in self.nodes)
-        labels: Mapping[int, str] = {index: one.label for index, one in enumerate(frames)}
         for row in children:
-            row.sort(key=lambda node: (-inclusive[node], labels[frame[node]]))
+            row.sort(key=lambda node: (-inclusive[node], frames[frame[node]].label))
         return Forest(
             frames=frames,
             parent=tuple(parent),
-            frame=frame,
+            frame=tuple(frame),
             own=tuple(self.own),
             inclusive=tuple(inclusive),
             children=tuple(tuple(row) for row in children),

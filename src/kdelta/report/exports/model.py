@@ -3,6 +3,7 @@
 
 import difflib
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -57,7 +58,7 @@ class Naming(msgspec.Struct, frozen=True):
         return {name: clean(getattr(self, name)) for name in names if getattr(self, name)}
 
 
-Sums = dict[tuple[str, str], int]
+Sums = Counter[tuple[str, str]]
 """What an export holds: of each (region, column) its total, and by ("", column) that of all
 regions. A format may tell only one of the two.
 """
@@ -93,21 +94,19 @@ class Export(msgspec.Struct, frozen=True):
     def check(self, data: bytes, profiles: Sequence[Profile], naming: Naming) -> None:
         """Raises LabError unless what stands in a file adds up to the profiles."""
         columns = (naming.column,) if self.one_column else columns_of(profiles)
-        asked: Sums = {}
+        asked: Sums = Counter()
         for profile in profiles:
             costs = figures(profile.row_costs())
             for column in columns:
                 whole = int(costs[column].sum()) if column in costs else 0
                 for region in ("", clean(profile.region)):
-                    asked[region, column] = asked.get((region, column), 0) + whole
+                    asked[region, column] += whole
         found = self.read(data, naming)
         # Nothing at all was found: then at least the totals have to be zero.
         whole_regions = {region == "" for region, _ in found} or {True}
         for region, column in sorted({*asked, *found}):
-            if (region == "") not in whole_regions:
-                continue
-            want, have = asked.get((region, column), 0), found.get((region, column), 0)
-            if want != have:
+            want, have = asked[region, column], found[region, column]
+            if (region == "") in whole_regions and want != have:
                 of_region = f" of {region}" if region else ""
                 raise LabError(
                     f"the {self.name} export{of_region} adds up to {have} {column}, "
@@ -126,6 +125,12 @@ def figures(costs: CostColumns) -> dict[str, I64]:
         "string-iterations": costs.string_iterations,
         **{kind: costs.specials[kind] for kind in sorted(costs.specials)},
     }
+
+
+def matrix(costs: CostColumns, columns: Sequence[str]) -> I64:
+    """The figures of these columns: (n, columns)."""
+    found, nothing = figures(costs), np.zeros(len(costs), np.int64)
+    return np.stack([found.get(column, nothing) for column in columns], axis=1)
 
 
 def columns_of(profiles: Sequence[Profile]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ sum of the periods before it as microseconds, since some readers know times and 
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from kdelta.counts.model import KERNEL
@@ -27,18 +28,15 @@ def perf_script(profiles: Sequence[Profile], naming: Naming) -> bytes:
     event = "instructions" if naming.column == "insns" else naming.column
     at = thread = 0
     for process, region in enumerate(trees.roots, 1):
-        for context in trees.children[region]:
-            for top in trees.children[context]:
-                thread += 1
-                comm = _word(trees.label(top))
-                for node in trees.below(top):
-                    own = trees.own[node]
-                    if own:
-                        when = f"{at // _SECOND}.{at % _SECOND:06}"
-                        who = f"{comm:<16} {process:>7}/{thread}"
-                        lines.append(f"{who} [000] {when:>16}: {own:>12} {event}: ")
-                        lines += _stack(trees, node, frames)
-                        at += own
+        for top in trees.programs(region):
+            thread += 1
+            who = f"{_word(trees.label(top)):<16} {process:>7}/{thread}"
+            for node in trees.below(top):
+                if own := trees.own[node]:
+                    when = f"{at // _SECOND}.{at % _SECOND:06}"
+                    lines.append(f"{who} [000] {when:>16}: {own:>12} {event}: ")
+                    lines += _stack(trees, node, frames)
+                    at += own
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -66,7 +64,7 @@ def _word(name: str) -> str:
 def read_perf_script(data: bytes, naming: Naming) -> Sums:
     """The sum of all periods."""
     found = (_HEADER.match(line) for line in data.decode().split("\n"))
-    return {("", naming.column): sum(int(header[2]) for header in found if header)}
+    return Counter({("", naming.column): sum(int(header[2]) for header in found if header)})
 
 
 PERF_SCRIPT = Export(

@@ -5,6 +5,7 @@ A sample is a node of the tree of calls; where the source is known, a line of on
 """
 
 import gzip
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,16 +14,9 @@ import numpy as np
 from kdelta.counts.model import CONTEXTS, KERNEL
 from kdelta.counts.profile import CostColumns, Profile, ProfiledFunction
 from kdelta.counts.source_lines import Frame
-from kdelta.report.exports.model import (
-    Export,
-    Naming,
-    Sums,
-    clean,
-    columns_of,
-    figures,
-)
+from kdelta.report.exports.model import Export, Naming, Sums, clean, columns_of, matrix
 from kdelta.report.exports.nodes import Nodes, function_places, nodes_of
-from kdelta.report.exports.pprof_messages import new_profile
+from kdelta.report.exports.pprof_messages import PROFILE
 
 _BYTES = ("string-bytes",)
 _COMPRESSION = 6
@@ -48,7 +42,7 @@ class _Maker:
 
     def __init__(self, naming: Naming, columns: Sequence[str]) -> None:
         self.naming, self.columns = naming, columns
-        self.message = new_profile()
+        self.message = PROFILE()
         self.texts = {"": 0}
         self.mappings: dict[str, Any] = {}
         self.functions: dict[tuple[str, str, str], int] = {}
@@ -130,9 +124,7 @@ class _Maker:
             callers.append((at, *callers[parent]))
         labels = self._labels(profile, tree)
         node, leaf, costs = self._leaves(profile, tree, places)
-        by_name = figures(costs)
-        nothing = np.zeros(len(costs), np.int64)
-        values = np.stack([by_name.get(column, nothing) for column in self.columns], axis=1)
+        values = matrix(costs, self.columns)
         for at in np.flatnonzero(values.any(axis=1)).tolist():
             sample = self.message.sample.add(
                 location_id=(leaf[at], *callers[node[at]]), value=values[at].tolist()
@@ -187,17 +179,16 @@ class _Maker:
 def read_pprof(data: bytes, naming: Naming) -> Sums:
     """The sums of the samples by their label of the region."""
     del naming
-    message = new_profile()
+    message = PROFILE()
     message.ParseFromString(gzip.decompress(data))
     texts = list(message.string_table)
     names = {title: column for column, title in _TYPES.items()}
-    types = [texts[one.type] for one in message.sample_type]
-    columns = [names.get(title, title) for title in types]
-    sums: Sums = {}
+    columns = [names.get(texts[one.type], texts[one.type]) for one in message.sample_type]
+    sums: Sums = Counter()
     for sample in message.sample:
         (region,) = [texts[one.str] for one in sample.label if texts[one.key] == _REGION]
         for column, value in zip(columns, sample.value, strict=True):
-            sums[region, column] = sums.get((region, column), 0) + value
+            sums[region, column] += value
     return sums
 
 

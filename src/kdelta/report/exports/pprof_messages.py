@@ -30,8 +30,6 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "location": (4, "*Location"),
         "function": (5, "*Function"),
         "string_table": (6, "*string"),
-        "period_type": (11, "ValueType"),
-        "period": (12, "int64"),
         "comment": (13, "*int64"),
         "default_sample_type": (14, "int64"),
     },
@@ -41,7 +39,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "value": (2, "*int64"),  # one of each sample_type
         "label": (3, "*Label"),
     },
-    "Label": {"key": (1, "int64"), "str": (2, "int64"), "num": (3, "int64")},
+    "Label": {"key": (1, "int64"), "str": (2, "int64")},
     "Mapping": {
         "id": (1, "uint64"),
         "memory_start": (2, "uint64"),
@@ -86,11 +84,6 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def new_profile() -> Any:
-    """An empty Profile message."""
-    return _PROFILE()
-
-
 def _profile_class() -> Any:
     # A pool of its own: another program's profile.proto in the same process is not in the way.
     pool = descriptor_pool.DescriptorPool()
@@ -98,4 +91,5 @@ def _profile_class() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Profile"))
 
 
-_PROFILE = _profile_class()
+PROFILE = _profile_class()
+"""Makes an empty Profile message."""

@@ -5,6 +5,7 @@ Evented, since that holds a tree in proportion to its nodes: what was executed i
 one axis, calls in their callers, with the most executed first.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -109,7 +110,7 @@ def read_speedscope(data: bytes, naming: Naming) -> Sums:
             whole += event.at - before if depth else 0
             before = event.at
             depth += 1 if event.type == "O" else -1
-    return {("", naming.column): whole}
+    return Counter({("", naming.column): whole})
 
 
 SPEEDSCOPE = Export(

@@ -87,37 +87,51 @@ def effects_spec(effects: Sequence[Point], unit: str) -> Spec:
         "scale": scale,
         "axis": {"values": ticks, "labelExpr": _SIGNED, "labelOverlap": "greedy", "format": ",~f"},
     }
-    row = {
-        "field": "name",
-        "type": "nominal",
-        # Not a list of names: Vega-Lite would put them into an expression.
-        "sort": {"field": "at", "op": "min"},
-        "title": None,
-        "axis": {"labelLimit": _LABELS - 8, "domain": False, "ticks": False, "grid": False},
-    }
-    colour = _colour(effects)
-    reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
-    point = {"x": {"field": "value", **along}, "y": row, "color": colour}
     zero: Spec = {
         "data": {"values": [{}]},
         "mark": {"type": "rule", "color": PAINT["ink"]},
         "encoding": {"x": {"datum": 0, **along}},
     }
-    layers: list[Spec] = [
-        zero,
+    row = _row(_LABELS, grid=False)
+    return {
+        **_points(effects, _LABELS, [zero, *_intervals(effects, along, row, 40)]),
+        "padding": ROOM,
+    }
+
+
+def _row(labels: int, *, grid: bool) -> Spec:
+    """The axis of names, which have so many pixels."""
+    return {
+        "field": "name",
+        "type": "nominal",
+        # Not a list of names: Vega-Lite would put them into an expression.
+        "sort": {"field": "at", "op": "min"},
+        "title": None,
+        "axis": {"labelLimit": labels - 8, "domain": False, "ticks": False, "grid": grid},
+    }
+
+
+def _intervals(points: Sequence[Point], along: Spec, row: Spec, size: int) -> list[Spec]:
+    """The layers of the intervals, and of the points in them."""
+    # By a point's tone.
+    names = list(dict.fromkeys(one.tone for one in points))
+    colours = {"domain": names, "range": [PAINT[name] for name in names]}
+    colour = {"field": "tone", "type": "nominal", "legend": None, "scale": colours}
+    reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
+    point = {"x": {"field": "value", **along}, "y": row, "color": colour}
+    return [
         {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": reach},
-        {
-            "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
-            "encoding": point,
-        },
+        {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": point},
     ]
+
+
+def _points(points: Sequence[Point], labels: int, layers: Sequence[Spec]) -> Spec:
+    """A chart of points, one a row."""
+    values = [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(points)]
     return {
         **PAGE,
-        "padding": ROOM,
-        "data": {
-            "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(effects)]
-        },
-        "width": WIDTH - _LABELS,
+        "data": {"values": values},
+        "width": WIDTH - labels,
         "height": {"step": ROW},
         "layer": layers,
     }
@@ -130,10 +144,8 @@ def spreads_spec(spreads: Sequence[Spread], unit: str) -> Spec:
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, BINS + 1).tolist()
-    last = len(spreads) - 1
-    rows = [
-        _spread(one, edges, unit if number == last else "") for number, one in enumerate(spreads)
-    ]
+    units = [*[""] * (len(spreads) - 1), unit]
+    rows = [_spread(one, edges, its) for one, its in zip(spreads, units, strict=True)]
     return {**PAGE, "spacing": 6, "vconcat": rows}
 
 
@@ -200,13 +212,6 @@ def _spread(one: Spread, edges: Sequence[float], unit: str) -> Spec:
     return {"width": WIDTH - 40, "height": _PLOT, "layer": layers}
 
 
-def _colour(points: Sequence[Point]) -> Spec:
-    """By a point's tone."""
-    names = list(dict.fromkeys(one.tone for one in points))
-    colours = {"domain": names, "range": [PAINT[name] for name in names]}
-    return {"field": "tone", "type": "nominal", "legend": None, "scale": colours}
-
-
 def _effect_scale(reach: Sequence[float]) -> tuple[Spec, list[float]]:
     """A scale on which the least of the effects can be seen to differ from zero, and its ticks."""
     most = max(reach, default=0.0)
@@ -236,38 +241,16 @@ def history_spec(marks: Sequence[Point], unit: str) -> Spec:
         "scale": {"domain": _domain(marks), "zero": False, "nice": False},
         "axis": {"tickCount": 4, "format": "~r", "labelFlush": True},
     }
-    row = {
-        "field": "name",
-        "type": "nominal",
-        # Not a list of names: Vega-Lite would put them into an expression.
-        "sort": {"field": "at", "op": "min"},
-        "title": None,
-        "axis": {"labelLimit": _KERNELS - 8, "domain": False, "ticks": False, "grid": True},
+    row = _row(_KERNELS, grid=True)
+    order = {"field": "at", "type": "quantitative"}
+    line = {
+        "mark": {"type": "line", "color": PAINT["line"], "strokeWidth": 1.5},
+        "encoding": {"x": {"field": "value", **along}, "y": row, "order": order},
     }
-    colour = _colour(marks)
-    x = {"field": "value", **along}
-    line = {"x": x, "y": row, "order": {"field": "at", "type": "quantitative"}}
-    reach = {"x": {"field": "low", **along}, "x2": {"field": "high"}, "y": row, "color": colour}
     return {
-        **PAGE,
+        **_points(marks, _KERNELS, [line, *_intervals(marks, along, row, 45)]),
         # Labels are drawn in the page's font, which may be wider than the one they are laid out in.
         "padding": {"left": 16, "right": 6, "top": 2, "bottom": 2},
-        "data": {
-            "values": [{"at": at, **msgspec.to_builtins(one)} for at, one in enumerate(marks)]
-        },
-        "width": WIDTH - _KERNELS,
-        "height": {"step": ROW},
-        "layer": [
-            {
-                "mark": {"type": "line", "color": PAINT["line"], "strokeWidth": 1.5},
-                "encoding": line,
-            },
-            {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": reach},
-            {
-                "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-                "encoding": {"x": x, "y": row, "color": colour},
-            },
-        ],
     }
 
 

@@ -25,7 +25,7 @@ from kdelta.infer.calibration.model import FittedPrice, ProgramRows
 from kdelta.machines.clock import check_host, run_here
 from kdelta.replay.programs import placed_program, program_layouts, program_text
 from kdelta.replay.simulate import PreparedTrace
-from kdelta.report.calibrated import of_another_machine
+from kdelta.report.cpus import of_another_machine
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.timings import Timings
 from kdelta.store.store import Store

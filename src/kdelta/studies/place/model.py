@@ -4,7 +4,7 @@
 import msgspec
 
 from kdelta.infer.cycles.ensembles import Interval
-from kdelta.report.cut_model import CutRegion
+from kdelta.report.cut import CutRegion
 from kdelta.report.model import Facts, ReportedCPU, Side, Unlike
 
 _FEW_MISSES = 50

@@ -19,8 +19,7 @@ from kdelta.infer.cycles.placement_model import (
 from kdelta.infer.cycles.prices import FIXED, prices_of
 from kdelta.infer.effects.effects import Word
 from kdelta.kernels.model import Kernel
-from kdelta.report.cut import cut_note
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import CutMisses, CutRegion, cut_note
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, Lab, Work
 from kdelta.studies.lab.requests import LabRequest, Progress

@@ -13,8 +13,7 @@ import msgspec
 from kdelta.counts.model import merged_regions
 from kdelta.cpus.model import Cache
 from kdelta.kernels.model import Kernel
-from kdelta.report.cut import ALONE
-from kdelta.report.cut_model import CutMisses, CutRegion
+from kdelta.report.cut import ALONE, CutMisses, CutRegion
 from kdelta.store.store import Store
 from kdelta.studies.lab.lab import Done, Lab, Work, misses_of
 from kdelta.studies.lab.requests import LabRequest, Progress

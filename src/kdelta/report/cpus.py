@@ -1,10 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a CPU's prices of misses were measured, on what, when, and how well they predict."""
+"""CPUs in reports: what `kdelta cpus` lists for programs, and how well prices were measured."""
 
-from kdelta.cpus.model import CPU, Calibration
+from collections.abc import Iterable
+
+import msgspec
+
+from kdelta.cpus.model import CPU, Calibration, MissKind
 
 _UNKNOWN = ("", "0")
 """What a machine without an id has for its hash."""
+
+
+class ListedPrice(msgspec.Struct, frozen=True):
+    """What a miss costs, in cycles, from hidden to exposed; whether that was measured; the source
+    of the figures.
+    """
+
+    low: float
+    high: float
+    calibrated: bool
+    source: str
+
+
+class ListedCPU(msgspec.Struct, frozen=True):
+    """A CPU whose model cycles are available. calibration: null where there was none."""
+
+    name: str
+    title: str
+    arch: str
+    frontend: str
+    cycles_per_insn: float
+    misses: dict[MissKind, ListedPrice]
+    calibration: Calibration | None
+
+
+class CPUList(msgspec.Struct, frozen=True):
+    """The whole of `kdelta cpus`. wrong: what the user's files say that are no CPUs."""
+
+    cpus: tuple[ListedCPU, ...]
+    wrong: tuple[str, ...]
+
+
+def listed_cpus(known: Iterable[CPU], wrong: Iterable[str] = ()) -> CPUList:
+    """Return the list of these CPUs."""
+    return CPUList(tuple(map(_listed, known)), tuple(wrong))
+
+
+def _listed(cpu: CPU) -> ListedCPU:
+    prices = {
+        kind: ListedPrice(
+            price.hidden, price.exposed, price.calibrated, cpu.sources.get(f"misses.{kind}", "")
+        )
+        for kind, price in cpu.misses.items()
+    }
+    return ListedCPU(
+        cpu.name, cpu.title, cpu.arch, cpu.frontend, cpu.cycles_per_insn, prices, cpu.calibration
+    )
 
 
 def calibrated_on(found: Calibration | None) -> str:
