@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kdelta.infer.effects.effects import compare
 from kdelta.report.kind import ALL
 from kdelta.report.model import Compared, CompareReport, Side
+from kdelta.studies.compare.answer import LEAST_PPM
 from kdelta.studies.compare.first_screen import LINES, first_screen
-from kdelta.studies.compare.kind import LEAST_PPM
 from kdelta.studies.forms import FORMS
 from tests.report.example import report
 from tests.report.example_cycles import with_cycles

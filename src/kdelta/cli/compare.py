@@ -15,8 +15,7 @@ from kdelta.host.interrupt import run_async
 from kdelta.report.kind import ALL
 from kdelta.spec.errors import UserError
 from kdelta.spec.words import compared_words
-from kdelta.studies.compare.first_screen import LEAST
-from kdelta.studies.compare.kind import LEAST_PPM
+from kdelta.studies.compare.answer import LEAST, LEAST_PPM
 from kdelta.studies.compare.study import run_compare
 from kdelta.studies.flames import record_profiles
 from kdelta.studies.lab.lab import open_store

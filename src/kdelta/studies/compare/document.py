@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import msgspec
 
@@ -36,9 +37,8 @@ from kdelta.report.model import Compared, CompareReport, Side
 from kdelta.report.stored import Stored
 from kdelta.report.words import TONES
 from kdelta.studies.compare import functions, packets
-from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED
-
-_NAMED = 3
+from kdelta.studies.compare.answer import least_of, pair_of, path_text, tally
+from kdelta.studies.compare.tables import BACKGROUND_NAMES, TRADED, by_size
 
 
 class ComparedPair(msgspec.Struct, frozen=True):
@@ -87,8 +87,9 @@ def document(
     stored: Stored, reports: Sequence[CompareReport], most: int = functions.MOST
 ) -> Document:
     """Return the document of a comparison. most: how many functions of an operation are named."""
+    least = least_of(stored)
     found = [msgspec.structs.replace(pair, functions=most) for pair in pairs(reports)]
-    answers = tuple(answer for pair in found for answer in answers_of(pair))
+    answers = tuple(answer for pair in found for answer in answers_of(pair, least))
     sections = [section for pair in found for section in sections_of(pair)]
     if lines := cpus_lines(reports):
         shown = Verbatim("\n".join(line.rstrip() for line in lines), wide=True)
@@ -159,74 +160,21 @@ def facts_of(reports: Sequence[CompareReport]) -> tuple[tuple[str, str], ...]:
     return (*facts, ("runs", runs), ("counted", words.COUNTED))
 
 
-def answers_of(pair: ComparedPair) -> tuple[Answer, ...]:
+def answers_of(pair: ComparedPair, least: Fraction) -> tuple[Answer, ...]:
     """What is known of the path, and of model cycles."""
     operations = pair.compared.effects.operations
     if not any(one.costs for one in operations):
         text = "Nothing can be compared: no operation succeeded on both sides."
         return (Answer((text,), about=pair.about, tone="unresolved"),)
-    found = Counter(one.verdict.word for one in operations)
+    asked = pair_of(pair.report, pair.compared, least)
+    found = tally(asked)
     path = Answer(
-        (path_sentence(operations),),
-        chips_of(found),
+        (path_text(asked),),
+        tuple(Chip(word, count, TONES.get(word, "same")) for word, count in found.items()),
         f"path{f', {pair.about}' if pair.about else ''}",
-        words.tone_of(found),
+        words.tone_of(Counter({word: found.get(word, 0) for word in Word})),
     )
     return (path, *cycles.answers(pair.report, pair.compared, pair.about))
-
-
-def chips_of(found: Counter[Word]) -> tuple[Chip, ...]:
-    """Words and how many there are, those that ask for a look first."""
-    return tuple(Chip(word.value, found[word], TONES[word]) for word in words.ORDER if found[word])
-
-
-UNCLEAR = (Word.MIXED, Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
-"""Words of operations that changed, and are neither slower nor faster."""
-
-
-def path_sentence(operations: Sequence[OperationEffect]) -> str:
-    """The verdict on the path of all operations, in words."""
-    found = Counter(one.verdict.word for one in operations)
-    total = words.counted(sum(found.values()), "operation")
-    slower, faster = found[Word.SLOWER], found[Word.FASTER]
-    parts = [f"executes more instructions in {slower}"] if slower else []
-    parts += (
-        [f"{'fewer' if slower else 'executes fewer instructions'} in {faster}"] if faster else []
-    )
-    if not parts:
-        same = found[Word.SAME] + found[Word.PLACEMENT_ONLY]
-        whole = (
-            "the same path" if same == sum(found.values()) else "no path that is known to differ"
-        )
-        text = f"Of {total}, the other kernel has {whole}."
-    else:
-        text = f"Of {total}, the other kernel {words.listed(parts)}."
-    unclear = [
-        f"{words.counted(found[word], 'operation')} {word.value}" for word in UNCLEAR if found[word]
-    ]
-    if unclear:
-        text += f" Besides: {words.listed(unclear)}."
-    for word, title in ((Word.SLOWER, "Most more"), (Word.FASTER, "Most fewer")):
-        named = [
-            f"{one.name} ({figures.percent(one.costs.insns.percent)})"
-            for one in by_size(operations)
-            if one.verdict.word is word and one.costs
-        ][:_NAMED]
-        if named:
-            text += f" {title}: {words.listed(named)}."
-    return text
-
-
-def by_size(operations: Sequence[OperationEffect]) -> list[OperationEffect]:
-    """Those whose path changed most first; a cost that was zero before is above all."""
-    return sorted(operations, key=lambda one: -_size(one))
-
-
-def _size(operation: OperationEffect) -> float:
-    if operation.costs is None:
-        return -1.0
-    part = operation.costs.insns.percent
-    return float("inf") if part is None else abs(float(part))
 
 
 def sections_of(pair: ComparedPair) -> Iterator[Section]:

@@ -2,65 +2,46 @@
 """The first screen of a comparison: the answer in sentences, then what changed, a line each."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-
-import msgspec
 
 from kdelta.infer.cycles.placement_model import PlacementEffect
 from kdelta.infer.effects.effects import FIRM, OPEN, Costs, OperationEffect, Word
 from kdelta.report import figures
 from kdelta.report.cycles import cpus_lines, in_per_cent
 from kdelta.report.groups import report_groups
-from kdelta.report.lines import WIDTH, failed_lines, finished, function_name, wrapped
-from kdelta.report.model import Compared, CompareReport, Side
-from kdelta.studies.compare.tables import account_lines, by_size
+from kdelta.report.lines import WIDTH, failed_lines, finished, wrapped
+from kdelta.report.model import CompareReport
+from kdelta.studies.compare.answer import (
+    LEAST,
+    LISTED,
+    Pair,
+    cause_of,
+    change,
+    pair_of,
+    path_text,
+    percent,
+)
+from kdelta.studies.compare.tables import account_lines
 
 LINES = 50
 """Of one screen."""
-
-LEAST = Fraction(5, 1000)
-"""The part of its cost from which on a change of an operation is listed."""
 
 _NAMED = 3
 _FUNCTIONS = 10
 _LEAST_ROWS = 3
 _FEW = 5
 _CERTAINTY = 7
-_PERCENT_DIGITS = 2
-_WHOLE_FROM = 10
 _LONGEST_NAME = 24
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*(?:-rc\d+)?")
-_LISTED = (Word.SLOWER, Word.FASTER, Word.MIXED)
 _DEPENDS = (Word.NOT_STEADY, Word.DEPENDS_ON_STATE, Word.DEPENDS_ON_SPEED)
-
-
-class _Pair(msgspec.Struct, frozen=True):
-    """One kernel against the base: `names` are short ones of both, `least` see LEAST."""
-
-    report: CompareReport
-    compared: Compared
-    names: tuple[str, str]
-    least: Fraction
-
-    def of(self, *words: Word) -> list[OperationEffect]:
-        """The operations with one of these words, those that changed most first."""
-        operations = self.compared.effects.operations
-        return [one for one in by_size(operations) if one.verdict.word in words]
-
-    def matters(self, one: OperationEffect) -> bool:
-        """Whether its change is large enough to be listed."""
-        part = one.costs.insns.percent if one.costs else None
-        return part is None or abs(part) >= 100 * self.least
 
 
 def first_screen(reports: Sequence[CompareReport], least: Fraction = LEAST) -> str:
     """Return the first screen of a comparison: at most LINES lines where there is one pair of
     kernels and nothing failed. least: see LEAST.
     """
-    pairs = [_pair(report, other, least) for report in reports for other in report.others]
+    pairs = [pair_of(report, other, least) for report in reports for other in report.others]
     footer = _footer(pairs)
     room = max(1, LINES - len(footer)) // len(pairs)
     lines: list[str] = []
@@ -70,11 +51,7 @@ def first_screen(reports: Sequence[CompareReport], least: Fraction = LEAST) -> s
     return finished([*lines, *cpus_lines(reports), *footer])
 
 
-def _pair(report: CompareReport, compared: Compared, least: Fraction) -> _Pair:
-    return _Pair(report, compared, _short_names(report.base, compared.side), least)
-
-
-def _screen(pair: _Pair, room: int) -> list[str]:
+def _screen(pair: Pair, room: int) -> list[str]:
     head = [*_answer(pair), *_failures(pair)]
     shown = _shown(pair)
     tail = [*_lists(pair, shown), *_cycles(pair), *_warnings(pair)]
@@ -84,7 +61,7 @@ def _screen(pair: _Pair, room: int) -> list[str]:
     return [*lines, *_accounts(pair, room - len(lines))]
 
 
-def _shown(pair: _Pair) -> list[list[OperationEffect]]:
+def _shown(pair: Pair) -> list[list[OperationEffect]]:
     """Which operations have a row: what is slower, what is faster, and what changed by less where
     that is little; without these all operations.
     """
@@ -96,29 +73,21 @@ def _shown(pair: _Pair) -> list[list[OperationEffect]]:
     return [*shown, others] if len(others) <= _FEW else shown
 
 
-def _answer(pair: _Pair) -> list[str]:
+def _answer(pair: Pair) -> list[str]:
     """What a reader wants to know, in sentences."""
     operations = pair.compared.effects.operations
     base, other = pair.names
     if not any(one.costs for one in operations):
         text = f"{other} against {base}: nothing to compare, no operation succeeded on both sides."
         return [*wrapped(text, "", ""), *_specs(pair)]
-    cpu = f", as on {pair.report.cpu.title}" if pair.report.cpu else ""
-    what = "1 operation" if len(operations) == 1 else f"{len(operations)} operations"
-    linux = "Linux " if base != "base" else ""
-    text = f"{linux}{other} against {base}, {what} of {pair.report.workload}{cpu}: {_tally(pair)}."
-    for word, title in ((Word.SLOWER, "Slower by most"), (Word.FASTER, "Faster by most")):
-        found = [one for one in pair.of(word) if pair.matters(one)]
-        if found:
-            text += f" {title}: {_named(found[0])}."
-    text += _cycles_sentence(pair)
+    text = path_text(pair) + _cycles_sentence(pair)
     groups = report_groups(pair.report)
     # Before the first figure, since it bears on all of them.
     lines = wrapped(f"Control groups: {groups}.", "", "") if groups else []
     return [*lines, *wrapped(text, "", ""), *_specs(pair)]
 
 
-def _cycles_sentence(pair: _Pair) -> str:
+def _cycles_sentence(pair: Pair) -> str:
     """How many operations there are of each kind by their model cycles."""
     cycles = pair.compared.cycles
     found = Counter(one.verdict.word for one in cycles.effects) if cycles else Counter[Word]()
@@ -127,7 +96,7 @@ def _cycles_sentence(pair: _Pair) -> str:
     return f" In model cycles: {', '.join(parts)}." if parts else ""
 
 
-def _specs(pair: _Pair) -> list[str]:
+def _specs(pair: Pair) -> list[str]:
     """Which kernels they are, where their versions are alike."""
     if pair.names[0] != "base":
         return []
@@ -139,51 +108,7 @@ def _specs(pair: _Pair) -> list[str]:
     ]
 
 
-def _tally(pair: _Pair) -> str:
-    """How many operations there are of each kind; changes too small to matter are one."""
-    firm = [one for one in pair.of(*FIRM) if pair.matters(one)]
-    small = len(pair.of(*FIRM)) - len(firm)
-    counts = Counter(one.verdict.word for one in firm)
-    parts = [f"{counts[word]} {word}" for word in _LISTED if counts[word]]
-    parts += [f"{small} changed by less than {_percent(pair.least)}"] if small else []
-    rest = Counter(one.verdict.word for one in pair.compared.effects.operations)
-    parts += [f"{rest[word]} {word}" for word in Word if word not in FIRM and rest[word]]
-    return ", ".join(parts)
-
-
-def _named(one: OperationEffect) -> str:
-    cause = _cause(one)
-    because = f" ({cause})" if cause else ""
-    return f"{one.name} {_change(one)}{because}"
-
-
-def _change(one: OperationEffect) -> str:
-    percent = one.costs.insns.percent if one.costs else None
-    # Of the same path a sign says nothing.
-    if one.verdict.word is Word.SAME and round(float(percent or 0), _PERCENT_DIGITS) == 0:
-        return "0%"
-    return figures.percent(percent)
-
-
-def _cause(one: OperationEffect) -> str:
-    """The function that accounts for most of the change, with its part of it."""
-    if one.costs is None or not one.functions or one.verdict.word is Word.SAME:
-        return ""
-    whole = one.costs.insns.effect.value
-    same_way = [found for found in one.functions if found.cost.effect.value * whole > 0]
-    if not same_way:
-        return ""
-    most = max(same_way, key=lambda found: abs(found.cost.effect.value))
-    value = most.cost.effect.value
-    size = figures.brief(Fraction(round(value)) if abs(value) >= _WHOLE_FROM else value, 6).strip()
-    return f"{size} {function_name(most.name, most.origin)}"
-
-
-def _percent(part: Fraction) -> str:
-    return f"{float(100 * part):g}%"
-
-
-def _failures(pair: _Pair) -> list[str]:
+def _failures(pair: Pair) -> list[str]:
     lines = []
     for who, side in zip(pair.names, (pair.report.base, pair.compared.side), strict=True):
         if side.failure:
@@ -196,7 +121,7 @@ def _failures(pair: _Pair) -> list[str]:
     return ["", "failed runs", *lines] if lines else []
 
 
-def _table(pair: _Pair, shown: Sequence[Sequence[OperationEffect]], left: int) -> list[str]:
+def _table(pair: Pair, shown: Sequence[Sequence[OperationEffect]], left: int) -> list[str]:
     """The rows of slower and faster operations, as many of each as there is room for."""
     if not any(shown):
         return []
@@ -229,14 +154,14 @@ def _shared(sizes: Sequence[int], left: int) -> list[int]:
 class _Columns:
     """How wide the columns of the table are; the cause has what is left."""
 
-    def __init__(self, pair: _Pair, operations: Sequence[OperationEffect]) -> None:
+    def __init__(self, pair: Pair, operations: Sequence[OperationEffect]) -> None:
         self._names = pair.names
         longest = max(len("operation"), *(len(one.name) for one in operations))
         self._name = min(longest, _LONGEST_NAME)
         costs = [one.costs.insns for one in operations if one.costs]
         texts = [_whole(side.value) for one in costs for side in (one.base, one.other)]
         self._figure = max(map(len, [*texts, *self._names]))
-        self._change = max(len("change"), *(len(_change(one)) for one in operations))
+        self._change = max(len("change"), *(len(change(one)) for one in operations))
 
     def heading(self) -> str:
         """The names of the columns."""
@@ -253,10 +178,10 @@ class _Columns:
         cells = (f"{_whole(side.value):>{self._figure}}" for side in sides)
         name = _cut(one.name, self._name)
         line = (
-            f"{name:<{self._name}}  {'  '.join(cells)}  {_change(one):>{self._change}} "
+            f"{name:<{self._name}}  {'  '.join(cells)}  {change(one):>{self._change}} "
             f"{_certainty(costs):<{_CERTAINTY}}  "
         )
-        return line + _cut(_cause(one), WIDTH - 1 - len(line))
+        return line + _cut(cause_of(one), WIDTH - 1 - len(line))
 
 
 def _whole(value: Fraction) -> str:
@@ -280,7 +205,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 2]}.."
 
 
-def _lists(pair: _Pair, shown: Sequence[Sequence[OperationEffect]]) -> list[str]:
+def _lists(pair: Pair, shown: Sequence[Sequence[OperationEffect]]) -> list[str]:
     """What is known of operations besides their rows."""
     lines: list[str] = []
     small = [
@@ -298,7 +223,7 @@ def _lists(pair: _Pair, shown: Sequence[Sequence[OperationEffect]]) -> list[str]
         found = pair.of(word)
         for reason in dict.fromkeys(one.verdict.reason for one in found):
             lines += _list(word, [one for one in found if one.verdict.reason == reason], reason)
-    lines += _list(f"less than {_percent(pair.least)}", small)
+    lines += _list(f"less than {percent(pair.least)}", small)
     return ["", *lines] if lines else []
 
 
@@ -310,7 +235,7 @@ def _list(title: str, operations: Sequence[OperationEffect], note: str = "") -> 
     return wrapped(f"{title}: {names}{because}", "", "  ")
 
 
-def _cycles(pair: _Pair) -> list[str]:
+def _cycles(pair: Pair) -> list[str]:
     """The verdicts on model cycles, a line for each word."""
     cycles, cpu = pair.compared.cycles, pair.report.cpu
     if cycles is None or cpu is None:
@@ -339,7 +264,7 @@ def _size(effect: PlacementEffect, word: Word) -> str:
     return f" {in_per_cent(effect.relative)}" if word in FIRM else ""
 
 
-def _warnings(pair: _Pair) -> list[str]:
+def _warnings(pair: Pair) -> list[str]:
     texts = list(dict.fromkeys((*pair.report.warnings, *pair.compared.effects.warnings)))
     lines = [line for text in texts[:_NAMED] for line in wrapped(text, "  ", "    ")]
     if len(texts) > _NAMED:
@@ -347,9 +272,9 @@ def _warnings(pair: _Pair) -> list[str]:
     return ["", "warnings", *lines] if lines else []
 
 
-def _accounts(pair: _Pair, left: int) -> Iterator[str]:
+def _accounts(pair: Pair, left: int) -> Iterator[str]:
     """The functions of what changed most, where there is still room for all of an account."""
-    for one in (one for word in _LISTED for one in pair.of(word)):
+    for one in (one for word in LISTED for one in pair.of(word)):
         if one.costs is None or not pair.matters(one):
             continue
         lines = account_lines(one.name, one.costs.insns, one.functions, _FUNCTIONS)
@@ -359,26 +284,9 @@ def _accounts(pair: _Pair, left: int) -> Iterator[str]:
         yield from lines
 
 
-def _footer(pairs: Sequence[_Pair]) -> list[str]:
+def _footer(pairs: Sequence[Pair]) -> list[str]:
     text = (
         "Instructions of the measured tasks an iteration, kernel and user; not time. "
         "All figures and functions: kdelta report --all, or --format html -o FILE."
     )
     return ["", *wrapped(text, "", "")] if pairs else []
-
-
-def _short_names(base: Side, other: Side) -> tuple[str, str]:
-    """Names for columns: the kernels' versions if they differ."""
-    versions = [_version(side) for side in (base, other)]
-    if all(versions) and versions[0] != versions[1]:
-        return versions[0], versions[1]
-    return "base", "other"
-
-
-def _version(side: Side) -> str:
-    """The version in the spec's package, or else in the release."""
-    _, equal, package = side.spec.rpartition("=")
-    for text in (package if equal and side.spec.startswith("deb") else "", side.release):
-        if found := _VERSION.search(text):
-            return found[0]
-    return ""

@@ -20,11 +20,9 @@ from kdelta.report.model import Compared, CompareReport, ComparisonReport, compa
 from kdelta.report.packets import NOT_IN_IT, ModelRate, model_rates
 from kdelta.report.shortened import shortened
 from kdelta.report.stored import Stored
+from kdelta.studies.compare.answer import least_of
 from kdelta.studies.compare.document import document
-from kdelta.studies.compare.first_screen import LEAST, first_screen
-
-LEAST_PPM = "least_ppm"
-"""Of `Stored.shown`: which changes of a path are too small to be listed, in parts per million."""
+from kdelta.studies.compare.first_screen import first_screen
 
 
 def _question(reports: Sequence[CompareReport]) -> str:
@@ -105,8 +103,7 @@ _SHAPES: dict[type, Shape] = {
 
 
 def _first_screen(stored: Stored) -> str:
-    least = Fraction(stored.shown[LEAST_PPM], 10**6) if LEAST_PPM in stored.shown else LEAST
-    return first_screen(stored.of(CompareReport), least)
+    return first_screen(stored.of(CompareReport), least_of(stored))
 
 
 def _printed(stored: Stored) -> Document:
