@@ -218,4 +218,4 @@ def test_no_figure_is_lost_to_rounding() -> None:
     odd = msgspec.structs.replace(region("odd", 1000, 1001, 0), explained=third, remainder=rest)
     text = shown("bisect", msgspec.structs.replace(REPORT, regions=(odd,)))
     assert "+0.33 exact +0.67 +-0.50" in " ".join(text.split())
-    assert "whether what was found is all of it cannot be told" not in " ".join(text.split())
+    assert "whether what was found is all of it is not known" not in " ".join(text.split())

@@ -226,7 +226,7 @@ def _faults(trace: Trace) -> Iterator[str]:
     if trace.jumps is not None and (
         len(trace.jumps) != n_blocks or (trace.jumps >= len(JUMPS)).any()
     ):
-        yield "how its blocks end is not told, or unknown"
+        yield "how its blocks end is not recorded, or unknown"
     if len(n_data) != 1:
         yield "its columns of data differ in length"
         return

@@ -204,7 +204,7 @@ def _check_names(raw: _File) -> None:
             raise CPUFileError(f"`{field}` has {min(twice)!r} twice")
     for path in raw.path:
         if not (path.flags or path.without or path.foreign):
-            raise CPUFileError(f"`path` {path.name!r} says nothing by which it can be told")
+            raise CPUFileError(f"`path` {path.name!r} says nothing by which it is recognised")
 
 
 def _check_prices(cpu: CPU) -> None:

@@ -98,7 +98,7 @@ def sentence(effects: Sequence[PlacementEffect]) -> str:
     parts = [f"{says} in {found[word]}" for word, says in _SETTLED.items() if found[word]]
     text = f"Of {total}, it is {words.listed(parts)}." if parts else f"Of {total} none is settled."
     if found[Word.UNRESOLVED]:
-        text += f" {found[Word.UNRESOLVED]} cannot be told{_reasons(effects)}."
+        text += f" {found[Word.UNRESOLVED]} unresolved{_reasons(effects)}."
     if found[Word.NOT_COMPARABLE]:
         text += f" {found[Word.NOT_COMPARABLE]} cannot be compared: a path is not as on the CPU."
     for word, title, sign in ((Word.SLOWER, "Slower most", -1), (Word.FASTER, "Faster most", 1)):

@@ -136,7 +136,7 @@ def _flags_of(source: Path) -> UserFlags:
     try:
         return user_flags(cmd.command if cmd else "")
     except ValueError as error:
-        raise LabError(f"kbuild did not tell how it compiled {source.name}") from error
+        raise LabError(f"kbuild did not say how it compiled {source.name}") from error
 
 
 def _compile(

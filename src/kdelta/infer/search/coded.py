@@ -187,7 +187,7 @@ class Coded:
         missing = [flips for flips in self.sets if not self._kernels.is_known(flips)]
         if missing:
             count = len(self._units)
-            why = "which kernels differ tells whose doing it is"
+            why = "which kernels differ shows whose doing it is"
             return [
                 PlannedBuild(flips, Step.CODED, f"{listed(flips)} ({len(flips)} of {count}): {why}")
                 for flips in missing

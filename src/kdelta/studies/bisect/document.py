@@ -313,7 +313,7 @@ def left_texts(regions: Sequence[BisectedRegion]) -> list[str]:
     """Where what was found does not add up to the whole, and where one cannot tell."""
     said = {
         Adds.LEFT_OVER: "more than the spread is left in",
-        Adds.CANNOT_TELL: "whether what was found is all of it cannot be told, since the spread of "
+        Adds.CANNOT_TELL: "whether what was found is all of it is not known, since the spread of "
         f"what is left is wider than {percents(NARROW)} of the region, in",
     }
     found = {adds: [one.name for one in regions if one.adds is adds] for adds in said}

@@ -279,7 +279,7 @@ def _kernel_notes(arms: Sequence[_Arm], reported: Sequence[CrossingArm]) -> list
             "more to gain from mitigations=off"
         )
     notes.append(
-        "instructions tell nothing of what a change of privilege alone costs; model cycles "
+        "instructions say nothing of what a change of privilege alone costs; model cycles "
         "(--cpu) have a price of it, and misses and what speculation loses are in neither"
     )
     return notes
