@@ -14,6 +14,7 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.config.kconfig import Config, parse_config
 from kdelta.kernels.model import Kernel
 from kdelta.spec.run import RunStatus
+from kdelta.studies.search import measure as measuring
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 
 EXECUTED = {"start", "start_kernel", "lock", "clear_pages", "list_valid"}
@@ -48,7 +49,7 @@ class Lab:
             return lab.measure(label, kernel, options.get("runs") or 0)
 
         monkeypatch.setattr(Bench, "measure", measure)
-        monkeypatch.setattr(Bench, "executed", lambda *_: frozenset(EXECUTED))
+        monkeypatch.setattr(measuring, "executed_names", lambda *_: frozenset(EXECUTED))
 
     def measure(self, label: str, kernel: Kernel | NoKernel, runs: int) -> MeasuredKernel:
         if isinstance(kernel, NoKernel):

@@ -18,6 +18,7 @@ from kdelta.kernels.build.failure import NoKernel
 from kdelta.kernels.model import Kernel
 from kdelta.spec.kernel import GitSpec, parse_kernel_spec
 from kdelta.spec.run import RunStatus
+from kdelta.studies.search import measure as measuring
 from kdelta.studies.search.measure import Bench, MeasuredKernel, SearchedRegion
 from tests.kernels.sources import git
 from tests.kernels.trees import fake_tree
@@ -90,7 +91,7 @@ class FakeLab:
             return lab.measure(label, kernel)
 
         monkeypatch.setattr(Bench, "measure", measure)
-        monkeypatch.setattr(Bench, "executed", lambda *_: frozenset(EXECUTED))
+        monkeypatch.setattr(measuring, "executed_names", lambda *_: frozenset(EXECUTED))
 
     def measure(self, label: str, kernel: Kernel | NoKernel) -> MeasuredKernel:
         """What a kernel's runs come to."""
