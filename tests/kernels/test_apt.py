@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The real apt-get against a mirror of our own that is being renewed; no network, no root."""
 
+import contextlib
 import hashlib
 import http.server
 import threading
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.host.lock import locked
 from kdelta.host.target import host_target
 from kdelta.kernels.packages.apt import Apt
 from kdelta.spec.errors import LabError
@@ -134,3 +136,26 @@ def test_without_any_list(mirror: Mirror, pauses: list[float], tmp_path: Path) -
     with pytest.raises(LabError, match="lists could not be loaded: File has unexpected size"):
         Apt(tmp_path / "own").update(lambda _: None, NAME)
     assert len(pauses) == 3
+
+
+def test_lists_of_kernels_and_of_programs_are_loaded_by_one_at_a_time(
+    mirror: Mirror, own_cache: Path
+) -> None:
+    """Both are in one folder on a host of the architecture that is asked for."""
+    assert mirror.requests == 0
+    assert own_cache.is_dir()
+    host = host_target()
+    assert host
+    said: list[str] = []
+    held = contextlib.ExitStack()
+
+    def talk(line: str) -> None:
+        said.append(line)
+        held.close()
+
+    held.enter_context(locked("apt-lists", "a test", print))
+    Apt.of(host.dpkg, own_lists=True).update(talk, NAME)
+    assert said[0].startswith("waiting for another kdelta")
+    held.enter_context(locked("apt-lists", "a test", print))
+    Apt.with_own_lists().update(talk, NAME)
+    assert sum(line.startswith("waiting for another kdelta") for line in said) == 2

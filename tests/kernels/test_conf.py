@@ -91,6 +91,14 @@ def test_tree_whose_configuration_fails(tmp_path: Path) -> None:
         normalize({"CONFIG_BROKEN": "y"})
 
 
+def test_a_tree_that_make_cannot_configure(tmp_path: Path) -> None:
+    def make(words: Sequence[str]) -> Result:
+        return Result(tuple(words), 2, "", "Kconfig:7: syntax error\n")
+
+    with pytest.raises(LabError, match="make olddefconfig failed: syntax error"):
+        fast_olddefconfig(tmp_path, make)({})
+
+
 def test_answers_are_remembered(tmp_path: Path) -> None:
     (tmp_path / "asker.c").write_text(ASKER)
     asker = build_program(NativeProgram("asker", tmp_path, ("asker.c",)))

@@ -141,8 +141,7 @@ class Debs:
 
     def _update(self) -> None:
         apt = Apt.of(self._dpkg, own_lists=True)
-        with locked(f"apt-lists-{self._dpkg}", "loading package lists", self._talk):
-            apt.update(self._talk, EVERYWHERE)
+        apt.update(self._talk, EVERYWHERE)
         self._apt = apt
 
     def _take_all(self, names: Sequence[str]) -> None:

@@ -35,6 +35,7 @@ from kdelta.kernels.config.lab_config import (
     small_options,
 )
 from kdelta.kernels.config.reasons import Refused, refused
+from kdelta.spec.errors import LabError
 
 Make = Callable[[Sequence[str]], Result]
 """Runs configuration targets of the tree's make on the .config of an output folder."""
@@ -137,7 +138,11 @@ def olddefconfig(out: Path, make: Make) -> Normalize:
 
     def normalize(config: Mapping[str, str]) -> Config:
         folder.write(render_config(config))
-        return parse_config(folder.finish())
+        try:
+            return parse_config(folder.finish())
+        except _TargetError as error:
+            failed = error.failed
+            raise LabError(f"make {failed.target} failed: {failed.detail}") from error
 
     return normalize
 

@@ -11,6 +11,7 @@ import msgspec
 from kdelta.host.command import Result, Talk, run
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import remove
+from kdelta.host.lock import locked
 from kdelta.host.target import host_target
 from kdelta.spec.errors import LabError
 from kdelta.spec.identity import identity
@@ -117,14 +118,18 @@ class Apt:
         not deliver, and `talk` gets that. LabError if no package then has a name that starts so.
         """
         assert self._own is not None
+        with locked(f"{self._own.name}-lists", "loading package lists", talk):
+            self._load(self._own, talk, start)
+
+    def _load(self, own: Path, talk: Talk, start: str) -> None:
         for folder in ("lists/partial", "cache/archives/partial"):
-            (self._own / folder).mkdir(parents=True, exist_ok=True)
+            (own / folder).mkdir(parents=True, exist_ok=True)
         talk("loading the distribution's package lists (apt-get update, into kdelta's cache)")
         argv = ["apt-get", *self._options, "update"]
         result = run_apt_get(argv, talk, seconds=_UPDATE_SECONDS)
         # apt-get update ends with 0 when a mirror could not be reached, and warns.
         if result.ok and "Failed to fetch" not in result.stderr:
-            (self._own / "updated").touch()
+            (own / "updated").touch()
             return
         why = _first_complaint(result)
         if not self.names(start):

@@ -102,8 +102,7 @@ def _fetch(wanted: DebSpec, folder: Path, talk: Talk) -> None:
 
 def _updated(talk: Talk) -> Apt:
     apt = Apt.with_own_lists()
-    with locked("apt-lists", "loading package lists", talk):
-        apt.update(talk, HEADERS)
+    apt.update(talk, HEADERS)
     return apt
 
 

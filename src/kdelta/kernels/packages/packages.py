@@ -12,7 +12,6 @@ import msgspec
 from kdelta.host.command import Talk
 from kdelta.host.dirs import cache_dir
 from kdelta.host.files import read_json, write_atomic
-from kdelta.host.lock import locked
 from kdelta.kernels.packages.apt import Apt, OutdatedListsError
 from kdelta.spec.errors import LabError, UserError
 from kdelta.spec.identity import identity
@@ -166,11 +165,10 @@ class Shelf(ABC, Generic[Entry]):
     def _update(self, spec: PackageSpec) -> Apt:
         of = self.architecture
         apt = Apt.of(of, own_lists=True) if of else Apt.with_own_lists()
-        with locked(f"apt-lists-{of}" if of else "apt-lists", "loading package lists", self.talk):
-            try:
-                apt.update(self.talk, self.start)
-            except LabError as error:
-                raise self._not_to_be_had(spec, error) from error
+        try:
+            apt.update(self.talk, self.start)
+        except LabError as error:
+            raise self._not_to_be_had(spec, error) from error
         return apt
 
     def _fetch(self, apt: Apt, found: PackageSpec) -> Entry:
